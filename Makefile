@@ -1,0 +1,32 @@
+# Every target does its own set-up in .venv and is quick the second time.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PACKAGES := seq2seq_memattn experiments data_prep
+PYTEST := $(BIN)/python -m pytest -q -n 2
+
+.PHONY: demo test test-all check format
+
+demo: .venv/.installed
+	$(BIN)/python -m experiments.demo --run_dir=runs/demo
+
+test: check
+	$(PYTEST) -m "not slow"
+
+test-all: check
+	$(PYTEST)
+
+check: .venv/.installed
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy $(PACKAGES)
+
+format: .venv/.installed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+# pip is the last thing that venv writes: without it, the environment is missing or was interrupted.
+.venv/.installed: setup.py constraints.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -e ".[dev]" -c constraints.txt
+	touch $@

@@ -1,0 +1,1 @@
+"""Scripts that prepare data directories, one per corpus."""

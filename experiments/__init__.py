@@ -1,0 +1,1 @@
+"""Launchers: the commands that train, decode, measure and reproduce."""

@@ -1,0 +1,168 @@
+"""What all commands share: flags from option records, one-line errors, a JSON line at the end."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+from absl import app, flags, logging
+
+# TensorFlow's start would fill standard error, where a user looks for the command's own lines.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
+
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 128 + 2  # what a shell reports of a program that SIGINT ended
+
+T = TypeVar("T")
+
+
+def run(main: Callable[[list[str]], None], accepts_arguments: bool = False) -> NoReturn:
+    """Parses the flags, calls `main`, and exits; bad input ends in one line on standard error.
+
+    ValueError, OSError and a wrong flag give that line and exit status 1; `--verbosity=1` adds the
+    traceback. Other exceptions are mistakes in the program and keep their traceback.
+
+    Args:
+        main: called with the arguments that are no flags, the program's name left out.
+        accepts_arguments: whether there may be such arguments.
+
+    Raises:
+        SystemExit: always.
+    """
+
+    def guarded(argv: list[str]) -> None:
+        try:
+            if len(argv) > 1 and not accepts_arguments:
+                raise ValueError(f"expected only flags, got the argument {argv[1]!r}")
+            main(argv[1:])
+        except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
+            logging.debug("The error's traceback:", exc_info=True)
+            _fail(_one_line(error))
+        except KeyboardInterrupt:
+            _fail("interrupted", EXIT_INTERRUPTED)
+
+    app.run(guarded, flags_parser=_parse_flags)
+    raise SystemExit(0)
+
+
+def define_flags(options: type) -> None:
+    """Defines a flag for each field of an option record; one without default must be given.
+
+    Call it before `run`, in the command's own file only: flags are global to a process.
+
+    Args:
+        options: a dataclass whose fields are int, float, bool, str or Literal, each with its
+            meaning in `metadata["help"]`.
+    """
+    kinds = get_type_hints(options)
+    for field in dataclasses.fields(options):
+        is_required = field.default is dataclasses.MISSING
+        default: Any = None if is_required else field.default
+        kind, meaning = kinds[field.name], field.metadata["help"]
+        if get_origin(kind) is Literal:
+            choices = list(get_args(kind))
+            flags.DEFINE_enum(field.name, default, choices, meaning, required=is_required)
+        else:
+            _DEFINERS[kind](field.name, default, meaning, required=is_required)
+
+
+def define_override_flags(options: type) -> None:
+    """Defines flags without defaults, each of which replaces what a configuration says.
+
+    Fields of a name that is a flag already, such as `seed`, share that flag.
+
+    Args:
+        options: a dataclass as for `define_flags`.
+    """
+    kinds = get_type_hints(options)
+    for field in dataclasses.fields(options):
+        if field.name in flags.FLAGS:
+            continue
+        kind, meaning = kinds[field.name], field.metadata["help"]
+        if get_origin(kind) is Literal:
+            flags.DEFINE_enum(field.name, None, list(get_args(kind)), meaning)
+        else:
+            _DEFINERS[kind](field.name, None, meaning)
+
+
+def overridden(options: T) -> T:
+    """Replaces the fields of an option record whose override flags were given."""
+    given = {
+        field.name: flags.FLAGS[field.name].value
+        for field in dataclasses.fields(options)  # type: ignore[arg-type]
+        if flags.FLAGS[field.name].value is not None
+    }
+    return dataclasses.replace(options, **given)  # type: ignore[type-var]
+
+
+def options_from_flags(options: type[T]) -> T:
+    """Makes the option record from the flags that `define_flags` defined."""
+    names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
+    return options(**{name: flags.FLAGS[name].value for name in names})
+
+
+def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
+    """Prints a command's figures as one JSON line; the last thing that a command prints.
+
+    Args:
+        result: figures by name; NumPy scalars and paths are allowed, NaN and infinity are not.
+        to_stderr: True where standard output carries the command's text.
+
+    Raises:
+        ValueError: if a value is NaN or infinite, which JSON cannot say.
+    """
+    line = json.dumps(result, allow_nan=False, default=_json_value)
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+
+
+def print_note(message: str) -> None:
+    """Prints a line for the person who waits, on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+_DEFINERS: dict[Any, Callable[..., Any]] = {
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    bool: flags.DEFINE_bool,
+    str: flags.DEFINE_string,
+}
+
+
+def _parse_flags(argv: list[str]) -> list[str]:
+    """Parses the flags as absl does, but says in one line what is wrong with them."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        _fail(f"{_one_line(error)} (--help lists the flags)")
+
+
+def _fail(message: str, status: int = EXIT_ERROR) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    _forget_closed_output()
+    sys.exit(status)
+
+
+def _forget_closed_output() -> None:
+    """Keeps Python from reporting at its exit that the reader of standard output has gone."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _one_line(error: BaseException) -> str:
+    """Returns an error's message without line breaks, and without the number of an OSError."""
+    message = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        message = ": ".join([*names, error.strerror])
+    return " ".join(message.split()) or type(error).__name__
+
+
+def _json_value(value: Any) -> Any:
+    """Returns a NumPy scalar's Python value, or the name of a path."""
+    return value.item() if hasattr(value, "item") else os.fspath(value)

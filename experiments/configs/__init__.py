@@ -1,0 +1,1 @@
+"""One file per table row or curve; each holds an `EXPERIMENT`."""

@@ -1,0 +1,10 @@
+"""Table 1, L = 200, K = 1.
+
+Command: python -m experiments.reproduce table1 --scale=full --rows=copy_200_k1
+Hardware of the paper: one Nvidia K40m. Expected (paper): BLEU 44.22, 9.30 s to decode.
+Obtained: see results/table1.md.
+"""
+
+from experiments.copy_rows import copy_row
+
+EXPERIMENT = copy_row("k_memory:1", max_length=200, bleu=44.22, seconds=9.3)

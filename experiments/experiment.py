@@ -1,0 +1,45 @@
+"""What a file in `configs/` holds: a model, how it is trained, on which data, what is expected."""
+
+import dataclasses
+import importlib
+import pkgutil
+
+from experiments import configs
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One row of a table, or one curve of a figure.
+
+    Args:
+        model: `ModelConfig`. Vocabulary sizes and the longest source come from the data.
+        training: `TrainingConfig` as the paper has it.
+        max_length: int. L of the copy task.
+        paper: dict of the paper's figures for this row, such as `bleu` and `seconds`.
+    """
+
+    model: ModelConfig
+    training: TrainingConfig
+    max_length: int
+    paper: dict[str, float]
+
+
+def experiment_names() -> list[str]:
+    """The names that `--config` takes."""
+    return sorted(module.name for module in pkgutil.iter_modules(configs.__path__))
+
+
+def load_experiment(name: str) -> Experiment:
+    """The experiment of `configs/NAME.py`.
+
+    Raises:
+        ValueError: if there is no such file; names those that are near.
+    """
+    if name not in experiment_names():
+        family = name.split("_")[0]
+        near = [known for known in experiment_names() if known.startswith(family)]
+        raise ValueError(
+            f"--config: no experiment {name!r}; there are {', '.join(near or experiment_names())}"
+        )
+    return importlib.import_module(f"experiments.configs.{name}").EXPERIMENT

@@ -1,0 +1,74 @@
+"""Results as JSON files that say how they were obtained."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.data.text_files import open_output
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def provenance() -> dict[str, Any]:
+    """Command, commit, hardware and versions of the running program."""
+    from seq2seq_memattn.training.run_directory import versions
+
+    return {
+        "command": _command(),
+        "commit": _commit(),
+        "hardware": hardware(),
+        "versions": versions(),
+    }
+
+
+def hardware() -> str:
+    """The processor and the number of its cores that this process may use."""
+    name = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
+            models = [line.split(":", 1)[1].strip() for line in stream if "model name" in line]
+        name = models[0] if models else name
+    except OSError:
+        pass
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} cores"
+
+
+def _command() -> str:
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    program = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
+    return " ".join([program, *sys.argv[1:]])
+
+
+def _commit() -> str:
+    """The commit of the source tree, with a plus sign if files differ from it; or unknown."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        commit = subprocess.run(
+            [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{commit}+" if changed else commit
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Writes a JSON file, atomically; makes its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_output(str(path)) as stream:
+        stream.write(json.dumps(content, indent=2) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))

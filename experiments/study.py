@@ -1,0 +1,165 @@
+"""Runs the rows of a table: prepares data, trains, evaluates, records; goes on where it stopped.
+
+Each row is trained by the same command that a user would type, in a process of its own, so what
+is recorded can be repeated by hand.
+"""
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments import cli
+from experiments.records import provenance, read_json, write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Args:
+        name: names the run's folder and the result's file.
+        config: experiment that the row begins with.
+        options: options that replace the experiment's.
+        max_length: int. L of the copy task.
+        label: what the table calls the row.
+        paper: the paper's figures.
+    """
+
+    name: str
+    config: str
+    options: Mapping[str, Any]
+    max_length: int
+    label: str
+    paper: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """Rows and where their data, runs and results go.
+
+    Args:
+        rows: the rows, in the order in which they are run.
+        runs_dir: Path. One run directory per row.
+        results_dir: Path. One JSON file per row.
+        data_dir: Path. One data directory per length.
+        num_train, num_valid: int. Examples of the data.
+    """
+
+    rows: Sequence[Row]
+    runs_dir: Path
+    results_dir: Path
+    data_dir: Path
+    num_train: int = 100_000
+    num_valid: int = 1_000
+
+    def run(self) -> list[dict[str, Any]]:
+        """Runs what is not finished yet; returns the results in the order of the rows."""
+        return [self._run_row(row) for row in self.rows]
+
+    def finished(self) -> list[dict[str, Any]]:
+        """The results that are there, in the order of the rows."""
+        paths = [self._path(row) for row in self.rows]
+        return [read_json(path) for path in paths if path.exists()]
+
+    def _path(self, row: Row) -> Path:
+        return self.results_dir / f"{row.name}.json"
+
+    def _run_row(self, row: Row) -> dict[str, Any]:
+        path = self._path(row)
+        if path.exists():
+            cli.print_note(f"{row.name}: already there, {path}")
+            return read_json(path)
+        data = self._prepare(row)
+        run_dir = self.runs_dir / row.name
+        arguments = train_arguments(row, data, run_dir)
+        cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
+        training = run_command(arguments)
+        evaluation = run_command(
+            [
+                "experiments.evaluate",
+                f"--run_dir={run_dir}",
+                f"--source={data / 'valid.source.txt'}",
+                f"--reference={data / 'valid.target.txt'}",
+            ]
+        )
+        result = {
+            "name": row.name,
+            "label": row.label,
+            "max_length": row.max_length,
+            "options": dict(row.options),
+            "paper": dict(row.paper),
+            "bleu": evaluation["bleu"],
+            "training": training,
+            "evaluation": evaluation,
+            "curve": read_curve(run_dir),
+            **provenance(),
+            "command": f"python -m {' '.join(arguments)}",
+        }
+        write_json(path, result)
+        return result
+
+    def _prepare(self, row: Row) -> Path:
+        data = self.data_dir / f"copy_{row.max_length}_{self.num_train}"
+        run_command(
+            [
+                "data_prep.copy_task",
+                f"--max_length={row.max_length}",
+                f"--output_dir={data}",
+                f"--num_train={self.num_train}",
+                f"--num_valid={self.num_valid}",
+            ]
+        )
+        return data
+
+
+def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
+    """The training command of a row, behind `python -m`."""
+    options = [f"--{name}={_flag(value)}" for name, value in row.options.items()]
+    return [
+        "experiments.train",
+        f"--config={row.config}",
+        f"--data_dir={data}",
+        f"--run_dir={run_dir}",
+        *options,
+    ]
+
+
+def _flag(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def run_command(arguments: Sequence[str]) -> dict[str, Any]:
+    """Runs `python -m` with its progress on standard error; returns its JSON line.
+
+    SIGTERM is handed on, so that a training saves itself.
+
+    Raises:
+        ValueError: if the command fails; it has said why.
+        SystemExit: if a signal ended it.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True
+    )
+    before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    try:
+        output, _ = process.communicate()
+    except KeyboardInterrupt:  # the terminal sent it to the command as well
+        output, _ = process.communicate()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
+        raise SystemExit(process.returncode)
+    if process.returncode:
+        raise ValueError(f"{arguments[0]} failed with exit status {process.returncode}")
+    return json.loads(output.strip().split("\n")[-1])
+
+
+def read_curve(run_dir: Path) -> list[dict[str, Any]]:
+    """Loss and validation BLEU of a run: the lines of its metrics.jsonl."""
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]

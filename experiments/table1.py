@@ -1,0 +1,102 @@
+"""Table 1 of the memory paper: BLEU and decoding time of the copy task."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from experiments.copy_rows import ATTENTIONS, LENGTHS, small, tiny
+from experiments.experiment import load_experiment
+from experiments.study import Row, Study
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+
+Scale = Literal["tiny", "small", "full"]
+SMALL_LENGTHS = (20,)  # what two CPU cores train within hours
+
+
+def label(attention: str) -> str:
+    """What the paper's tables call an attention."""
+    if attention.startswith("k_memory:"):
+        return f"K={attention.partition(':')[2]}"
+    return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
+
+
+def table1_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+    """The rows of Table 1.
+
+    Args:
+        scale: "full" is the paper's set-up, "small" what two CPU cores train (L = 20, learning
+            rate 1e-3, no dropout), "tiny" runs in seconds.
+        names: rows to run; all of the scale if empty.
+        work_dir, results_dir: where runs and results go.
+
+    Raises:
+        ValueError: for a name that is no row.
+    """
+    lengths = LENGTHS if scale == "full" else SMALL_LENGTHS
+    known = [
+        f"copy_{length}_{attention.replace('k_memory:', 'k')}"
+        for length in lengths
+        for attention in ATTENTIONS
+    ]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
+    rows = [table1_row(name, scale) for name in known if not names or name in names]
+    sizes = {"num_train": 400, "num_valid": 20} if scale == "tiny" else {}
+    return Study(
+        rows,
+        work_dir / "table1" / scale,
+        results_dir / "table1" / scale,
+        work_dir / "data",
+        **sizes,
+    )
+
+
+def table1_row(name: str, scale: Scale) -> Row:
+    """The row of an experiment at a scale, with the options that differ from the experiment's."""
+    experiment = load_experiment(name)
+    scaled = {"full": lambda e: e, "small": small, "tiny": tiny}[scale](experiment)
+    options = {
+        **_differences(experiment.model, scaled.model),
+        **_differences(experiment.training, scaled.training),
+    }
+    attention = experiment.model.attention
+    return Row(name, name, options, scaled.max_length, label(attention), experiment.paper)
+
+
+def _differences(
+    before: ModelConfig | TrainingConfig, now: ModelConfig | TrainingConfig
+) -> dict[str, Any]:
+    old, new = dataclasses.asdict(before), dataclasses.asdict(now)
+    return {name: value for name, value in new.items() if value != old[name]}
+
+
+def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
+    """The table: the paper's BLEU, ours, and how we got there."""
+    lines = [
+        "| Length | Model | BLEU, paper | BLEU, ours | exact lines | updates | minutes |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        training = result["training"]
+        lines.append(
+            f"| {result['max_length']} | {result['label']} "
+            f"| {result['paper'].get('bleu', float('nan')):.2f} | {result['bleu']:.2f} "
+            f"| {100 * result['evaluation']['exact']:.1f} % "
+            f"| {training['best_update']:,} | {training['seconds'] / 60:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def table1_csv(results: Sequence[dict[str, Any]]) -> str:
+    """The same as CSV."""
+    lines = ["length,model,paper_bleu,bleu,exact,updates,seconds"]
+    for result in results:
+        training = result["training"]
+        lines.append(
+            f"{result['max_length']},{result['label']},{result['paper'].get('bleu', '')},"
+            f"{result['bleu']},{result['evaluation']['exact']},{training['best_update']},"
+            f"{training['seconds']:.1f}"
+        )
+    return "\n".join(lines) + "\n"

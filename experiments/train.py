@@ -1,0 +1,64 @@
+"""Trains a model: python -m experiments.train --config=NAME --data_dir=D --run_dir=D.
+
+Every option of `ModelConfig` and `TrainingConfig` is a flag that replaces what the configuration
+says. Started again with the same flags, a run goes on where it stopped.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from absl import flags
+
+from experiments import cli
+from experiments.experiment import load_experiment
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.manifest import Manifest, read_manifest
+from seq2seq_memattn.vocabulary import vocabulary_from_dict
+
+
+def fit_to_data(model: ModelConfig, manifest: Manifest, data_dir: Path) -> ModelConfig:
+    """The model with the vocabulary sizes and the longest source of its data."""
+    longest = max(split.max_source_length for split in manifest.splits.values())
+    needs_length = model.position_encoding != "none" and not model.max_source_length
+    return dataclasses.replace(
+        model,
+        source_vocab_size=vocabulary_from_dict(manifest.source_vocabulary, data_dir).size,
+        target_vocab_size=vocabulary_from_dict(manifest.target_vocabulary, data_dir).size,
+        max_source_length=longest if needs_length else model.max_source_length,
+    )
+
+
+def train(data_dir: Path, run_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict:
+    """Trains in `run_dir` from wherever it stands; returns the figures of the run."""
+    model = fit_to_data(model, read_manifest(data_dir), data_dir)
+    from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
+
+    return Trainer(run_dir, data_dir, model, training).run()._asdict()
+
+
+def main(arguments: list[str]) -> None:
+    """Trains one run from flags."""
+    del arguments
+    from seq2seq_memattn.training.loop import InterruptedRun
+
+    experiment = load_experiment(flags.FLAGS.config)
+    try:
+        figures = train(
+            Path(flags.FLAGS.data_dir),
+            Path(flags.FLAGS.run_dir),
+            cli.overridden(experiment.model),
+            cli.overridden(experiment.training),
+        )
+    except InterruptedRun as interrupted:
+        cli.print_note(str(interrupted))
+        raise SystemExit(128 + interrupted.signal_number) from None
+    cli.print_result(figures)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("config", None, "experiment, a file in experiments/configs", required=True)
+    flags.DEFINE_string("data_dir", None, "data directory", required=True)
+    flags.DEFINE_string("run_dir", None, "run directory, made or gone on with", required=True)
+    cli.define_override_flags(ModelConfig)
+    cli.define_override_flags(TrainingConfig)
+    cli.run(main)

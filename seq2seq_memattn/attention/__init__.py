@@ -1,0 +1,1 @@
+"""Attentions: what a decoder reads of the source, and how."""

@@ -1,0 +1,93 @@
+"""Attention with an additive (one-hidden-layer) score, after Bahdanau et al."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
+
+
+class BahdanauAttention(Attention):
+    """Compares each query with every encoder output through a hidden tanh layer.
+
+    Source: Bahdanau et al. (2014) as google/seq2seq computes it, `decoders/attention.py`:
+        energy = sum(v * tanh(W_k s + b_k + W_q h + b_q)).
+    Symbols: W_k s + b_k -> memory.keys, h -> queries[:, i], alpha -> scores.
+    Differs from Bahdanau et al.: the two biases; which state is the query is the cell's choice.
+
+    Args:
+        units: int > 0. Width of the hidden layer.
+
+    Normalisation: scores sum to 1 over the real source positions.
+    Masking: padding gets score 0 exactly.
+
+    Raises:
+        ValueError: if `units` is not positive.
+
+    Example:
+    >>> attention = BahdanauAttention(units=5)
+    >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
+    >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)
+    >>> tuple(context.shape), tuple(scores.shape)
+    ((2, 3, 8), (2, 3, 9))
+    """
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(f"`units` must be positive; got {units}.")
+        self.units = units
+        self.key_projection = self._dense(units, "key")
+        self.query_projection = self._dense(units, "query")
+        # Glorot for a vector of `units`, as in google/seq2seq: uniform in +-sqrt(3 / units).
+        vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
+        self.energy = self._dense(1, "energy", use_bias=False, kernel_initializer=vector)
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
+        mask = source_mask(encoder_outputs, mask)
+        rows = self._cast(encoder_outputs)
+        return SourceMemory(rows=rows, keys=self.key_projection(rows), mask=mask)
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        projected = self.query_projection(self._cast(queries))
+        if not self.energy.built:
+            self.energy.build((None, self.units))
+        vector = ops.cast(self.energy.kernel, self.compute_dtype)[:, 0]
+        energies = additive_energies(memory.keys, projected, vector)
+        return masked_softmax(energies, memory.mask[:, None, :]), state
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+@ops.custom_gradient
+def _additive_energies(keys: Any, queries: Any, vector: Any) -> tuple[Any, Any]:
+    hidden = ops.tanh(keys[:, None] + queries[:, :, None])  # [batch, queries, source_length, units]
+
+    def gradient(*upstream: Any) -> tuple[Any, Any, Any]:
+        # The hidden layer is computed again: keeping it for every decoder step would cost
+        # source_length * units floats per target token.
+        hidden = ops.tanh(keys[:, None] + queries[:, :, None])
+        d_energies = upstream[-1][..., None]
+        d_vector = ops.sum(hidden * d_energies, axis=(0, 1, 2))
+        d_hidden = (1.0 - hidden * hidden) * d_energies * vector
+        return ops.sum(d_hidden, axis=1), ops.sum(d_hidden, axis=2), d_vector
+
+    return ops.sum(hidden * vector, axis=-1), gradient
+
+
+def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
+    """sum(vector * tanh(keys + queries)) over the last axis, without keeping the hidden layer.
+
+    Args:
+        keys: float [batch, source_length, units].
+        queries: float [batch, queries, units].
+        vector: float [units].
+
+    Returns:
+        float [batch, queries, source_length].
+    """
+    return _additive_energies(keys, queries, vector)

@@ -1,0 +1,153 @@
+"""What every attention is: rows prepared once per source, scored at each step, and averaged."""
+
+import abc
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+
+class SourceMemory(NamedTuple):
+    """Memory of an attention that scores the encoder's outputs themselves.
+
+    Fields:
+        rows: float [batch, source_length, encoder_units]. The encoder's outputs.
+        keys: float [batch, source_length, units]. What the queries are compared with.
+        mask: bool [batch, source_length]. True on real tokens.
+    """
+
+    rows: Any
+    keys: Any
+    mask: Any
+
+
+class Attention(keras.layers.Layer, abc.ABC):
+    """A memory that decoder steps or hypotheses read.
+
+    A new attention writes `prepare` and `score`; the rest has defaults. The memory is a record
+    (NamedTuple of arrays, batch first), a result of `prepare` and an argument of everything
+    else: it is never stored on the layer and never tiled over queries. The queries axis holds
+    the steps of parallel training, the hypotheses of a beam, or 1.
+
+    Weights sit only in sublayers made in `__init__` (their names begin with this layer's name);
+    they are built at their first call.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
+        super().__init__(**kwargs)
+        self.built = True
+
+    def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
+        """A sublayer that follows this layer's dtype policy and name."""
+        return keras.layers.Dense(
+            units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs
+        )
+
+    def _cast(self, x: Any) -> Any:
+        return ops.cast(x, self.compute_dtype)
+
+    @abc.abstractmethod
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
+        """Prepares what steps read, once per source.
+
+        Args:
+            encoder_outputs: float [batch, source_length, encoder_units].
+            mask: bool [batch, source_length], true on real tokens. None: the mask that Keras
+                attached to `encoder_outputs`, if any, else all are real.
+
+        Returns:
+            A record whose leaves are arrays, batch first; its `rows` is
+            [batch, rows, memory_units].
+        """
+
+    @abc.abstractmethod
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Scores the rows for each query.
+
+        Args:
+            queries: float [batch, queries, query_units].
+            memory: record from `prepare`.
+            state: what `initial_state` or the step before returned.
+            inputs: float [batch, queries, embedding_dim]. Embedding of the token fed back at
+                this step; most attentions do not need it.
+            training: bool.
+
+        Returns:
+            scores: float [batch, queries, rows].
+            state: of the structure of `initial_state`.
+        """
+
+    def initial_state(self, memory: Any, num_queries: int) -> Any:
+        """What is kept from step to step; nothing by default."""
+        del memory, num_queries
+        return ()
+
+    def combine(self, scores: Any, rows: Any) -> Any:
+        """Weighted sums of rows.
+
+        Args:
+            scores: float [batch, queries, rows].
+            rows: float [batch, rows, n]. `memory.rows` or any linear map of them.
+
+        Returns:
+            float [batch, queries, n].
+        """
+        return ops.matmul(scores, rows)
+
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        """Source positions behind each query: float [batch, queries, source_length]."""
+        del memory
+        return scores
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        """Encoder states scored for each query: float32 [batch, queries]."""
+        lengths = ops.sum(ops.cast(memory.mask, "float32"), axis=-1, keepdims=True)
+        return lengths * ops.ones_like(scores[:, :, 0], dtype="float32")
+
+    def read(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any, Any]:
+        """Scores, then combines.
+
+        Returns:
+            context: float [batch, queries, memory_units].
+            scores: float [batch, queries, rows].
+            state: of the structure of `initial_state`.
+        """
+        scores, state = self.score(queries, memory, state, inputs, training)
+        return self.combine(scores, memory.rows), scores, state
+
+
+def source_mask(encoder_outputs: Any, mask: Any) -> Any:
+    """The mask given, else the one Keras attached to `encoder_outputs`, else all true."""
+    if mask is None:
+        mask = getattr(encoder_outputs, "_keras_mask", None)
+    if mask is None:
+        return ops.ones_like(encoder_outputs[:, :, 0], dtype="bool")
+    return ops.cast(mask, "bool")
+
+
+def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:
+    """Softmax over the true positions of `mask`; exactly 0 elsewhere, whatever the energies.
+
+    Args:
+        energies: float, any shape. Computed in float32 at least.
+        mask: bool, broadcastable to `energies`.
+        axis: int. The axis that sums to 1.
+    """
+    dtype = keras.backend.standardize_dtype(energies.dtype)
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    lowest = -1e30  # far below any energy, still finite in float32
+    energies = ops.where(mask, ops.cast(energies, wide), ops.cast(lowest, wide))
+    scores = softmax(energies, axis=axis)
+    return ops.cast(ops.where(mask, scores, ops.zeros_like(scores)), dtype)
+
+
+def softmax(energies: Any, axis: int = -1) -> Any:
+    """`ops.softmax` without its warning where the axis has one entry (K = 1, one-token sources)."""
+    if energies.shape[axis] == 1:
+        return ops.ones_like(energies)
+    return ops.softmax(energies, axis=axis)

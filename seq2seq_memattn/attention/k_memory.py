@@ -1,0 +1,157 @@
+"""Attention over a fixed number of context vectors, the subject of this project."""
+
+from typing import Any, Literal, NamedTuple, get_args
+
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
+from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
+
+Score = Literal["softmax", "sigmoid"]
+
+
+class KMemory(NamedTuple):
+    """A source summarised in K rows.
+
+    Fields:
+        rows: float [batch, num_slots, memory_units]. C in the paper.
+        alpha: float [batch, source_length, num_slots]. Encoder scores; 0 on padding.
+    """
+
+    rows: Any
+    alpha: Any
+
+
+class KMemoryAttention(Attention):
+    """Reads K context vectors that were computed once, while encoding.
+
+    The source is summarised before decoding starts, so the cost of one decoder step depends on
+    K and not on the source length.
+
+    Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
+    Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
+        s_t -> encoder_outputs[:, t], h -> queries[:, i].
+    Differs from the paper: `normalise_over="time"` reads eq. 5 as a softmax over the source
+        for each slot; biases are an option.
+
+    Args:
+        num_slots: int > 0. Number of context vectors (K in the paper).
+        encoder_score: "softmax" or "sigmoid"; turns encoder energies into alpha.
+        decoder_score: "softmax" or "sigmoid"; turns decoder energies into beta.
+        normalise_over: "slots" or "time"; axis of a softmax in eq. 5. A sigmoid has none.
+        position_encoding: None, "masked", "sum_to_one" or "mean_one"; see `position_encoding`.
+        max_source_length: int > 0 or None. S of eq. 10, in tokens, end token included; needed
+            with position encodings.
+        use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
+
+    Call arguments of `read`:
+        queries: float [batch, queries, query_units]. Decoder outputs.
+        memory: record from `prepare`; rows is [batch, num_slots, memory_units].
+
+    Returns of `read`:
+        context: float [batch, queries, memory_units].
+        scores: float [batch, queries, num_slots]. Sum to 1 over slots under softmax.
+
+    Normalisation: alpha over slots at each source position ("slots") or over the source for
+        each slot ("time"); beta over slots.
+    Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens; padding
+        gets alpha = 0 exactly and never changes a result.
+
+    Raises:
+        ValueError: if `num_slots` is not positive, a name is unknown, or position encodings
+            lack `max_source_length`.
+
+    Example:
+    >>> attention = KMemoryAttention(num_slots=4)
+    >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
+    >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)
+    >>> tuple(context.shape), tuple(scores.shape)
+    ((2, 3, 8), (2, 3, 4))
+    """
+
+    def __init__(
+        self,
+        num_slots: int,
+        encoder_score: Score = "softmax",
+        decoder_score: Score = "softmax",
+        normalise_over: Literal["slots", "time"] = "slots",
+        position_encoding: PositionEncoding | None = None,
+        max_source_length: int | None = None,
+        use_bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_slots < 1:
+            raise ValueError(f"`num_slots` must be positive; got {num_slots}.")
+        _check_choice("encoder_score", encoder_score, get_args(Score))
+        _check_choice("decoder_score", decoder_score, get_args(Score))
+        _check_choice("normalise_over", normalise_over, ("slots", "time"))
+        if position_encoding is not None:
+            _check_choice("position_encoding", position_encoding, get_args(PositionEncoding))
+            if not max_source_length or max_source_length < 1:
+                raise ValueError(
+                    "Position encodings need `max_source_length`, the longest source of the "
+                    f"corpus in tokens; got {max_source_length}."
+                )
+        self.num_slots = num_slots
+        self.encoder_score = encoder_score
+        self.decoder_score = decoder_score
+        self.normalise_over = normalise_over
+        self.position_encoding = position_encoding
+        self.max_source_length = max_source_length
+        self.use_bias = use_bias
+        self.encoder_energy = self._dense(num_slots, "encoder_energy", use_bias=use_bias)
+        self.decoder_energy = self._dense(num_slots, "decoder_energy", use_bias=use_bias)
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> KMemory:
+        mask = source_mask(encoder_outputs, mask)
+        encoder_outputs = self._cast(encoder_outputs)
+        alpha = self._alpha(self.encoder_energy(encoder_outputs), mask)
+        rows = ops.matmul(ops.swapaxes(alpha, 1, 2), encoder_outputs)  # eq. 4, eq. 8
+        return KMemory(rows=rows, alpha=alpha)
+
+    def _alpha(self, energies: Any, mask: Any) -> Any:
+        """Equations 5 and 9: [batch, source_length, num_slots], 0 on padding."""
+        if self.position_encoding and self.max_source_length:
+            wide = "float64" if self.compute_dtype == "float64" else "float32"
+            encoding = position_encoding(
+                self.num_slots, self.max_source_length, mask, self.position_encoding, wide
+            )
+            energies = energies * self._cast(encoding)
+        real = mask[:, :, None]
+        if self.encoder_score == "softmax" and self.normalise_over == "time":
+            return masked_softmax(energies, real, axis=1)
+        score = softmax if self.encoder_score == "softmax" else ops.sigmoid
+        alpha = score(energies)
+        return ops.where(real, alpha, ops.zeros_like(alpha))
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        energies = self.decoder_energy(self._cast(queries))
+        score = softmax if self.decoder_score == "softmax" else ops.sigmoid
+        return score(energies), state  # eq. 7
+
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        """Section 5: the product of beta and alpha, summed over slots."""
+        return ops.matmul(scores, ops.swapaxes(memory.alpha, 1, 2))
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        return ops.zeros_like(scores[:, :, 0], dtype="float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_slots": self.num_slots,
+            "encoder_score": self.encoder_score,
+            "decoder_score": self.decoder_score,
+            "normalise_over": self.normalise_over,
+            "position_encoding": self.position_encoding,
+            "max_source_length": self.max_source_length,
+            "use_bias": self.use_bias,
+        }
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")

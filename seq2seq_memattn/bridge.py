@@ -1,0 +1,122 @@
+"""Bridges: the encoder's final states to the decoder's first ones."""
+
+from typing import Any, Literal
+
+import keras
+from keras import ops
+
+
+class Bridge(keras.layers.Layer):
+    """Makes the first states of a decoder.
+
+    Source: google/seq2seq, `models/bridges.py`: "zero" starts from zeros (its attention model),
+    "dense" maps states of the encoder through one fully connected layer (its basic model),
+    "copy" hands them on.
+
+    Args:
+        kind: "zero", "copy" or "dense".
+        state_units: list, for each decoder layer the widths of its states.
+        states: which encoder states a dense bridge reads: "all" layers and directions, the
+            "top" layer, or the "backward" direction of the top layer.
+        activation: "linear" or "tanh", of a dense bridge.
+
+    Call arguments:
+        states: for each encoder layer, for each direction, a list of float [batch, units].
+
+    Returns:
+        For each decoder layer, a list of float [batch, units].
+
+    Raises:
+        ValueError: from "copy", if layers or widths differ; both are named. "copy" hands on the
+            directions of a layer side by side.
+
+    Example:
+    >>> bridge = Bridge("dense", state_units=[[3, 3]])
+    >>> states = bridge([[[ops.zeros([2, 4]), ops.zeros([2, 4])]]])
+    >>> [tuple(state.shape) for state in states[0]]
+    [(2, 3), (2, 3)]
+    """
+
+    def __init__(
+        self,
+        kind: Literal["zero", "copy", "dense"],
+        state_units: list[list[int]],
+        states: Literal["all", "top", "backward"] = "all",
+        activation: Literal["linear", "tanh"] = "linear",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if kind not in ("zero", "copy", "dense"):
+            raise ValueError(f"`kind` must be 'zero', 'copy' or 'dense'; got {kind!r}.")
+        if states not in ("all", "top", "backward"):
+            raise ValueError(f"`states` must be 'all', 'top' or 'backward'; got {states!r}.")
+        self.kind = kind
+        self.state_units = [list(units) for units in state_units]
+        self.states = states
+        self.activation = activation
+        total = sum(sum(units) for units in self.state_units)
+        self.dense = (
+            keras.layers.Dense(
+                total, activation, dtype=self.dtype_policy, name=f"{self.name}_dense"
+            )
+            if kind == "dense"
+            else None
+        )
+
+    def build(self, states_shape: Any) -> None:
+        if self.dense is not None:
+            self.dense.build((None, sum(shape[-1] for shape in self._chosen(states_shape))))
+        self.built = True
+
+    def call(self, states: Any) -> list[list[Any]]:
+        if self.kind == "zero":
+            return self._zeros(states)
+        if self.kind == "copy":
+            return self._copies(states)
+        return self._mapped(states)
+
+    def _mapped(self, states: Any) -> list[list[Any]]:
+        dense: Any = self.dense
+        first, split = dense(ops.concatenate(self._chosen(states), axis=-1)), []
+        for units in self.state_units:
+            parts = []
+            for width in units:
+                parts.append(first[:, :width])
+                first = first[:, width:]
+            split.append(parts)
+        return split
+
+    def _zeros(self, states: Any) -> list[list[Any]]:
+        batch = ops.shape(states[0][0][0])[0]
+        return [
+            [ops.zeros((batch, width), dtype=self.compute_dtype) for width in units]
+            for units in self.state_units
+        ]
+
+    def _copies(self, states: Any) -> list[list[Any]]:
+        copies = [
+            [ops.concatenate(kinds, axis=-1) for kinds in zip(*layer, strict=True)]
+            for layer in states
+        ]
+        widths = [[state.shape[-1] for state in layer] for layer in copies]
+        if widths != self.state_units:
+            raise ValueError(
+                f"A copy bridge needs equal states; the encoder's are {widths}, "
+                f"the decoder's {self.state_units} units wide."
+            )
+        return copies
+
+    def _chosen(self, states: Any) -> list[Any]:
+        layers = states if self.states == "all" else states[-1:]
+        if self.states == "backward":
+            layers = [layers[0][-1:]]
+        return [state for layer in layers for direction in layer for state in direction]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "kind": self.kind,
+            "state_units": self.state_units,
+            "states": self.states,
+            "activation": self.activation,
+        }

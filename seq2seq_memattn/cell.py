@@ -1,0 +1,282 @@
+"""The RNN cell wrapper: one decoder step with attention."""
+
+from typing import Any, Literal, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.gates import CellStep, cell_step
+from seq2seq_memattn.products import Products
+
+
+class AttentionCellState(NamedTuple):
+    """What a decoder keeps from step to step.
+
+    Fields:
+        cells: for each cell, a list of float [batch, queries, units].
+        context: float [batch, queries, memory_units]. Zeros at first.
+        attention: the attention's own state.
+    """
+
+    cells: Any
+    context: Any
+    attention: Any
+
+
+class AttentionCell(keras.layers.Layer):
+    """Wraps Keras RNN cells and an attention into one decoder step.
+
+    Source: google/seq2seq, `decoders/attention_decoder.py`, for the defaults: the query is the
+    output of the current step, the raw context is fed back, and the step's output is
+    tanh(W [output; context] + b). `read="before"` is Bahdanau et al. (2014): the query is the
+    first state of the top cell before the step, and the context enters the step.
+
+    Args:
+        cell: a Keras RNN cell, a `StackedRNNCells`, or a list of cells, lowest first.
+        attention: an `Attention`.
+        read: "after" or "before" the cells' step.
+        input_feeding: bool. Whether the context (of the step before, or with `read="before"` of
+            this one) is part of the lowest cell's input.
+        mixing_units: int > 0 or None. Width of the mixing layer; None: no such layer, and the
+            output is what the layer would read.
+        mixing_activation: "tanh" or "linear".
+        mixing_from: "output_and_context" or "output".
+
+    Call arguments:
+        inputs: float [batch, queries, embedding_dim].
+        memory: record from `attention.prepare`.
+        state: `AttentionCellState`.
+        masks: for each cell, float [batch, queries, n] that multiplies those of its inputs that
+            are made inside the step (the context, the output of the cell below); () for none.
+
+    Returns:
+        outputs: float [batch, queries, mixing_units].
+        scores: float [batch, queries, rows].
+        state: `AttentionCellState`.
+
+    Example:
+    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
+    >>> cell = AttentionCell(keras.layers.LSTMCell(6), KMemoryAttention(4), mixing_units=5)
+    >>> memory = cell.attention.prepare(ops.zeros([2, 9, 8]))
+    >>> state = cell.initial_state(memory, num_queries=3)
+    >>> outputs, scores, state = cell(ops.zeros([2, 3, 7]), memory, state)
+    >>> tuple(outputs.shape), tuple(scores.shape)
+    ((2, 3, 5), (2, 3, 4))
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        attention: Attention,
+        read: Literal["after", "before"] = "after",
+        input_feeding: bool = True,
+        mixing_units: int | None = None,
+        mixing_activation: Literal["tanh", "linear"] = "tanh",
+        mixing_from: Literal["output_and_context", "output"] = "output_and_context",
+        **kwargs: Any,
+    ) -> None:
+        kwargs["autocast"] = False  # Keras would round the positions in records to bfloat16
+        super().__init__(**kwargs)
+        if read not in ("after", "before"):
+            raise ValueError(f"`read` must be 'after' or 'before'; got {read!r}.")
+        if mixing_from not in ("output_and_context", "output"):
+            raise ValueError(
+                f"`mixing_from` must be 'output_and_context' or 'output'; got {mixing_from!r}."
+            )
+        self.cells = _cells(cell)
+        self.attention = attention
+        self.read = read
+        self.input_feeding = input_feeding
+        self.mixing_units = mixing_units
+        self.mixing_activation = mixing_activation
+        self.mixing_from = mixing_from
+        self.mixing = (
+            keras.layers.Dense(
+                mixing_units, mixing_activation, dtype=self.dtype_policy, name=f"{self.name}_mixing"
+            )
+            if mixing_units
+            else None
+        )
+
+    def build(self, inputs_shape: Any, memory_shape: Any, state_shape: Any) -> None:
+        context_units = memory_shape[0][-1]  # records come back from `load_model` as lists
+        width = inputs_shape[-1] + (context_units if self.input_feeding else 0)
+        for cell in self.cells:
+            cell.build((None, width))
+            width = _state_units(cell)[0]
+        if self.mixing is not None:
+            both = self.mixing_from == "output_and_context"
+            self.mixing.build((None, None, width + (context_units if both else 0)))
+        self.built = True
+
+    def initial_state(
+        self, memory: Any, num_queries: int, cell_states: Any = None
+    ) -> AttentionCellState:
+        """The state before the first step.
+
+        Args:
+            memory: record from `attention.prepare`.
+            num_queries: int > 0. Hypotheses of each source.
+            cell_states: for each cell, a list of float [batch, units], as a bridge makes them;
+                None: zeros.
+        """
+        rows = memory.rows
+        batch = ops.shape(rows)[0]
+        if cell_states is None:
+            cell_states = [
+                [
+                    ops.zeros((batch, units), dtype=self.compute_dtype)
+                    for units in _state_units(cell)
+                ]
+                for cell in self.cells
+            ]
+        cells = [
+            [
+                ops.broadcast_to(
+                    ops.cast(state, self.compute_dtype)[:, None, :],
+                    (batch, num_queries, state.shape[-1]),
+                )
+                for state in states
+            ]
+            for states in cell_states
+        ]
+        context = ops.zeros((batch, num_queries, rows.shape[-1]), dtype=self.compute_dtype)
+        return AttentionCellState(cells, context, self.attention.initial_state(memory, num_queries))
+
+    def call(
+        self, inputs: Any, memory: Any, state: Any, training: bool = False, masks: Any = ()
+    ) -> tuple[Any, Any, AttentionCellState]:
+        inputs = ops.cast(inputs, self.compute_dtype)
+        steps = self.steps(inputs.shape[-1])
+        projected = steps[0].project(_flat(inputs))
+        output, scores, state = self.advance(
+            steps,
+            self.products(steps, memory),
+            projected,
+            memory,
+            AttentionCellState(*state),
+            num_queries=inputs.shape[1],
+            masks=[_flat(mask) for mask in masks],
+            inputs=inputs,
+            training=training,
+        )
+        return self.mix(output, state.context), scores, state
+
+    def steps(self, ahead: int) -> list[CellStep]:
+        """The cells' steps; `ahead` of the lowest cell's inputs are known before a loop."""
+        widths = [ahead] + [0] * (len(self.cells) - 1)
+        return [
+            cell_step(cell, f"cell_{index}", width)
+            for index, (cell, width) in enumerate(zip(self.cells, widths, strict=True))
+        ]
+
+    def products(self, steps: list[CellStep], memory: Any) -> Products:
+        """The products of a loop over steps that read `memory`."""
+        weights = {name: w for step in steps for name, w in step.weights().items()}
+        plain = type(self.attention).combine is Attention.combine and memory.rows.shape[-1]
+        return Products(weights, memory.rows if plain else None)
+
+    def advance(
+        self,
+        steps: list[CellStep],
+        products: Products,
+        projected: Any,
+        memory: Any,
+        state: AttentionCellState,
+        num_queries: int,
+        masks: Any = (),
+        inputs: Any = None,
+        training: bool = False,
+    ) -> tuple[Any, Any, AttentionCellState]:
+        """One step without the mixing layer, for loops that have projected their inputs.
+
+        Args:
+            steps: from `steps`.
+            products: the loop's products.
+            projected: float [batch * queries, n] from the lowest step's `project`.
+            memory, state, num_queries, inputs, training: as in `call`.
+            masks: as in `call`, but [batch * queries, n].
+
+        Returns:
+            output: float [batch, queries, units], of the top cell.
+            scores, state: as in `call`.
+        """
+        cells = [[_flat(array) for array in states] for states in state.cells]
+        context, attention_state = state.context, state.attention
+        scores = None
+        if self.read == "before":
+            query = state.cells[-1][0]
+            context, scores, attention_state = self._look_up(
+                products, query, memory, attention_state, inputs, training
+            )
+        inside = _flat(context) if self.input_feeding else projected[:, :0]
+        moved = []
+        for index, (step, states) in enumerate(zip(steps, cells, strict=True)):
+            if masks and inside.shape[-1]:
+                inside = inside * masks[index]
+            states = step.advance(products, projected, inside, states)
+            moved.append([_by_query(array, num_queries) for array in states])
+            inside = states[0]
+            if index + 1 < len(steps):
+                projected = steps[index + 1].project(inside[:, :0])
+        output = moved[-1][0]
+        if self.read == "after":
+            context, scores, attention_state = self._look_up(
+                products, output, memory, attention_state, inputs, training
+            )
+        return output, scores, AttentionCellState(moved, context, attention_state)
+
+    def _look_up(
+        self, products: Products, query: Any, memory: Any, state: Any, inputs: Any, training: bool
+    ) -> tuple[Any, Any, Any]:
+        scores, state = self.attention.score(query, memory, state, inputs, training)
+        if products.rows is None:
+            return self.attention.combine(scores, memory.rows), scores, state
+        return products.combine(self.attention, scores), scores, state
+
+    def mix(self, output: Any, context: Any) -> Any:
+        """What the logits are made of: [..., units], [..., memory_units] -> [..., mixing_units]."""
+        if self.mixing_from == "output_and_context" and context.shape[-1]:
+            output = ops.concatenate([output, context], axis=-1)
+        return output if self.mixing is None else self.mixing(output)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cell": [keras.saving.serialize_keras_object(cell) for cell in self.cells],
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "read": self.read,
+            "input_feeding": self.input_feeding,
+            "mixing_units": self.mixing_units,
+            "mixing_activation": self.mixing_activation,
+            "mixing_from": self.mixing_from,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AttentionCell":
+        config = dict(config)
+        config["cell"] = [keras.saving.deserialize_keras_object(c) for c in config["cell"]]
+        config["attention"] = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**config)
+
+
+def _cells(cell: Any) -> list[Any]:
+    if isinstance(cell, keras.layers.StackedRNNCells):
+        return list(cell.cells)
+    return list(cell) if isinstance(cell, (list, tuple)) else [cell]
+
+
+def _state_units(cell: Any) -> list[int]:
+    size = cell.state_size
+    return list(size) if isinstance(size, (list, tuple)) else [size]
+
+
+def _flat(x: Any) -> Any:
+    """[batch, queries, n] -> [batch * queries, n]."""
+    return ops.reshape(x, (-1, x.shape[-1])) if x.shape[-1] else x[:, 0, :]
+
+
+def _by_query(x: Any, num_queries: int) -> Any:
+    """[batch * queries, n] -> [batch, queries, n]."""
+    return ops.reshape(x, (-1, num_queries, x.shape[-1]))

@@ -1,0 +1,166 @@
+"""Every option of a model and of a training run, each declared once with its meaning and unit.
+
+The launchers make their flags from these fields; `to_dict` and `from_dict` write them beside a run.
+"""
+
+import dataclasses
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+
+def option(default: Any, meaning: str) -> Any:
+    """A dataclass field with its one-line meaning, which also becomes the help of its flag."""
+    return dataclasses.field(default=default, metadata={"help": meaning})
+
+
+class Options:
+    """Base of the option records: choices are checked when a record is made."""
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                choices = ", ".join(repr(choice) for choice in get_args(kind))
+                raise ValueError(f"`{name}` must be one of {choices}; got {value!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as JSON-ready values."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The record for `values`; raises ValueError on a name that is no option."""
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ValueError(f"Unknown option {unknown[0]!r} for {cls.__name__}.")
+        return cls(**values)
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig(Options):
+    """A sequence-to-sequence model. The defaults are google/seq2seq's set-up at the toy task's size.
+
+    Source: Britz, Guan and Luong (2017), section 4.1.1; google/seq2seq at commit 7f48589.
+    """
+
+    source_vocab_size: int = option(23, "ids of the source vocabulary, special ones included")
+    target_vocab_size: int = option(23, "ids of the target vocabulary, special ones included")
+    embedding_dim: int = option(256, "width of source and target embeddings")
+    encoder_units: int = option(256, "units of each encoder layer in each direction")
+    encoder_layers: int = option(2, "encoder layers")
+    encoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the encoder")
+    bidirectional: bool = option(True, "read the source in both directions")
+    encoder_stacking: Literal["per_direction", "concatenated"] = option(
+        "per_direction", "stack layers inside each direction or join them between layers"
+    )
+    decoder_units: int = option(256, "units of each decoder layer")
+    decoder_layers: int = option(2, "decoder layers")
+    decoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the decoder")
+    attention: str = option(
+        "k_memory:32", "none, bahdanau, luong_dot, luong_general, or k_memory:K with K slots"
+    )
+    attention_units: int = option(256, "hidden width of Bahdanau attention")
+    encoder_score: Literal["softmax", "sigmoid"] = option(
+        "softmax", "K-memory: turns encoder energies into alpha (eq. 5)"
+    )
+    decoder_score: Literal["softmax", "sigmoid"] = option(
+        "softmax", "K-memory: turns decoder energies into beta (eq. 7)"
+    )
+    normalise_over: Literal["slots", "time"] = option(
+        "slots", "K-memory: axis of a softmax in eq. 5"
+    )
+    position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
+        "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"
+    )
+    max_source_length: int = option(
+        0, "K-memory with position encodings: longest source in tokens, end token included"
+    )
+    attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
+    encoder_projection_units: int = option(
+        0, "project the encoder outputs to this width before the attention; 0: do not"
+    )
+    bridge: Literal["auto", "zero", "copy", "dense"] = option(
+        "auto", "encoder state to first decoder state; auto: zero with attention, dense without"
+    )
+    bridge_from: Literal["all", "top", "backward"] = option(
+        "all", "states a dense bridge reads: all layers, the top layer, the top backward layer"
+    )
+    bridge_activation: Literal["linear", "tanh"] = option("linear", "activation of a dense bridge")
+    read: Literal["after", "before"] = option(
+        "after",
+        "read the memory after the step (google/seq2seq) or before (Bahdanau et al.)",
+    )
+    input_feeding: bool = option(True, "the previous context is part of the next decoder input")
+    mixing: Literal["auto", "tanh", "linear", "none"] = option(
+        "auto", "layer between decoder and logits; auto: tanh with attention, none without"
+    )
+    mixing_from: Literal["output_and_context", "output"] = option(
+        "output_and_context", "what the mixing layer reads"
+    )
+    mixing_units: int = option(0, "width of the mixing layer; 0: that of the decoder")
+    dropout: float = option(0.2, "share of each cell's inputs dropped in training, drawn per step")
+    initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
+        "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
+    )
+    seed: int = option(0, "seed of the weights and of dropout")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in (
+            "source_vocab_size",
+            "target_vocab_size",
+            "embedding_dim",
+            "encoder_units",
+            "encoder_layers",
+            "decoder_units",
+            "decoder_layers",
+            "attention_units",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig(Options):
+    """How a model is trained: optimiser, schedule of checkpoints, validation, stopping."""
+
+    batch_size: int = option(128, "sentences per update")
+    bucket_width: int = option(10, "length buckets of this many tokens; one batch, one bucket")
+    num_updates: int = option(200_000, "updates after which training ends")
+    learning_rate: float = option(1e-4, "Adam's learning rate")
+    adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
+    clip_norm: float = option(5.0, "gradients are scaled down to this global norm; 0: never")
+    checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
+    keep: int = option(3, "last checkpoints kept, beside the best")
+    validate_every: int = option(1000, "updates between validations by beam decoding")
+    valid_examples: int = option(1000, "validation examples decoded, from the first on")
+    beam_size: int = option(10, "hypotheses kept per source in validation")
+    patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
+    stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
+    jit_compile: bool = option(False, "compile the update with XLA")
+    precision: Literal["float32", "mixed_bfloat16", "float64"] = option(
+        "float32", "dtype policy of the layers"
+    )
+    log_every: int = option(20, "updates between two lines of metrics.jsonl")
+    max_nan_updates: int = option(5, "updates in a row with NaN or infinity that stop a run")
+    seed: int = option(0, "seed of the data order")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in (
+            "batch_size",
+            "bucket_width",
+            "num_updates",
+            "keep",
+            "validate_every",
+            "valid_examples",
+            "beam_size",
+            "log_every",
+            "max_nan_updates",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        if self.learning_rate <= 0:
+            raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")

@@ -1,0 +1,161 @@
+"""Which examples make up which batch: resumable, in plain NumPy.
+
+An epoch's batches are a function of (seed, epoch) alone, so a `Position` of two ints is all that a
+checkpoint keeps of the data. (NumPy may change its generators between versions; a run goes on bit
+for bit with the version that it began with.)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..vocabulary import PAD_ID
+
+Indices = npt.NDArray[np.int64]
+
+
+class Position(NamedTuple):
+    """The next batch to come: batch number `batch` of epoch `epoch`, both from 0."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+FIRST_BATCH = Position()
+
+
+class BucketBatches:
+    """Cuts examples into batches of similar length, in another order each epoch.
+
+    Shuffled, an epoch is a seeded permutation of the examples, dealt into length buckets, cut into
+    batches within each bucket, and the order of the batches shuffled. A bucket's last batch may be
+    incomplete and is kept: every example comes once an epoch. Not shuffled, for evaluation, the
+    examples are sorted by length and cut into batches without regard to buckets, alike each epoch.
+
+    Args:
+        lengths: int [num_examples], each > 0. The longer of source and target, in tokens including
+            the end token.
+        batch_size: examples in a batch.
+        bucket_width: width of a length bucket in tokens; bucket i holds lengths in
+            i * bucket_width + 1 .. (i + 1) * bucket_width.
+        seed: seed of the run.
+        shuffle: False for evaluation.
+
+    Raises:
+        ValueError: if there are no examples, or an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        lengths: npt.NDArray[np.integer],
+        batch_size: int,
+        bucket_width: int,
+        seed: int,
+        shuffle: bool = True,
+    ) -> None:
+        if len(lengths) == 0 or np.min(lengths) < 1:
+            raise ValueError("lengths: expected examples of at least one token, the end token")
+        for name, value in (("batch_size", batch_size), ("bucket_width", bucket_width)):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+        if seed < 0:
+            raise ValueError(f"seed: expected at least 0, got {seed}")
+        self._seed = seed
+        self._shuffle = shuffle
+        # Sorted by these, examples that may share a batch stand side by side.
+        self._keys = (np.asarray(lengths) - 1) // bucket_width if shuffle else np.asarray(lengths)
+        sizes = (
+            np.unique(self._keys, return_counts=True)[1] if shuffle else np.array([len(lengths)])
+        )
+        self._cuts = _batch_starts(sizes, batch_size)
+        self._num_incomplete = int(np.count_nonzero(sizes % batch_size))
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of an epoch, the incomplete ones included."""
+        return len(self._cuts)
+
+    @property
+    def num_incomplete_batches(self) -> int:
+        """Batches of an epoch with fewer than `batch_size` examples: at most one per bucket."""
+        return self._num_incomplete
+
+    def epoch(self, epoch: int) -> list[Indices]:
+        """Returns the batches of one epoch: int64 [batch], the indices of a batch's examples."""
+        if not self._shuffle:
+            return np.split(np.argsort(self._keys, kind="stable"), self._cuts[1:])
+        stream = np.random.SeedSequence(self._seed, spawn_key=(epoch,))
+        generator = np.random.default_rng(stream)
+        order = generator.permutation(len(self._keys))
+        order = order[np.argsort(self._keys[order], kind="stable")]
+        batches = np.split(order, self._cuts[1:])
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def iterate(
+        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
+    ) -> Iterator[tuple[Indices, Position]]:
+        """Yields the batches from a position on, each with the position after it.
+
+        Args:
+            position: the first batch to yield; what a batch came with continues after that batch.
+            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
+
+        Yields:
+            int64 [batch], the indices of a batch's examples; and the position of the next batch.
+
+        Raises:
+            ValueError: if there is no such position in this data.
+        """
+        epoch, first = self.advance(position, 0)
+        while num_epochs is None or epoch < num_epochs:
+            for batch, indices in enumerate(self.epoch(epoch)[first:], first):
+                yield indices, self.advance(Position(epoch, batch), 1)
+            epoch, first = epoch + 1, 0
+
+    def advance(self, position: Position, num_batches: int) -> Position:
+        """Returns the position `num_batches` batches later; ValueError if `position` is none."""
+        epoch, batch = position
+        if epoch < 0 or not 0 <= batch < self.num_batches:
+            raise ValueError(
+                f"position: expected epoch >= 0 and batch in [0, {self.num_batches}), "
+                f"got {epoch} and {batch}"
+            )
+        epochs, batch = divmod(batch + num_batches, self.num_batches)
+        return Position(epoch + epochs, batch)
+
+
+def pad_batch(
+    sequences: Sequence[Sequence[int] | npt.NDArray[np.integer]], length: int
+) -> npt.NDArray[np.int32]:
+    """Stacks id lists, filled up with PAD_ID.
+
+    Args:
+        sequences: the id lists of a batch.
+        length: the padded length in tokens, at least that of the longest.
+
+    Returns:
+        int32 [batch, length].
+
+    Raises:
+        ValueError: if a sequence is longer than `length`.
+    """
+    batch = np.full([len(sequences), length], PAD_ID, np.int32)
+    for row, sequence in zip(batch, sequences, strict=True):
+        if len(sequence) > length:
+            raise ValueError(f"length: expected at least {len(sequence)} tokens, got {length}")
+        row[: len(sequence)] = sequence
+    return batch
+
+
+def round_up(length: int, multiple: int) -> int:
+    """Returns the smallest multiple of `multiple` that is at least `length`."""
+    return -(-length // multiple) * multiple
+
+
+def _batch_starts(sizes: npt.NDArray[np.integer], batch_size: int) -> Indices:
+    """Returns where batches begin when buckets of these sizes lie one after the other."""
+    ends = np.cumsum(sizes)
+    starts = [np.arange(end - size, end, batch_size) for size, end in zip(sizes, ends, strict=True)]
+    return np.concatenate(starts).astype(np.int64)

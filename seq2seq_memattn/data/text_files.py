@@ -1,0 +1,161 @@
+"""Text files, read and written alike everywhere: UTF-8, one line per newline, plain, `.gz` or `-`.
+
+Only the newline splits: U+00A0, U+2028 and a lone carriage return stay inside a line.
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+STANDARD_STREAM = "-"  # the name that stands for standard input, or output
+
+
+def read_lines(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the lines of a text file without their newlines; see `iterate_lines`."""
+    return list(iterate_lines(path))
+
+
+def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yields the lines of a text file without their newlines.
+
+    Args:
+        path: a text file, a gzip file if the name ends in `.gz`, or `-` for standard input.
+
+    Yields:
+        One str per line. A newline at the very end begins no further line.
+
+    Raises:
+        ValueError: if the file is missing, a directory, empty, damaged or not UTF-8; names the
+            file, and the line and the byte where that says more.
+    """
+    name = display_name(path, "standard input")
+    start = 0  # bytes of the unpacked file before the line
+    with _open_input(path) as stream:
+        for number, line in enumerate(_raw_lines(stream, name), 1):
+            try:
+                yield line.removesuffix(b"\n").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{name}: line {number}: expected UTF-8, got byte 0x{line[error.start]:02x} "
+                    f"at byte {start + error.start} of the file"
+                ) from None
+            start += len(line)
+    if not start:
+        raise ValueError(f"{name}: expected lines of text, got an empty file")
+
+
+@contextlib.contextmanager
+def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Opens a text file for writing, so that it appears complete or not at all.
+
+    The text goes to a temporary file in the same directory, which replaces `path` when the block
+    ends, and is removed when the block raises. Standard output, and what is no ordinary file (a
+    pipe, a device), is written directly.
+
+    Args:
+        path: the file, packed with gzip if the name ends in `.gz`, or `-` for standard output.
+
+    Yields:
+        A text stream in UTF-8 whose newlines are written as they are.
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        with _text_stream(sys.stdout.buffer) as stream:
+            yield stream
+        return
+    final = Path(path).resolve()  # behind a symbolic link, the file is replaced and not the link
+    if not final.parent.is_dir():
+        raise ValueError(f"{os.fspath(path)}: expected an existing directory to write it in")
+    with (
+        _binary_output(final) as binary,
+        _packed(binary, final.suffix == ".gz") as content,
+        _text_stream(content) as stream,
+    ):
+        yield stream
+
+
+@contextlib.contextmanager
+def atomic_binary(path: Path) -> Iterator[BinaryIO]:
+    """Opens a temporary file beside `path`; on disk, it replaces `path` when the block ends."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as binary:
+            yield binary
+            binary.flush()
+            os.fsync(binary.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Waits until the names in a directory are on disk, so that a rename outlives a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def display_name(path: str | os.PathLike[str], stream: str) -> str:
+    """Returns what messages call a file; `stream` is the name of what `-` stands for."""
+    return stream if os.fspath(path) == STANDARD_STREAM else os.fspath(path)
+
+
+def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Opens a file atomically, and directly what a rename would destroy."""
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        return open(path, "wb")
+    return atomic_binary(path)
+
+
+@contextlib.contextmanager
+def _open_input(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a file, gzip file or standard input for reading bytes; leaves standard input open."""
+    if os.fspath(path) == STANDARD_STREAM:
+        yield sys.stdin.buffer
+        return
+    if not os.path.exists(path):
+        raise ValueError(f"{os.fspath(path)}: no such file")
+    if os.path.isdir(path):
+        raise ValueError(f"{os.fspath(path)}: expected a file, got a directory")
+    is_packed = os.fspath(path).endswith(".gz")
+    with gzip.open(path, "rb") if is_packed else open(path, "rb") as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields lines as bytes, and says which file it is where gzip finds it damaged."""
+    try:
+        yield from stream  # splits at b"\n" alone
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{name}: expected a whole gzip file, got: {error}") from None
+
+
+@contextlib.contextmanager
+def _text_stream(binary: BinaryIO) -> Iterator[TextIO]:
+    """Wraps a binary stream for the time of a block, and leaves it open and flushed."""
+    stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+    try:
+        yield stream
+        stream.flush()
+    finally:
+        stream.detach()
+
+
+@contextlib.contextmanager
+def _packed(binary: BinaryIO, packed: bool) -> Iterator[BinaryIO]:
+    """Yields the stream itself, or one that packs into it; equal text gives equal bytes."""
+    if not packed:
+        yield binary
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=binary, mtime=0) as content:
+        yield cast(BinaryIO, content)

@@ -1,0 +1,211 @@
+"""Recurrent encoders: source embeddings to one vector per token and the final states."""
+
+from typing import Any, Literal, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.gates import cell_step
+from seq2seq_memattn.recurrence import make_steps, packs, run_layer
+
+LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of a source.
+
+    Fields:
+        outputs: float [batch, source_length, encoder_units]. 0 on padding.
+        states: for each layer, for each direction, the cell's states [batch, units] after its
+            last real token (the first token for the backward direction).
+    """
+
+    outputs: Any
+    states: Any
+
+
+class Encoder(keras.layers.Layer):
+    """A stack of recurrent layers over the source, in one or both directions.
+
+    Source: google/seq2seq, `encoders/rnn_encoder.py`. "per_direction" stacks layers inside each
+    direction and concatenates at the top; "concatenated" concatenates between layers, so that
+    each layer reads both directions. Every direction has the full number of units.
+
+    Args:
+        units: int > 0. Units of each layer in each direction.
+        num_layers: int > 0.
+        cell: "lstm" or "gru".
+        bidirectional: bool.
+        stacking: "per_direction" or "concatenated".
+        dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
+        kernel_initializer: initialiser of all kernels of the cells.
+        seed: int. Seed of dropout and of the weights.
+
+    Call arguments:
+        inputs: float [batch, source_length, embedding_dim].
+        mask: bool [batch, source_length], true on real tokens, which come first.
+
+    Returns:
+        `Encoded`.
+
+    Masking: padding never changes a result.
+
+    Example:
+    >>> encoder = Encoder(units=3, num_layers=2)
+    >>> encoded = encoder(ops.zeros([2, 5, 4]), mask=ops.ones([2, 5], dtype="bool"))
+    >>> tuple(encoded.outputs.shape)
+    (2, 5, 6)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_layers: int = 1,
+        cell: Literal["lstm", "gru"] = "lstm",
+        bidirectional: bool = True,
+        stacking: Literal["per_direction", "concatenated"] = "per_direction",
+        dropout: float = 0.0,
+        kernel_initializer: Any = "glorot_uniform",
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if units < 1 or num_layers < 1:
+            raise ValueError(
+                f"`units` and `num_layers` must be positive; got {units}, {num_layers}."
+            )
+        self.supports_masking = True
+        self.units = units
+        self.num_layers = num_layers
+        self.cell_name = cell
+        self.bidirectional = bidirectional
+        self.stacking = stacking
+        self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.directions = ("forward", "backward") if bidirectional else ("forward",)
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.layers = [
+            [self._layer(index, direction) for direction in self.directions]
+            for index in range(num_layers)
+        ]
+
+    def _layer(self, index: int, direction: str) -> Any:
+        initializer = self.kernel_initializer
+        return LAYERS[self.cell_name](
+            self.units,
+            kernel_initializer=initializer.clone(),
+            recurrent_initializer=initializer.clone(),
+            return_sequences=True,
+            return_state=True,
+            dtype=self.dtype_policy,
+            name=f"{self.name}_{direction}_{index}",
+        )
+
+    def build(self, input_shape: Any) -> None:
+        width = input_shape[-1]
+        for index, directions in enumerate(self.layers):
+            if index:
+                joined = self.stacking == "concatenated"
+                width = self.units * (len(self.directions) if joined else 1)
+            for layer in directions:
+                layer.build((None, None, width))
+        self.built = True
+
+    def call(self, inputs: Any, mask: Any = None, training: bool = False) -> Encoded:
+        if mask is None:
+            mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
+        run = self._run_packed if _prefers_packing() else self._run_padded
+        return run(inputs, ops.cast(mask, "bool"), training)
+
+    def _drop(self, x: Any, training: bool) -> Any:
+        if not training or not self.dropout:
+            return x
+        return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
+
+    def _run_packed(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+        """Leaves padding out, and takes the gradients of the weights after each loop."""
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
+        steps = make_steps(lengths, ops.shape(inputs)[1])
+        reverse = [direction == "backward" for direction in self.directions]
+        streams = [steps.pack(inputs, reverse=turned) for turned in reverse]
+        states = []
+        for index, layers in enumerate(self.layers):
+            if index and self.stacking == "concatenated":
+                joined = self._join(steps, streams)
+                streams = [steps.pack(joined, reverse=turned) for turned in reverse]
+            every = [
+                self._run_layer(layer, stream, steps, training)
+                for layer, stream in zip(layers, streams, strict=True)
+            ]
+            streams = [direction[0] for direction in every]
+            states.append([[steps.last(state) for state in direction] for direction in every])
+        return Encoded(self._join(steps, streams), states)
+
+    def _run_layer(self, layer: Any, stream: Any, steps: Any, training: bool) -> list[Any]:
+        step = cell_step(layer.cell, layer.name, ahead=stream.shape[-1])
+        zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
+        first = [zeros] * (2 if self.cell_name == "lstm" else 1)
+        return run_layer(step, self._drop(stream, training), first, steps, training)
+
+    def _join(self, steps: Any, streams: list[Any]) -> Any:
+        outputs = [
+            steps.unpack(stream, reverse=direction == "backward")
+            for stream, direction in zip(streams, self.directions, strict=True)
+        ]
+        return ops.concatenate(outputs, axis=-1)
+
+    def _run_padded(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+        """Keras's own layers on padded batches: cuDNN on GPUs, XLA and JAX elsewhere."""
+        streams = [self._turn(inputs, mask, direction) for direction in self.directions]
+        states = []
+        for index, layers in enumerate(self.layers):
+            if index and self.stacking == "concatenated":
+                joined = self._join_padded(streams, mask)
+                streams = [self._turn(joined, mask, direction) for direction in self.directions]
+            every = [
+                layer(self._drop(stream, training), mask=mask)
+                for layer, stream in zip(layers, streams, strict=True)
+            ]
+            streams = [direction[0] for direction in every]
+            states.append([list(direction[1:]) for direction in every])
+        return Encoded(self._join_padded(streams, mask), states)
+
+    def _join_padded(self, streams: list[Any], mask: Any) -> Any:
+        outputs = [
+            self._turn(stream, mask, direction)
+            for stream, direction in zip(streams, self.directions, strict=True)
+        ]
+        joined = ops.concatenate(outputs, axis=-1)
+        return joined * ops.cast(mask, joined.dtype)[:, :, None]
+
+    def _turn(self, x: Any, mask: Any, direction: str) -> Any:
+        """Turns the real tokens around for the backward direction; padding stays at the end."""
+        if direction == "forward":
+            return x
+        positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        index = ops.where(positions < lengths, lengths - 1 - positions, positions)
+        return ops.take_along_axis(x, index[:, :, None], axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "cell": self.cell_name,
+            "bidirectional": self.bidirectional,
+            "stacking": self.stacking,
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }
+
+
+def _prefers_packing() -> bool:
+    """Packed loops where they are faster: TensorFlow on CPUs. cuDNN's kernels win on GPUs."""
+    if not packs():
+        return False
+    import tensorflow as tf
+
+    return not tf.config.list_physical_devices("GPU")

@@ -1,0 +1,224 @@
+"""The sequence-to-sequence model, an ordinary `keras.Model`."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
+from seq2seq_memattn.attention.no_attention import NoAttention
+from seq2seq_memattn.bridge import Bridge
+from seq2seq_memattn.cell import AttentionCell
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.decoder import TeacherForcedDecoder
+from seq2seq_memattn.encoder import Encoder
+from seq2seq_memattn.vocabulary import PAD_ID
+
+CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class Seq2Seq(keras.Model):
+    """Encoder, attention and decoder, made from one record of options.
+
+    Source: Britz, Guan and Luong (2017), figure 1, on the set-up of google/seq2seq.
+
+    Args:
+        config: `ModelConfig`, or the dict that `ModelConfig.to_dict` makes.
+
+    Call arguments:
+        inputs: dict of `source` int32 [batch, source_length] (symbols, end token, padding) and
+            `target_inputs` int32 [batch, target_length] (start token, symbols, padding).
+
+    Returns:
+        float [batch, target_length, target_vocab_size]: logits under teacher forcing.
+
+    Masking: padding (id 0) never changes a result; logits there have no meaning.
+
+    Example:
+    >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
+    >>> ids = ops.ones([2, 5], dtype="int32")
+    >>> tuple(model({"source": ids, "target_inputs": ids}).shape)
+    (2, 5, 23)
+    """
+
+    def __init__(self, config: ModelConfig | dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(config, ModelConfig):
+            config = ModelConfig.from_dict(config)
+        self.config = config
+        self.seed_generator = keras.random.SeedGenerator(config.seed)
+        seeds = _Seeds(config.seed)
+        self.source_embedding = _embedding(config.source_vocab_size, "source", config, seeds)
+        self.target_embedding = _embedding(config.target_vocab_size, "target", config, seeds)
+        self.encoder = Encoder(
+            config.encoder_units,
+            config.encoder_layers,
+            config.encoder_cell,
+            config.bidirectional,
+            config.encoder_stacking,
+            config.dropout,
+            _kernel_initializer(config, seeds.next()),
+            seed=seeds.next(),
+            name="encoder",
+        )
+        self.encoder_projection = (
+            keras.layers.Dense(config.encoder_projection_units, name="encoder_projection")
+            if config.encoder_projection_units
+            else None
+        )
+        attention = make_attention(config)
+        has_attention = not isinstance(attention, NoAttention)
+        cells = [_decoder_cell(index, config, seeds) for index in range(config.decoder_layers)]
+        self.bridge = Bridge(
+            config.bridge if config.bridge != "auto" else ("zero" if has_attention else "dense"),
+            [_state_units(cell) for cell in cells],
+            config.bridge_from,
+            config.bridge_activation,
+            name="bridge",
+        )
+        mixing = config.mixing if config.mixing != "auto" else ("tanh" if has_attention else "none")
+        self.cell = AttentionCell(
+            cells,
+            attention,
+            config.read,
+            config.input_feeding,
+            None if mixing == "none" else config.mixing_units or config.decoder_units,
+            "linear" if mixing == "linear" else "tanh",
+            config.mixing_from,
+            name="decoder",
+        )
+        self.logits = keras.layers.Dense(config.target_vocab_size, name="logits")
+        self.decoder = TeacherForcedDecoder(self.cell, config.dropout, self.seed_generator)
+        self._build_all()
+
+    def _build_all(self) -> None:
+        """Every size is known, so that weights exist before the first batch."""
+        ids = ops.ones((1, 1), dtype="int32")
+        memory, cell_states = self.encode(ids)
+        self.predict_logits(ids, memory, cell_states)
+        self.built = True
+
+    def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
+        """Reads the source once.
+
+        Args:
+            source: int32 [batch, source_length].
+            training: bool.
+
+        Returns:
+            memory: record from `attention.prepare`.
+            cell_states: for each decoder layer, a list of float [batch, units].
+        """
+        mask = ops.not_equal(source, PAD_ID)
+        encoded = self.encoder(self.source_embedding(source), mask=mask, training=training)
+        outputs = encoded.outputs
+        if self.encoder_projection is not None:
+            outputs = self.encoder_projection(outputs)
+        return self.cell.attention.prepare(outputs, mask), self.bridge(encoded.states)
+
+    def predict_logits(
+        self, target_inputs: Any, memory: Any, cell_states: Any, training: bool = False
+    ) -> Any:
+        """Logits of all steps of known targets: float [batch, target_length, target_vocab_size]."""
+        embedded = self.target_embedding(target_inputs)
+        if not self.cell.built:
+            state = self.cell.initial_state(memory, 1, cell_states)
+            self.cell(embedded[:, :1], memory, state)
+        lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
+        mixed = self.decoder(embedded, lengths, memory, cell_states, training)
+        return self.to_logits(mixed)
+
+    def to_logits(self, mixed: Any) -> Any:
+        """The output layer, in float32 at least."""
+        logits = self.logits(mixed)
+        narrow = self.compute_dtype in ("float16", "bfloat16")
+        return ops.cast(logits, "float32") if narrow else logits
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        memory, cell_states = self.encode(inputs["source"], training)
+        return self.predict_logits(inputs["target_inputs"], memory, cell_states, training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "config": self.config.to_dict()}
+
+
+def make_attention(config: ModelConfig) -> Attention:
+    """The attention that `config.attention` names.
+
+    Raises:
+        ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
+    """
+    kind, _, size = config.attention.partition(":")
+    if kind == "k_memory":
+        if not size.isdigit() or int(size) < 1:
+            raise ValueError(
+                f"`attention` must be k_memory:K with K > 0 slots; got {config.attention!r}."
+            )
+        encoding = None if config.position_encoding == "none" else config.position_encoding
+        return KMemoryAttention(
+            int(size),
+            config.encoder_score,
+            config.decoder_score,
+            config.normalise_over,
+            encoding,
+            config.max_source_length or None,
+            config.attention_bias,
+            name="attention",
+        )
+    if kind in ("luong_dot", "luong_general"):
+        if kind == "luong_dot":
+            return LuongAttention("dot", name="attention")
+        return LuongAttention("general", config.decoder_units, name="attention")
+    if kind == "bahdanau":
+        return BahdanauAttention(config.attention_units, name="attention")
+    if kind == "none":
+        return NoAttention(name="attention")
+    raise ValueError(
+        "`attention` must be none, bahdanau, luong_dot, luong_general or k_memory:K; "
+        f"got {config.attention!r}."
+    )
+
+
+class _Seeds:
+    """A seed of its own for every initialiser of a model."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._count = seed, 0
+
+    def next(self) -> int:
+        self._count += 1
+        return self._seed * 1000 + self._count
+
+
+def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
+    if config.initializer == "glorot":
+        return keras.initializers.GlorotUniform(seed=seed)
+    limit = 0.1 if config.initializer == "uniform_0.1" else 0.04
+    return keras.initializers.RandomUniform(-limit, limit, seed=seed)
+
+
+def _embedding(size: int, side: str, config: ModelConfig, seeds: _Seeds) -> keras.layers.Embedding:
+    return keras.layers.Embedding(
+        size,
+        config.embedding_dim,
+        embeddings_initializer=_kernel_initializer(config, seeds.next()),
+        name=f"{side}_embedding",
+    )
+
+
+def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds) -> Any:
+    return CELLS[config.decoder_cell](
+        config.decoder_units,
+        kernel_initializer=_kernel_initializer(config, seeds.next()),
+        recurrent_initializer=_kernel_initializer(config, seeds.next()),
+        name=f"decoder_cell_{index}",
+    )
+
+
+def _state_units(cell: Any) -> list[int]:
+    size = cell.state_size
+    return list(size) if isinstance(size, (list, tuple)) else [size]

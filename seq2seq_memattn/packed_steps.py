@@ -1,0 +1,87 @@
+"""How a TensorFlow graph sees a batch of sequences: only the rows that are not finished."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+class PackedSteps:
+    """Rows in order of falling length, time-major, without padding.
+
+    Step t holds the `sizes[t]` longest rows, so the rows of a step are the first ones of the
+    step before. The methods are those of `steps.PaddedSteps`, with `packed` for step * batch.
+
+    Args:
+        lengths: int32 [batch]. Real steps of each row.
+        num_steps: int or scalar int32. Steps of the loop (the padded length).
+    """
+
+    def __init__(self, lengths: Any, num_steps: Any) -> None:
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        self.num_steps = num_steps
+        self.batch = tf.shape(lengths)[0]
+        self.order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        self.sorted_lengths = tf.gather(lengths, self.order)
+        real = tf.sequence_mask(self.sorted_lengths, num_steps)  # [batch, step]
+        self.sizes = tf.reduce_sum(tf.cast(real, tf.int32), axis=0)
+        place = tf.cast(tf.where(tf.transpose(real)), tf.int32)  # [packed, (step, rank)]
+        step, rank = place[:, 0], place[:, 1]
+        self.total = tf.shape(place)[0]
+        row = tf.gather(self.order, rank) * num_steps
+        self._forward = row + step
+        self._backward = row + tf.gather(self.sorted_lengths, rank) - 1 - step
+        self._sorted = rank * num_steps + step
+        self._offsets = tf.cumsum(self.sizes, exclusive=True)
+
+    def pack(self, x: Any, reverse: bool = False) -> Any:
+        """[batch, step, ...] -> [packed, ...]; `reverse` turns the real steps around."""
+        index = self._backward if reverse else self._forward
+        flat = tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))
+        if not x.dtype.is_floating:
+            return tf.gather(flat, index)
+        return _move(flat, lambda v: tf.gather(v, index), lambda g: self._spread(g, index))
+
+    def unpack(self, y: Any, reverse: bool = False) -> Any:
+        """[packed, n] -> [batch, step, n], 0 on padding; undoes `pack`."""
+        return self._unpack(y, self._backward if reverse else self._forward)
+
+    def unpack_sorted(self, y: Any) -> Any:
+        """As `unpack`, with the rows in the loop's order."""
+        return self._unpack(y, self._sorted)
+
+    def last(self, y: Any) -> Any:
+        """The row of each sequence's last real step, 0 without one: [packed, n] -> [batch, n]."""
+        step = tf.maximum(self.sorted_lengths - 1, 0)
+        index = tf.gather(self._offsets, step) + tf.range(self.batch)
+        real = self.sorted_lengths > 0
+        inverse = tf.argsort(self.order)
+        last = tf.gather(y, tf.gather(tf.where(real, index, 0), inverse))
+        return last * tf.cast(tf.gather(real, inverse), y.dtype)[:, None]
+
+    def sort(self, x: Any) -> Any:
+        """Brings [batch, ...] into the order of the loop's rows."""
+        if not x.dtype.is_floating:
+            return tf.gather(x, self.order)
+        inverse = tf.argsort(self.order)
+        return _move(x, lambda v: tf.gather(v, self.order), lambda g: tf.gather(g, inverse))
+
+    def _unpack(self, y: Any, index: Any) -> Any:
+        spread = _move(y, lambda v: self._spread(v, index), lambda g: tf.gather(g, index))
+        units = tf.shape(y)[-1] if y.shape[-1] is None else y.shape[-1]
+        return tf.reshape(spread, [self.batch, self.num_steps, units])
+
+    def _spread(self, y: Any, index: Any) -> Any:
+        """Writes y[i] to row index[i] of [batch * step, ...], zeros elsewhere."""
+        shape = tf.concat([[self.batch * self.num_steps], tf.shape(y)[1:]], 0)
+        return tf.scatter_nd(index[:, None], y, shape)
+
+
+def _move(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
+    """A permutation of rows; its gradient is the permutation back, cheaper than a sum."""
+
+    @tf.custom_gradient
+    def moved(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+        return forward(value), backward
+
+    return moved(x)

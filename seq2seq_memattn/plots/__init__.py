@@ -1,0 +1,13 @@
+"""Figures from plain data: learning curves, BLEU and time by length, alignments."""
+
+from .by_length import bleu_by_length as bleu_by_length
+from .by_length import time_by_length as time_by_length
+from .curves import learning_curves as learning_curves
+from .curves import loss_curves as loss_curves
+from .heat_maps import Panel as Panel
+from .heat_maps import alignment as alignment
+from .heat_maps import alignments as alignments
+from .heat_maps import slots as slots
+from .style import Look as Look
+from .style import looks as looks
+from .style import save as save

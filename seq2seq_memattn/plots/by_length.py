@@ -1,0 +1,175 @@
+"""Quality and time by the length of the sequences."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .style import (
+    NOTE_COLOUR,
+    Rows,
+    add_legend,
+    add_note,
+    line_of,
+    looks,
+    new_figure,
+    require_filled,
+    styled,
+)
+
+SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
+
+
+class _Group(NamedTuple):
+    """Lines of similar length; lengths in tokens."""
+
+    shortest: int
+    longest: int
+    lines: int
+
+
+@styled
+def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
+    """BLEU, and the share of lines that are exactly right, by the length of the reference.
+
+    Where no line of a group has four tokens there are no 4-grams, and no BLEU is drawn.
+
+    Args:
+        groups: for each model, what `seq2seq_memattn.metrics.bleu_by_length` returns, with the
+            same references for all.
+        title: of the figure.
+
+    Raises:
+        ValueError: if there is no model or no group, or the models' groups differ.
+    """
+    shared = _shared_groups(groups)
+    figure = new_figure(3.4, title)
+    bleu, exact = figure.subplots(1, 2)
+    drawn = looks(groups)
+    shifts = np.linspace(-0.25, 0.25, len(drawn)) if len(drawn) > 1 else np.zeros(1)
+    for shift, (model, look) in zip(shifts, drawn.items(), strict=True):
+        at = np.arange(len(shared)) + shift  # side by side, for many are close to 100
+        rows = groups[model]
+        scores = [r["bleu"] if r["longest"] >= SHORTEST_4_GRAM else math.nan for r in rows]
+        bleu.plot(at, scores, **line_of(look))
+        exact.plot(at, [100.0 * row["exact"] for row in rows], **line_of(look))
+    _finish(bleu, shared, "BLEU (0 to 100)")
+    _finish(exact, shared, "lines exactly right (%)")
+    for i, group in enumerate(shared):
+        if group.longest < SHORTEST_4_GRAM:
+            where = {"transform": bleu.get_xaxis_transform(), "ha": "center", "va": "center"}
+            bleu.text(i, 0.5, "no\n4-grams", color=NOTE_COLOUR, **where)
+    sizes = {group.lines for group in shared}
+    add_note(exact, f"{'about ' if len(sizes) > 1 else ''}{max(sizes):,} lines per group")
+    add_legend(figure, bleu)
+    return figure
+
+
+def _shared_groups(groups: Mapping[str, Rows]) -> list[_Group]:
+    require_filled(groups, "groups", "a model")
+    found = {
+        model: [_Group(row["shortest"], row["longest"], row["lines"]) for row in rows]
+        for model, rows in groups.items()
+    }
+    first, shared = next(iter(found.items()))
+    require_filled(shared, f"groups[{first!r}]", "a group")
+    for model, theirs in found.items():
+        if theirs != shared:
+            raise ValueError(
+                f"`groups`: expected the same lengths and lines for all models; "
+                f"got {shared} for {first!r}, {theirs} for {model!r}"
+            )
+    return shared
+
+
+def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
+    """Scales and names the axes of values up to 100; they begin at a round number below all."""
+    ranges = [f"{g.shortest}\u2013{g.longest}" for g in groups]
+    axes.set_xticks(range(len(groups)), ranges)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.grid(axis="x", visible=False)
+    axes.set_xlabel("reference length (tokens)")
+    axes.set_ylabel(label)
+    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
+    lowest = np.min(values[np.isfinite(values)], initial=90.0)
+    bottom = 10.0 * math.floor(lowest / 10.0)
+    margin = 0.03 * (100.0 - bottom)
+    axes.set_ylim(bottom - margin, 100.0 + margin)
+
+
+@styled
+def time_by_length(
+    rows: Rows, paper: Rows = (), reference: str = "bahdanau", title: str = ""
+) -> Figure:
+    """Decoding time against source length, one line for each attention.
+
+    Args:
+        rows: records with `attention`, `length` in tokens and `seconds`, of one mode and machine.
+        paper: such records of another machine. What their times are relative to those of
+            `reference` is drawn dashed, as multiples of our times of `reference`.
+        reference: name of the attention that the paper's times are relative to.
+        title: of the figure; the place for the hardware and what was decoded.
+
+    Raises:
+        ValueError: if `rows` is empty or has two times for one point, or if `paper` is given and
+            `reference` is missing on either side.
+    """
+    require_filled(rows, "rows", "a row")
+    ours = _seconds(rows, "rows")
+    as_in_paper = _scaled(_seconds(paper, "paper"), ours, reference) if paper else {}
+    figure = new_figure(3.6, title)
+    axes = figure.subplots()
+    drawn = looks(ours)
+    for attention, look in drawn.items():
+        axes.plot(*_points(ours[attention]), **line_of(look))
+    dashed = {"linestyle": "--", "linewidth": 1.0}
+    for attention in [name for name in drawn if name in as_in_paper]:
+        axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
+    if as_in_paper:
+        name = looks([reference])[reference].name
+        axes.plot([], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed)
+    axes.set_xticks(sorted({length for times in ours.values() for length in times}))
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("source length (tokens)")
+    axes.set_ylabel("decoding time (seconds)")
+    add_legend(figure, axes)
+    return figure
+
+
+def _seconds(rows: Rows, name: str) -> dict[str, dict[int, float]]:
+    """Seconds by attention and length."""
+    seconds: dict[str, dict[int, float]] = {}
+    for row in rows:
+        times = seconds.setdefault(row["attention"], {})
+        if row["length"] in times:
+            raise ValueError(
+                f"`{name}`: expected one row for each attention and length, all of one mode; "
+                f"got two for {row['attention']!r} at {row['length']}"
+            )
+        times[row["length"]] = row["seconds"]
+    return seconds
+
+
+def _scaled(
+    paper: dict[str, dict[int, float]], ours: dict[str, dict[int, float]], reference: str
+) -> dict[str, dict[int, float]]:
+    """The paper's times of the other attentions, had `reference` taken as long as here."""
+    if reference not in ours or reference not in paper:
+        raise ValueError(
+            f"`reference`: expected an attention with rows here and in the paper; "
+            f"got {reference!r}, with {sorted(ours)} here and {sorted(paper)} there"
+        )
+    here, there = ours[reference], paper[reference]
+    return {
+        attention: {n: t / there[n] * here[n] for n, t in times.items() if n in here and n in there}
+        for attention, times in paper.items()
+        if attention != reference
+    }
+
+
+def _points(times: dict[int, float]) -> tuple[list[int], list[float]]:
+    lengths = sorted(times)
+    return lengths, [times[length] for length in lengths]

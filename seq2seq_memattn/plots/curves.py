@@ -1,0 +1,83 @@
+"""Curves of training."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+
+from .style import Rows, add_legend, line_of, looks, new_figure, require_filled, styled
+
+Progress = Literal["updates", "minutes"]
+
+MAX_MARKERS = 15  # on one curve, to tell it by; its other points are only joined
+
+
+@styled
+def learning_curves(
+    curves: Mapping[str, Rows], against: Progress = "updates", title: str = ""
+) -> Figure:
+    """Validation BLEU during training, as in figures 3 to 5 of the memory paper.
+
+    Args:
+        curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to
+            100). Records without `bleu` are left out: the lines of a metrics.jsonl will do.
+        against: "updates" or "minutes" of training.
+        title: of the figure.
+
+    Raises:
+        ValueError: if there is no model, a model has no BLEU, or `against` is unknown.
+    """
+    figure, axes = _curves(curves, "bleu", against, title)
+    axes.set_ylabel("validation BLEU (0 to 100)")
+    axes.set_ylim(-2.0, 102.0)
+    return figure
+
+
+@styled
+def loss_curves(
+    curves: Mapping[str, Rows], against: Progress = "updates", title: str = ""
+) -> Figure:
+    """Loss during training, on a logarithmic axis.
+
+    Args:
+        curves: as in `learning_curves`, with `loss` in nats per target token in place of `bleu`.
+        against: "updates" or "minutes" of training.
+        title: of the figure.
+
+    Raises:
+        ValueError: if there is no model, a model has no loss, or `against` is unknown.
+    """
+    figure, axes = _curves(curves, "loss", against, title)
+    axes.set_ylabel("loss (nats per target token)")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    low, high = axes.get_ylim()
+    within_a_decade = high < 10.0 * low  # then powers of ten alone are too few labels
+    axes.yaxis.set_minor_formatter(
+        StrMethodFormatter("{x:.3g}") if within_a_decade else NullFormatter()
+    )
+    return figure
+
+
+def _curves(
+    curves: Mapping[str, Rows], measure: str, against: Progress, title: str
+) -> tuple[Figure, Axes]:
+    if against not in ("updates", "minutes"):
+        raise ValueError(f"`against`: expected 'updates' or 'minutes'; got {against!r}")
+    require_filled(curves, "curves", "a model")
+    figure = new_figure(3.6, title)
+    axes = figure.subplots()
+    for model, look in looks(curves).items():
+        rows = [row for row in curves[model] if row.get(measure) is not None]
+        require_filled(rows, f"curves[{model!r}]", f"a record with {measure!r}")
+        at = [row["update"] if against == "updates" else row["seconds"] / 60.0 for row in rows]
+        every = -(-len(rows) // MAX_MARKERS)
+        axes.plot(at, [row[measure] for row in rows], **line_of(look), markevery=every)
+    axes.set_xlim(left=0.0)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=against == "updates"))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.set_xlabel("updates" if against == "updates" else "training time (minutes)")
+    add_legend(figure, axes)
+    return figure, axes

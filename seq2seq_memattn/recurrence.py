@@ -1,0 +1,113 @@
+"""The loop over the steps of sequences, on each backend."""
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.gates import CellStep
+from seq2seq_memattn.products import Products
+from seq2seq_memattn.steps import PaddedSteps
+
+Step = Callable[..., tuple[Any, Sequence[Any]]]
+
+_STATIC = contextvars.ContextVar("static_shapes", default=False)
+
+
+@contextlib.contextmanager
+def static_shapes() -> Iterator[None]:
+    """Inside, loops keep padded rows, so that XLA can compile what is traced."""
+    token = _STATIC.set(True)
+    try:
+        yield
+    finally:
+        _STATIC.reset(token)
+
+
+def packs() -> bool:
+    """Whether loops leave finished rows out: in TensorFlow graphs that XLA does not compile."""
+    return keras.backend.backend() == "tensorflow" and not _STATIC.get()
+
+
+def make_steps(lengths: Any, num_steps: Any) -> Any:
+    """The fitting view of a batch: `PackedSteps` where it pays, else `PaddedSteps`.
+
+    Args:
+        lengths: int32 [batch]. Real steps of each row.
+        num_steps: int or scalar int32. The padded length.
+    """
+    if packs():
+        from seq2seq_memattn.packed_steps import PackedSteps
+
+        return PackedSteps(lengths, num_steps)
+    return PaddedSteps(lengths, num_steps)
+
+
+def scan(
+    step: Step,
+    carry: Any,
+    inputs: Sequence[Any],
+    products: Products,
+    steps: Any,
+    output_units: Sequence[int],
+    training: bool = False,
+) -> list[Any]:
+    """Runs `step` over all steps.
+
+    Args:
+        step: (products, carry, inputs_t, crop) -> carry, outputs_t. `crop` cuts anything of
+            [batch, ...] in the loop's order down to the rows of the step.
+        carry: structure of arrays [batch, ...], in the loop's order.
+        inputs: arrays [packed, n] from `steps.pack`; at least one.
+        products: the products of the loop; rows in the loop's order.
+        steps: from `make_steps`.
+        output_units: the width of each output.
+        training: whether gradients will be asked for; their way is then the fast one.
+
+    Returns:
+        The outputs of all steps, each [packed, units].
+    """
+    if keras.backend.backend() == "tensorflow":
+        from seq2seq_memattn import tensorflow_loop
+
+        return tensorflow_loop.loop(
+            step, carry, inputs, products, steps, output_units, defer=training
+        )
+    timed = [ops.reshape(x, (steps.num_steps, steps.batch, x.shape[-1])) for x in inputs]
+
+    def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
+        carry, outputs = step(products, carry, inputs, lambda x: x)
+        return carry, list(outputs)
+
+    _, outputs = ops.scan(body, carry, timed)
+    return [ops.reshape(x, (-1, x.shape[-1])) for x in outputs]
+
+
+def run_layer(
+    step: CellStep, inputs: Any, states: Any, steps: Any, training: bool = False
+) -> list[Any]:
+    """Runs one cell over sequences whose inputs are all known.
+
+    Args:
+        step: the cell's step, made with all inputs `ahead`.
+        inputs: float [packed, input_units].
+        states: list of float [batch, units], the first states, in the loop's order.
+        steps: from `make_steps`.
+        training: see `scan`.
+
+    Returns:
+        The states after every step, each [packed, units]; the first is the output.
+    """
+
+    def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
+        del crop
+        states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
+        return states, states
+
+    units = [state.shape[-1] for state in states]
+    return scan(
+        take, list(states), [step.project(inputs)], Products(step.weights()), steps, units, training
+    )

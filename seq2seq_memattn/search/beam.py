@@ -1,0 +1,279 @@
+"""Batched beam search in the graph."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.decoding import for_decoding
+from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.penalties import best_penalty, length_penalty
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+
+DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
+
+
+class BeamResult(NamedTuple):
+    """The best hypotheses of each source, best first.
+
+    Fields:
+        tokens: int32 [batch, n_best, max_length]. Ends with the end token, then padding.
+        log_probs: float32 [batch, n_best]. Sums over tokens, the end token included.
+        normalised_log_probs: float32 [batch, n_best]. After the length penalty.
+        lengths: int32 [batch, n_best]. Tokens without the end token.
+        is_finished: bool [batch, n_best]. False where the limit cut a hypothesis.
+        alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
+        scores: float [batch, n_best, max_length, rows], or () if not asked for.
+        memory: the memory record, or () if not asked for.
+        positions_scored: float32 scalar: encoder states scored per step, mean over the steps of
+            the hypotheses returned; or () if not asked for.
+    """
+
+    tokens: Any
+    log_probs: Any
+    normalised_log_probs: Any
+    lengths: Any
+    is_finished: Any
+    alignments: Any = ()
+    scores: Any = ()
+    memory: Any = ()
+    positions_scored: Any = ()
+
+
+class _Beam(NamedTuple):
+    """Hypotheses on their way; arrays are [batch, beam]."""
+
+    tokens: Any
+    log_probs: Any
+    lengths: Any
+    is_finished: Any
+
+
+class _Rules(NamedTuple):
+    """What stays the same during one search; limits and forced lengths are [batch, 1] or ()."""
+
+    beam_size: int
+    n_best: int
+    exponent: float
+    early_stopping: bool
+    limits: Any
+    forced_lengths: Any
+
+
+def beam_search(
+    model: Any,
+    source: Any,
+    beam_size: int = 10,
+    n_best: int = 1,
+    length_penalty_exponent: float = 0.0,
+    max_length: Any = None,
+    early_stopping: bool = True,
+    forced_lengths: Any = None,
+    return_alignments: bool = False,
+) -> BeamResult:
+    """Finds the most probable targets.
+
+    Source: google/seq2seq, `inference/beam_search.py`: successors are the best of beam x
+    vocabulary, finished hypotheses are frozen and stay in the beam. A sentence ends when its
+    n_best finished hypotheses score above what any live one can still reach; the search ends
+    when all have.
+
+    Args:
+        model: `Seq2Seq`, or anything with `start(source, num_queries)` and
+            `step(tokens, memory, state)`.
+        source: int32 [batch, source_length], ending with the end token, then padding.
+        beam_size: int > 0. Hypotheses kept per source.
+        n_best: int in 1..beam_size. Hypotheses returned per source.
+        length_penalty_exponent: float. See `length_penalty`.
+        max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included.
+            None: twice the source's length and 10 more, for each source.
+        early_stopping: bool. False runs every sentence to its limit or until its whole beam is
+            finished; the result is the same.
+        forced_lengths: int32 [batch] or None. Forces every hypothesis to this many tokens
+            before the end token: for timing untrained weights.
+        return_alignments: bool. Whether to return alignments, scores, memory and
+            positions_scored.
+
+    Returns:
+        `BeamResult`.
+
+    Raises:
+        ValueError: if `beam_size` or `n_best` is out of range.
+    """
+    if beam_size < 1:
+        raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
+    if not 1 <= n_best <= beam_size:
+        raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+    model = for_decoding(model)
+    source = ops.convert_to_tensor(source, dtype="int32")
+    limits, num_steps = step_limits(source, max_length, forced_lengths)
+    forced = () if forced_lengths is None else ops.cast(forced_lengths, "int32")[:, None]
+    rules = _Rules(
+        beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None], forced
+    )
+    memory, state = model.start(source, beam_size)
+    beam, history = _search(model, memory, state, rules, num_steps, ops.shape(source)[0])
+    result = _best(beam, history, rules)
+    if not return_alignments:
+        return result
+    scores, alignments, positions = follow(model, source, result.tokens, result.lengths)
+    return result._replace(
+        alignments=alignments, scores=scores, memory=memory, positions_scored=positions
+    )
+
+
+def step_limits(source: Any, max_length: Any, forced_lengths: Any) -> tuple[Any, Any]:
+    """How many steps each sentence may take: int32 [batch], and the most of them, a scalar."""
+    if forced_lengths is not None:
+        limits = ops.cast(forced_lengths, "int32") + 1
+    elif max_length is None:
+        limits = 2 * ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1) + 10
+    else:
+        limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
+        if isinstance(max_length, int):
+            return limits, max_length
+    if keras.backend.backend() == "jax":  # its loops need a size that is known ahead
+        return limits, _static_limit(source, limits)
+    return limits, ops.max(limits)
+
+
+def _static_limit(source: Any, limits: Any) -> int:
+    try:
+        return int(ops.max(limits))
+    except Exception:  # a traced value has no number; the padded length bounds it
+        return 2 * source.shape[1] + 10
+
+
+def _search(
+    model: Any, memory: Any, state: Any, rules: _Rules, num_steps: Any, batch: Any
+) -> tuple[_Beam, tuple[Any, Any]]:
+    """The loop: the last beam, and tokens and parents [num_steps, batch, beam]."""
+    shape = (batch, rules.beam_size)
+    first = ops.arange(rules.beam_size)[None, :] == 0
+    beam = _Beam(
+        tokens=ops.full(shape, START_ID, dtype="int32"),
+        log_probs=ops.where(first, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
+        lengths=ops.zeros(shape, dtype="int32"),
+        is_finished=ops.zeros(shape, dtype="bool"),
+    )
+    history_tokens = ops.full((num_steps, *shape), PAD_ID, dtype="int32")
+    parents = ops.broadcast_to(ops.arange(rules.beam_size, dtype="int32"), (num_steps, *shape))
+    structure = state
+    carried = keras.tree.flatten(state)
+
+    def goes_on(step: Any, beam: Any, *_: Any) -> Any:
+        beam = _Beam(*beam)
+        return ops.logical_and(
+            step < num_steps, ops.logical_not(ops.all(_is_done(beam, step, rules)))
+        )
+
+    def advance(step: Any, beam: Any, carried: Any, tokens: Any, parents: Any) -> Any:
+        beam = _Beam(*beam)
+        state = keras.tree.pack_sequence_as(structure, carried)
+        log_probs, _, state = model.step(beam.tokens, memory, state)
+        beam, parent = _select(beam, ops.cast(log_probs, "float32"), step, rules)
+        carried = [_reorder(array, parent) for array in keras.tree.flatten(state)]
+        here = (ops.arange(num_steps) == step)[:, None, None]
+        tokens = ops.where(here, beam.tokens[None], tokens)
+        parents = ops.where(here, parent[None], parents)
+        return step + 1, tuple(beam), carried, tokens, parents
+
+    start = (ops.zeros((), dtype="int32"), tuple(beam), carried, history_tokens, parents)
+    _, beam, _, history_tokens, parents = ops.while_loop(goes_on, advance, start)
+    return _Beam(*beam), (history_tokens, parents)
+
+
+def _select(beam: _Beam, log_probs: Any, step: Any, rules: _Rules) -> tuple[_Beam, Any]:
+    """Chooses the best successors: the new beam and the parents, int32 [batch, beam]."""
+    vocab = log_probs.shape[-1]
+    is_end = ops.arange(vocab) == END_ID
+    if not isinstance(rules.forced_lengths, tuple):
+        log_probs = _force(log_probs, is_end, step >= rules.forced_lengths)
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)[:, :, None]
+    stay = ops.where(is_end, 0.0, DEAD)  # a frozen hypothesis has one successor, itself
+    totals = beam.log_probs[:, :, None] + ops.where(frozen, stay, log_probs)
+    ranked = totals
+    if rules.exponent:
+        grown = ops.logical_not(ops.logical_or(frozen, is_end))
+        lengths = beam.lengths[:, :, None] + ops.cast(grown, "int32")
+        ranked = totals / length_penalty(lengths, rules.exponent)
+    flat = (-1, rules.beam_size * vocab)
+    _, chosen = ops.top_k(ops.reshape(ranked, flat), rules.beam_size)
+    chosen = ops.cast(chosen, "int32")
+    parent, token = chosen // vocab, chosen % vocab
+    was_frozen = _pick(frozen[:, :, 0], parent)
+    ends = token == END_ID
+    grown = ops.logical_not(ops.logical_or(was_frozen, ends))
+    return _Beam(
+        tokens=ops.where(was_frozen, PAD_ID, token),
+        log_probs=ops.take_along_axis(ops.reshape(totals, flat), chosen, axis=1),
+        lengths=_pick(beam.lengths, parent) + ops.cast(grown, "int32"),
+        is_finished=ops.logical_or(
+            _pick(beam.is_finished, parent),
+            ops.logical_and(ends, ops.logical_not(was_frozen)),
+        ),
+    ), parent
+
+
+def _force(log_probs: Any, is_end: Any, is_due: Any) -> Any:
+    """Allows the end token where it is due, and nowhere else."""
+    allowed = ops.equal(is_due[:, :, None], is_end)
+    return ops.where(allowed, log_probs, DEAD)
+
+
+def _is_done(beam: _Beam, step: Any, rules: _Rules) -> Any:
+    """Whether a sentence's result can no longer change: bool [batch]."""
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
+    if not rules.early_stopping:
+        return all_frozen
+    longest = ops.maximum(beam.lengths, rules.limits)
+    reachable = beam.log_probs / best_penalty(beam.lengths, longest, rules.exponent)
+    reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1)
+    score = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
+    finished = ops.where(beam.is_finished, score, DEAD)
+    worst = ops.top_k(finished, rules.n_best)[0][:, -1]
+    return ops.logical_or(all_frozen, worst > reachable)
+
+
+def _best(beam: _Beam, history: tuple[Any, Any], rules: _Rules) -> BeamResult:
+    """Ranks the last beam and traces the n_best back to their first tokens."""
+    ranked = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
+    normalised, order = ops.top_k(ranked, rules.n_best)
+    order = ops.cast(order, "int32")
+    return BeamResult(
+        tokens=_trace(*history, order),
+        log_probs=_pick(beam.log_probs, order),
+        normalised_log_probs=normalised,
+        lengths=_pick(beam.lengths, order),
+        is_finished=_pick(beam.is_finished, order),
+    )
+
+
+def _trace(tokens: Any, parents: Any, order: Any) -> Any:
+    """Follows parents backwards: int32 [batch, n_best, num_steps]."""
+    num_steps = ops.shape(tokens)[0]
+
+    def back(step: Any, slot: Any, traced: Any) -> Any:
+        here = ops.take_along_axis(ops.take(tokens, step, axis=0), slot, axis=1)
+        row = (ops.arange(num_steps) == step)[None, None, :]
+        traced = ops.where(row, here[:, :, None], traced)
+        return step - 1, ops.take_along_axis(ops.take(parents, step, axis=0), slot, axis=1), traced
+
+    empty = ops.zeros((*ops.shape(order), num_steps), dtype="int32")
+    start = (ops.cast(num_steps, "int32") - 1, order, empty)
+    return ops.while_loop(lambda step, *_: step >= 0, back, start)[2]
+
+
+def _reorder(array: Any, parent: Any) -> Any:
+    """Takes the parents' rows of [batch, beam, ...]."""
+    batch, beam = ops.shape(array)[0], array.shape[1]
+    rest = array.shape[2:]
+    index = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beam + parent, (-1,))
+    flat = ops.reshape(array, (batch * beam, *rest))
+    return ops.reshape(ops.take(flat, index, axis=0), (batch, beam, *rest))
+
+
+def _pick(array: Any, index: Any) -> Any:
+    """[batch, beam], [batch, n] -> [batch, n]."""
+    return ops.take_along_axis(array, index, axis=1)

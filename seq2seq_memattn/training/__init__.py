@@ -1,0 +1,1 @@
+"""Training with TensorFlow: the loop, its checkpoints, its devices."""

@@ -1,0 +1,305 @@
+"""The training loop: updates, validation, checkpoints, stopping."""
+
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.batching import FIRST_BATCH, Position
+from seq2seq_memattn.data.copy_task import CopyTaskData
+from seq2seq_memattn.metrics import tokenised_bleu
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
+from seq2seq_memattn.training.reporting import Reporter
+from seq2seq_memattn.training.run_directory import BEST_NAME, open_run
+from seq2seq_memattn.training.strategies import make_strategy
+from seq2seq_memattn.training.update import Updater, make_optimizer
+
+VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
+
+
+class InterruptedRun(Exception):
+    """A signal ended the run after a checkpoint.
+
+    Args:
+        signal_number: int.
+        path: the checkpoint.
+    """
+
+    def __init__(self, signal_number: int, path: Path) -> None:
+        name = signal.Signals(signal_number).name
+        super().__init__(f"{name}: saved {path}; the same command goes on from there")
+        self.signal_number = signal_number
+
+
+class TrainingResult(NamedTuple):
+    """How a run ended.
+
+    Fields:
+        update: int. Updates done.
+        loss: float. Of the last logged updates, nats per target token.
+        best_bleu: float. Best validation BLEU, 0 to 100; -1 if never validated.
+        best_update: int.
+        seconds: float. Of training, over all starts of the run, validation included.
+        skipped: int. Updates skipped for NaN or infinity.
+        reason: why it ended: "updates", "bleu" or "patience".
+    """
+
+    update: int
+    loss: float
+    best_bleu: float
+    best_update: int
+    seconds: float
+    skipped: int
+    reason: str
+
+
+class _Progress:
+    """What a checkpoint holds beside the variables."""
+
+    def __init__(self) -> None:
+        self.update = 0
+        self.position: Position = FIRST_BATCH
+        self.best_bleu = -1.0
+        self.best_update = 0
+        self.stale = 0  # validations since the best
+        self.skipped = 0
+        self.seconds = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "position": list(self.position)}
+
+    def load(self, record: dict[str, Any]) -> None:
+        for name in vars(self):
+            setattr(self, name, record[name])
+        self.position = Position(*record["position"])
+
+
+class Trainer:
+    """Trains one model in one run directory, from wherever the directory stands.
+
+    Args:
+        run_dir: Path. Made if need be; a run of another configuration is refused.
+        data_dir: Path. A data directory with the splits train and valid.
+        model_config: `ModelConfig`, its vocabulary sizes those of the data.
+        config: `TrainingConfig`.
+
+    Raises:
+        ValueError: for a run of another configuration, or one whose checkpoints are all damaged.
+    """
+
+    def __init__(
+        self, run_dir: Path, data_dir: Path, model_config: ModelConfig, config: TrainingConfig
+    ) -> None:
+        open_run(run_dir, data_dir, model_config, config)
+        keras.config.set_dtype_policy(config.precision)
+        self.run_dir = run_dir
+        self.config = config
+        self.strategy = make_strategy()
+        multiple = 1 if config.jit_compile else None
+        self.train = CopyTaskData(
+            data_dir,
+            "train",
+            config.batch_size,
+            config.bucket_width,
+            config.seed,
+            pad_to_multiple=multiple,
+        )
+        self.valid = CopyTaskData(data_dir, "valid", config.batch_size, shuffle=False)
+        with self.strategy.scope():
+            self.model = Seq2Seq(model_config)
+            self.optimizer = make_optimizer(self.model, config)
+        self.updater = Updater(self.strategy, self.model, self.optimizer, config)
+        self.decoder = BatchDecoder(self.model, config.beam_size)
+        self.variables = [*self.model.variables, *self.optimizer.variables]
+        self.folder = CheckpointFolder(run_dir / "checkpoints", config.keep)
+        self.progress = _Progress()
+        record, self._problems = self.folder.restore(self.variables)
+        if record is not None:
+            self.progress.load(record)
+
+    def run(self) -> TrainingResult:
+        """Trains to the end.
+
+        Raises:
+            InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
+            ValueError: if loss or gradient was not finite several times in a row.
+        """
+        progress, config = self.progress, self.config
+        reporter = Reporter(self.run_dir, progress.update, config.num_updates)
+        for problem in self._problems:
+            reporter.say(f"{problem}; the one before it is used")
+        if progress.update:
+            reporter.say(f"going on from update {progress.update}")
+        caught = _Signals()
+        try:
+            reason, loss = self._updates(reporter, caught)
+        finally:
+            caught.restore()
+            reporter.close()
+        return TrainingResult(
+            progress.update,
+            loss,
+            progress.best_bleu,
+            progress.best_update,
+            progress.seconds,
+            progress.skipped,
+            reason,
+        )
+
+    def _updates(self, reporter: Reporter, caught: "_Signals") -> tuple[str, float]:
+        progress, config = self.progress, self.config
+        clock = _Clock(progress.seconds)
+        window = _Window()
+        in_a_row = 0
+        saved_at = time.monotonic()
+        reason = self._reason()
+        batches = iter(self.train.tf_dataset(progress.position))
+        while reason is None:
+            result = self.updater(next(batches))
+            progress.update += 1
+            progress.position = self.train.batches.advance(progress.position, 1)
+            progress.seconds = clock.seconds()
+            in_a_row = 0 if result.is_applied else in_a_row + 1
+            if not result.is_applied:
+                progress.skipped += 1
+                reporter.say(
+                    f"update {progress.update} skipped: loss {result.loss}, "
+                    f"gradient norm {result.gradient_norm}"
+                )
+                if in_a_row >= config.max_nan_updates:
+                    raise ValueError(self._hopeless(in_a_row))
+            window.add(result)
+            reporter.advance(window.loss, window.tokens_per_second)
+            if progress.update % config.log_every == 0:
+                reporter.log(
+                    "train", progress.update, {**window.take(), "seconds": clock.seconds()}
+                )
+            if progress.update % config.validate_every == 0:
+                self._validate(reporter)
+                progress.seconds = clock.seconds()
+                window.restart()
+            reason = self._reason()
+            due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
+            if due or reason or caught.number:
+                path = self._save()
+                saved_at = time.monotonic()
+                if caught.number and not reason:
+                    raise InterruptedRun(caught.number, path)
+        return reason, window.loss
+
+    def _reason(self) -> str | None:
+        """Why the run is over, or None."""
+        progress, config = self.progress, self.config
+        if progress.best_bleu >= config.stop_at_bleu:
+            return "bleu"
+        if config.patience and progress.stale >= config.patience:
+            return "patience"
+        return "updates" if progress.update >= config.num_updates else None
+
+    def _hopeless(self, in_a_row: int) -> str:
+        paths = self.folder.paths()
+        last = paths[-1] if paths else "none"
+        return (
+            f"{in_a_row} updates in a row up to update {self.progress.update} had NaN or infinite "
+            f"loss or gradient; last good checkpoint: {last}"
+        )
+
+    def _validate(self, reporter: Reporter) -> None:
+        progress = self.progress
+        started = time.monotonic()
+        count = min(len(self.valid), self.config.valid_examples)
+        sources = [np.asarray(self.valid.source[i]) for i in range(count)]
+        with reporter.bar(count, "validation") as bar:
+            found = self.decoder(sources, VALIDATION_BATCH, bar.update)
+        vocabulary = self.valid.target_vocabulary
+        hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
+        references = [vocabulary.decode(self.valid.target[i]) for i in range(count)]
+        bleu = tokenised_bleu(hypotheses, references).score
+        seconds = time.monotonic() - started
+        progress.stale += 1
+        if bleu > progress.best_bleu:
+            progress.best_bleu, progress.best_update, progress.stale = bleu, progress.update, 0
+            record = {"update": progress.update, "bleu": bleu}
+            write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
+        reporter.log(
+            "valid",
+            progress.update,
+            {"bleu": bleu, "seconds": progress.seconds, "decoding_seconds": seconds},
+        )
+        reporter.say(
+            f"update {progress.update}: validation BLEU {bleu:.2f} ({seconds:.0f} s), "
+            f"best {progress.best_bleu:.2f} at {progress.best_update}"
+        )
+
+    def _save(self) -> Path:
+        return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+
+
+class _Signals:
+    """Turns SIGTERM and SIGINT into a number that the loop looks at after each update."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before = {
+            number: signal.signal(number, self._catch) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.number = number
+
+    def restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class _Clock:
+    """Seconds of a run over all its starts."""
+
+    def __init__(self, before: float) -> None:
+        self._before, self._started = before, time.monotonic()
+
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._started
+
+
+class _Window:
+    """Loss and speed since the last line of the log; sums over tokens, seconds without waits."""
+
+    def __init__(self) -> None:
+        self.loss = float("nan")
+        self.restart()
+
+    def restart(self) -> None:
+        self._started = time.monotonic()
+        self._loss = self._tokens = self._norm = 0.0
+        self._updates = 0
+
+    def add(self, result: Any) -> None:
+        if result.is_applied:
+            self._loss += result.loss * result.num_tokens
+            self._tokens += result.num_tokens
+            self._norm += result.gradient_norm
+            self._updates += 1
+        if self._tokens:
+            self.loss = self._loss / self._tokens
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self._tokens / max(time.monotonic() - self._started, 1e-9)
+
+    def take(self) -> dict[str, float]:
+        figures = {
+            "loss": self.loss,
+            "tokens_per_second": self.tokens_per_second,
+            "gradient_norm": self._norm / max(self._updates, 1),
+        }
+        self.restart()
+        return figures

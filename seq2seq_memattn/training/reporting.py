@@ -1,0 +1,97 @@
+"""What a run tells while it works: a progress bar, JSON lines, TensorBoard."""
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tqdm import tqdm
+
+from seq2seq_memattn.data.text_files import open_output
+
+
+class Reporter:
+    """Progress bar, metrics.jsonl and TensorBoard scalars of one start of a run.
+
+    Args:
+        run_dir: Path.
+        update: int. The update that the run goes on from; figures of later updates, which an
+            interrupted start may have left, are removed.
+        num_updates: int. Where the run ends.
+    """
+
+    def __init__(self, run_dir: Path, update: int, num_updates: int) -> None:
+        self._path = run_dir / "metrics.jsonl"
+        _drop_after(self._path, update)
+        self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
+        self._board = tf.summary.create_file_writer(str(run_dir / "tensorboard"))
+        self._bar = tqdm(
+            total=num_updates,
+            initial=update,
+            unit="update",
+            file=sys.stderr,
+            dynamic_ncols=True,
+            mininterval=1.0,
+        )
+        self._started = time.monotonic()
+
+    def advance(self, loss: float, tokens_per_second: float) -> None:
+        """Moves the bar by one update."""
+        self._bar.set_postfix_str(
+            f"loss {loss:.4f}, {tokens_per_second:,.0f} tokens/s", refresh=False
+        )
+        self._bar.update()
+
+    def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
+        """Writes figures of an update ("train") or of a validation ("valid")."""
+        rounded = {name: _number(value) for name, value in figures.items()}
+        line = {"kind": kind, "update": update, **rounded}
+        print(json.dumps(line), file=self._stream, flush=True)
+        with self._board.as_default(step=update):
+            for name, value in figures.items():
+                tf.summary.scalar(f"{kind}/{name}", value)
+
+    def say(self, message: str) -> None:
+        """Prints a line above the bar."""
+        self._bar.write(message, file=sys.stderr)
+
+    def bar(self, total: int, what: str) -> Any:
+        """A second bar, for a part of the work."""
+        return tqdm(
+            total=total,
+            desc=what,
+            unit="sentence",
+            file=sys.stderr,
+            leave=False,
+            dynamic_ncols=True,
+            mininterval=1.0,
+        )
+
+    def close(self) -> None:
+        """Flushes everything."""
+        self._bar.close()
+        self._stream.close()
+        self._board.close()
+
+
+def _number(value: float) -> float | None:
+    """Six significant digits; JSON has no NaN or infinity."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _drop_after(path: Path, update: int) -> None:
+    """Keeps the lines up to `update`; a half-written last line goes too."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            if json.loads(line)["update"] <= update:
+                kept.append(line)
+        except (ValueError, KeyError):
+            continue
+    with open_output(path) as stream:
+        stream.writelines(f"{line}\n" for line in kept)

@@ -1,0 +1,103 @@
+"""From lines of text to lines of text, with a trained run."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
+from seq2seq_memattn.training.run_directory import Run
+
+
+class Translation(NamedTuple):
+    """One hypothesis of one line.
+
+    Fields:
+        text: str.
+        hypothesis: `Hypothesis`, or None for an empty line, which is not decoded.
+    """
+
+    text: str
+    hypothesis: Hypothesis | None
+
+
+class Translator:
+    """Translates lines with one run.
+
+    Args:
+        run: `Run`.
+        beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
+        max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
+            there; None: where the model needs it (position encodings).
+
+    Attributes:
+        num_cut: int. Sources cut so far.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        beam_size: int = 10,
+        n_best: int = 1,
+        length_penalty_exponent: float = 0.0,
+        max_source_length: int | None = None,
+        return_alignments: bool = False,
+    ) -> None:
+        self._run = run
+        self._n_best = n_best
+        self._limit = max_source_length or run.model.config.max_source_length or None
+        self._decoder = BatchDecoder(
+            run.model,
+            beam_size,
+            n_best,
+            length_penalty_exponent,
+            return_alignments=return_alignments,
+        )
+        self.num_cut = 0
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens, end token included, at which sources are cut; None: nowhere."""
+        return self._limit
+
+    def __call__(
+        self,
+        lines: Sequence[str],
+        batch_size: int,
+        name: str = "source",
+        on_batch: Callable[[int], None] | None = None,
+    ) -> list[list[Translation]]:
+        """Translates lines.
+
+        Args:
+            lines: sources; an empty one gives an empty translation.
+            batch_size: int > 0. Sources decoded at a time.
+            name: what errors call the lines, such as a file's name.
+            on_batch: called with the number of sources decoded, after each batch.
+
+        Returns:
+            For each line its n_best translations, best first.
+
+        Raises:
+            ValueError: for a line that the vocabulary cannot encode; names it, from 1 on.
+        """
+        sources = [self._encode(line, f"{name}, line {i}") for i, line in enumerate(lines, 1)]
+        chosen = [i for i, source in enumerate(sources) if len(source)]
+        found = self._decoder([sources[i] for i in chosen], batch_size, on_batch)
+        results = [[Translation("", None)] * self._n_best for _ in lines]
+        for index, hypotheses in zip(chosen, found, strict=True):
+            results[index] = [self._translation(hypothesis) for hypothesis in hypotheses]
+        return results
+
+    def _encode(self, line: str, where: str) -> np.ndarray:
+        try:
+            ids = self._run.source_vocabulary.encode(line)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        if self._limit and len(ids) + 1 > self._limit:
+            self.num_cut += 1
+            ids = ids[: self._limit - 1]
+        return np.asarray(ids, np.int32)
+
+    def _translation(self, hypothesis: Hypothesis) -> Translation:
+        return Translation(self._run.target_vocabulary.decode(hypothesis.tokens), hypothesis)

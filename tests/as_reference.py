@@ -1,0 +1,100 @@
+"""The library's layers, with their weights, in the terms of `tests.reference`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
+from seq2seq_memattn.attention.no_attention import NoAttention
+from seq2seq_memattn.cell import AttentionCell
+from seq2seq_memattn.encoder import Encoder
+from tests.reference import attention as reference
+from tests.reference import decoder, recurrent
+from tests.reference.activations import Array
+from tests.tolerances import as_array
+
+
+def cell_weights(cell: Any) -> recurrent.CellWeights:
+    """Those of an `LSTMCell` or a `GRUCell`."""
+    arrays = [as_array(weight) for weight in cell.weights]
+    if isinstance(cell, keras.layers.LSTMCell):
+        return recurrent.LSTMWeights(*arrays)
+    return recurrent.GRUWeights(*arrays, reset_after=cell.reset_after)
+
+
+def encode(encoder: Encoder, inputs: Array, lengths: Sequence[int]) -> recurrent.EncoderResult:
+    """What `encoder` should make of a batch."""
+    directions = [
+        [cell_weights(layers[index].cell) for layers in encoder.layers]
+        for index in range(len(encoder.directions))
+    ]
+    if not encoder.bidirectional:
+        return recurrent.unidirectional_stack(inputs, lengths, directions[0])
+    if encoder.stacking == "concatenated":
+        return recurrent.bidirectional_concatenated(inputs, lengths, *directions)
+    return recurrent.bidirectional_stack(inputs, lengths, *directions)
+
+
+def scores_of(attention: Any, query: Array, outputs: Array, length: int) -> tuple[Array, Array]:
+    """Scores of one query of one source, and the rows that they weight."""
+    if isinstance(attention, NoAttention):
+        return np.zeros(0), np.zeros([0, 0])
+    if isinstance(attention, KMemoryAttention):
+        W_alpha, *b_alpha = [as_array(weight) for weight in attention.encoder_energy.weights]
+        W_beta, *b_beta = [as_array(weight) for weight in attention.decoder_energy.weights]
+        alpha = reference.k_memory_alpha(
+            outputs,
+            length,
+            W_alpha,
+            attention.encoder_score,
+            attention.normalise_over,
+            attention.position_encoding,
+            attention.max_source_length,
+            *b_alpha,
+        )
+        beta = reference.k_memory_beta(query, W_beta, attention.decoder_score, *b_beta)
+        return beta, reference.k_memory_rows(outputs, alpha)
+    if isinstance(attention, BahdanauAttention):
+        W_k, b_k = [as_array(weight) for weight in attention.key_projection.weights]
+        W_q, b_q = [as_array(weight) for weight in attention.query_projection.weights]
+        v = as_array(attention.energy.kernel)[:, 0]
+        return (
+            reference.bahdanau_scores(query, outputs, W_k, b_k, W_q, b_q, v, length),
+            outputs,
+        )
+    if not isinstance(attention, LuongAttention):
+        raise TypeError(f"no reference for {attention}")
+    if attention.score_name == "dot":
+        return reference.luong_dot_scores(query, outputs, length), outputs
+    kernel = as_array(attention.weights[0])
+    return reference.luong_general_scores(query, outputs, kernel, length), outputs
+
+
+def attend(attention: Any, outputs: Array, length: int) -> decoder.Attend:
+    """The function that the reference decoder reads one source through."""
+
+    def read(query: Array) -> tuple[Array, Array]:
+        scores, rows = scores_of(attention, query, outputs, length)
+        return scores, reference.context(scores, rows)
+
+    return read
+
+
+def decoder_weights(
+    cell: AttentionCell, logits_kernel: Array, logits_bias: Array | None = None
+) -> decoder.DecoderWeights:
+    """Those of a decoder; with a kernel of `np.eye`, its logits are the outputs of `cell`."""
+    cells = [cell_weights(inner) for inner in cell.cells]
+    mixing = [as_array(weight) for weight in cell.mixing.weights] if cell.mixing else [None, None]
+    return decoder.DecoderWeights(cells, logits_kernel, logits_bias, *mixing)
+
+
+def decoder_options(cell: AttentionCell) -> decoder.DecoderOptions:
+    """The variant that `cell` is."""
+    return decoder.DecoderOptions(
+        cell.read, cell.input_feeding, cell.mixing_from, cell.mixing_activation
+    )

@@ -1,0 +1,43 @@
+"""Every test starts from the same seeds and leaves the global state as it found it."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of TensorFlow
+
+import keras
+import pytest
+
+SEED = 20170731
+
+
+def _global_state() -> dict[str, Any]:
+    return {
+        "dtype policy": keras.config.dtype_policy().name,
+        "floatx": keras.config.floatx(),
+        "epsilon": keras.config.epsilon(),
+        "image_data_format": keras.config.image_data_format(),
+        "directory": os.getcwd(),
+    }
+
+
+def _restore(state: dict[str, Any]) -> None:
+    keras.config.set_floatx(state["floatx"])
+    keras.config.set_epsilon(state["epsilon"])
+    keras.config.set_dtype_policy(state["dtype policy"])
+    keras.config.set_image_data_format(state["image_data_format"])
+    os.chdir(state["directory"])
+
+
+@pytest.fixture(autouse=True)
+def seeded_and_isolated() -> Iterator[None]:
+    """Seeds Python, NumPy and Keras; puts changed global state back, and fails the test for it."""
+    before = _global_state()
+    keras.utils.set_random_seed(SEED)
+    yield
+    after = _global_state()
+    _restore(before)
+    changed = [name for name in before if before[name] != after[name]]
+    if changed:
+        pytest.fail(f"changed and did not restore: {', '.join(changed)} (see `monkeypatch`)")

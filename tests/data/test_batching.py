@@ -1,0 +1,145 @@
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from seq2seq_memattn.data.batching import (
+    BucketBatches,
+    Position,
+    pad_batch,
+    round_up,
+)
+from seq2seq_memattn.vocabulary import PAD_ID
+
+LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)  # buckets 1-7, 8-14, 15-21
+BATCH_SIZE = 11
+BUCKET_WIDTH = 7
+
+
+def batches_of(seed: int = 3, shuffle: bool = True) -> BucketBatches:
+    return BucketBatches(LENGTHS, BATCH_SIZE, BUCKET_WIDTH, seed, shuffle)
+
+
+def as_lists(batches: list[npt.NDArray[np.int64]]) -> list[list[int]]:
+    return [batch.tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_every_example_comes_once_an_epoch(shuffle: bool) -> None:
+    batches = batches_of(shuffle=shuffle)
+    for epoch in range(3):
+        indices = np.concatenate(batches.epoch(epoch))
+        assert sorted(indices.tolist()) == list(range(len(LENGTHS)))
+
+
+def test_a_batch_stays_within_one_bucket() -> None:
+    for indices in batches_of().epoch(0):
+        assert len(set((LENGTHS[indices] - 1) // BUCKET_WIDTH)) == 1
+
+
+def test_bucket_boundaries_belong_to_the_lower_bucket() -> None:
+    batches = BucketBatches(np.array([1, 10, 11, 20, 21]), 5, 10, seed=0)
+    assert sorted(sorted(batch.tolist()) for batch in batches.epoch(0)) == [[0, 1], [2, 3], [4]]
+
+
+def test_incomplete_batches_are_kept_and_reported() -> None:
+    batches = batches_of()
+    sizes = [len(indices) for indices in batches.epoch(1)]
+    assert len(sizes) == batches.num_batches
+    assert sum(size < BATCH_SIZE for size in sizes) == batches.num_incomplete_batches
+    assert batches.num_incomplete_batches <= 3
+    assert max(sizes) == BATCH_SIZE
+
+
+def test_an_epoch_is_a_function_of_seed_and_epoch() -> None:
+    assert as_lists(batches_of().epoch(4)) == as_lists(batches_of().epoch(4))
+    assert as_lists(batches_of().epoch(4)) != as_lists(batches_of().epoch(5))
+    assert as_lists(batches_of(seed=3).epoch(4)) != as_lists(batches_of(seed=4).epoch(4))
+
+
+def test_examples_meet_other_examples_in_the_next_epoch() -> None:
+    batches = batches_of()
+    first, second = ({frozenset(b.tolist()) for b in batches.epoch(e)} for e in range(2))
+    assert not first & second
+
+
+def test_the_order_of_batches_is_shuffled() -> None:
+    buckets = [int(LENGTHS[indices[0]] - 1) // BUCKET_WIDTH for indices in batches_of().epoch(0)]
+    assert buckets != sorted(buckets)
+
+
+def test_evaluation_sorts_by_length_and_has_one_incomplete_batch() -> None:
+    batches = batches_of(shuffle=False)
+    indices = np.concatenate(batches.epoch(0))
+    assert (np.diff(LENGTHS[indices]) >= 0).all()
+    assert [len(batch) for batch in batches.epoch(0)] == [11] * 18 + [9]
+    assert batches.num_incomplete_batches == 1
+    assert as_lists(batches.epoch(0)) == as_lists(batches.epoch(9))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_iterating_from_any_position_continues_exactly(shuffle: bool) -> None:
+    batches = batches_of(shuffle=shuffle)
+    run = list(batches.iterate(num_epochs=3))
+    assert len(run) == 3 * batches.num_batches
+    for done in range(len(run)):
+        position = run[done][1]
+        rest = list(batches_of(shuffle=shuffle).iterate(position, num_epochs=3))
+        assert [after for _, after in rest] == [after for _, after in run[done + 1 :]]
+        assert as_lists([b for b, _ in rest]) == as_lists([b for b, _ in run[done + 1 :]])
+
+
+def test_positions_count_batches_and_epochs() -> None:
+    batches = batches_of()
+    positions = [after for _, after in islice(batches.iterate(), batches.num_batches + 1)]
+    assert positions[0] == Position(0, 1)
+    assert positions[-2] == Position(1, 0)
+    assert positions[-1] == Position(1, 1)
+    assert positions == [batches.advance(Position(), n + 1) for n in range(len(positions))]
+
+
+def test_iterating_goes_on_for_ever_unless_told_otherwise() -> None:
+    batches = batches_of()
+    *_, (_, after) = islice(batches.iterate(), 5 * batches.num_batches)
+    assert after == Position(5, 0)
+    assert list(batches.iterate(Position(2, 0), num_epochs=2)) == []
+
+
+@pytest.mark.parametrize("position", [Position(-1, 0), Position(0, -1), Position(0, 10_000)])
+def test_a_position_of_other_data_is_refused(position: Position) -> None:
+    with pytest.raises(ValueError, match="position: expected epoch >= 0 and batch in"):
+        next(batches_of().iterate(position))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "batch_size", "bucket_width", "seed", "message"),
+    [
+        ([], 1, 1, 0, "lengths"),
+        ([1, 0], 1, 1, 0, "lengths"),
+        ([1], 0, 1, 0, "batch_size: expected at least 1, got 0"),
+        ([1], 1, 0, 0, "bucket_width: expected at least 1, got 0"),
+        ([1], 1, 1, -1, "seed: expected at least 0, got -1"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(
+    lengths: list[int], batch_size: int, bucket_width: int, seed: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        BucketBatches(np.array(lengths, np.int64), batch_size, bucket_width, seed)
+
+
+def test_padding_fills_up_with_the_pad_id() -> None:
+    batch = pad_batch([[5, 6], [], np.array([7, 8, 9])], 4)
+    assert batch.dtype == np.int32
+    p = PAD_ID
+    assert batch.tolist() == [[5, 6, p, p], [p, p, p, p], [7, 8, 9, p]]
+
+
+def test_a_sequence_longer_than_the_padded_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="length: expected at least 3 tokens, got 2"):
+        pad_batch([[1], [1, 2, 3]], 2)
+
+
+def test_rounding_up() -> None:
+    assert [round_up(n, 4) for n in (1, 3, 4, 5, 8)] == [4, 4, 4, 8, 8]

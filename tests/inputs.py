@@ -1,0 +1,41 @@
+"""Small seeded inputs, and the ways of running a function that every test shares."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+MODES = ("eager", "graph")
+
+
+def run(mode: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls `function` eagerly, in a `tf.function` ("graph"), or compiled by XLA ("xla")."""
+    if mode == "eager":
+        return function(*arguments)
+    return tf.function(function, jit_compile=mode == "xla")(*arguments)
+
+
+def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> npt.NDArray[np.float64]:
+    """Normally distributed numbers; every seed and shape has its own."""
+    return scale * np.random.default_rng([seed, *shape]).normal(size=shape)
+
+
+def tensor(x: Any, dtype: str = "float32") -> Any:
+    """`x` as a tensor of the backend."""
+    return keras.ops.convert_to_tensor(x, dtype)
+
+
+def mask_of(lengths: Sequence[int], size: int) -> npt.NDArray[np.bool_]:
+    """A bool array [batch, size], true on the first `lengths[i]` positions of row i."""
+    return np.arange(size) < np.asarray(lengths)[:, None]
+
+
+def randomise(layer: Any, seed: int = 0, scale: float = 0.5) -> None:
+    """Gives every weight of a built layer new values, biases too, whose first ones are often 0."""
+    weights = [normal(*w.shape, seed=seed + i, scale=scale) for i, w in enumerate(layer.weights)]
+    for variable, values in zip(layer.weights, weights, strict=True):
+        if keras.backend.is_float_dtype(variable.dtype):
+            variable.assign(values.astype(variable.dtype))

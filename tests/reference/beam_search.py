@@ -1,0 +1,186 @@
+"""Beam search for one sentence over any function from a prefix to log-probabilities.
+
+The rules are those of google/seq2seq (`inference/beam_search.py`): successors are the best of
+beam x vocabulary by log_prob / penalty(length), the length leaves out the end token, and a finished
+hypothesis keeps its score and its place among the candidates. Its rule for stopping is not taken
+over; see `can_stop`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .activations import Array
+
+# Prefix, which begins with the start token and never holds the end token -> [vocab_size] log-probs.
+LogProbsFn = Callable[[tuple[int, ...]], Array]
+
+
+class Hypothesis(NamedTuple):
+    """One partial or complete output."""
+
+    tokens: tuple[int, ...]  # without start and end token
+    log_prob: float  # in nats, that of the end token included once finished
+    score: float  # log_prob / length_penalty(len(tokens), factor)
+    is_finished: bool  # ended with the end token
+
+    @property
+    def length(self) -> int:
+        """Tokens, without the end token."""
+        return len(self.tokens)
+
+
+class SearchResult(NamedTuple):
+    """What a search returns."""
+
+    hypotheses: list[Hypothesis]  # best first
+    num_steps: int  # steps that were taken, at most max_length
+
+
+def length_penalty(length: int, factor: float) -> float:
+    """Length penalty of Wu et al. (2016), equation 14: ((5 + length) / 6) ** factor."""
+    return float(((5.0 + length) / 6.0) ** factor)
+
+
+def beam_search(
+    log_probs_fn: LogProbsFn,
+    start_id: int,
+    end_id: int,
+    beam_size: int,
+    max_length: int,
+    length_penalty_factor: float = 0.0,
+    n_best: int = 1,
+    early_stopping: bool = True,
+) -> SearchResult:
+    """Beam search for one sentence.
+
+    A step adds one token, the end token included; after `max_length` steps a hypothesis that has
+    not ended is returned as it is, with `max_length` tokens. Equal scores go to the lower index
+    beam * vocab_size + token. A candidate of probability 0 is never taken, so the beam holds fewer
+    than `beam_size` hypotheses where there are no more.
+
+    Args:
+        log_probs_fn: The model.
+        start_id: int. First token of every prefix.
+        end_id: int. The token that finishes a hypothesis.
+        beam_size: int. Hypotheses kept, live and finished together.
+        max_length: int. Steps at most.
+        length_penalty_factor: float. 0 for the plain log-probability.
+        n_best: int, at most `beam_size`. Hypotheses returned.
+        early_stopping: bool. Stops as soon as `can_stop` allows; the result is the same.
+
+    Returns:
+        SearchResult with up to `n_best` hypotheses by falling score.
+    """
+    beam = [Hypothesis((), 0.0, 0.0, False)]
+    num_steps = 0
+    while num_steps < max_length:
+        candidates = []
+        for beam_index, hypothesis in enumerate(beam):
+            candidates += _successors(
+                hypothesis, beam_index, log_probs_fn, start_id, end_id, length_penalty_factor
+            )
+        candidates.sort(key=lambda candidate: (-candidate[1].score, candidate[0]))
+        beam = [hypothesis for _, hypothesis in candidates[:beam_size]]
+        num_steps += 1
+        if early_stopping and can_stop(beam, n_best, max_length, length_penalty_factor):
+            break
+    return SearchResult(beam[:n_best], num_steps)
+
+
+def can_stop(
+    beam: Sequence[Hypothesis], n_best: int, max_length: int, length_penalty_factor: float
+) -> bool:
+    """Whether no later step can change the n_best results.
+
+    That is so when none is live, or when `n_best` finished hypotheses score above the best that any
+    live one can still reach: its log-probability as it is (it can only fall), at the length from
+    now to `max_length` that favours it most.
+    """
+    live = [hypothesis for hypothesis in beam if not hypothesis.is_finished]
+    if not live:
+        return True
+    finished_scores = sorted((h.score for h in beam if h.is_finished), reverse=True)
+    if len(finished_scores) < n_best:
+        return False
+    reachable = max(
+        hypothesis.log_prob / length_penalty(length, length_penalty_factor)
+        for hypothesis in live
+        for length in range(hypothesis.length, max_length + 1)
+    )
+    return finished_scores[n_best - 1] > reachable
+
+
+def greedy_search(
+    log_probs_fn: LogProbsFn, start_id: int, end_id: int, max_length: int
+) -> Hypothesis:
+    """The likeliest token at each step, the lowest of equals; the score is the log-probability."""
+    tokens: tuple[int, ...] = ()
+    log_prob = 0.0
+    for _ in range(max_length):
+        log_probs = log_probs_fn((start_id, *tokens))
+        token = int(np.argmax(log_probs))
+        log_prob += float(log_probs[token])
+        if token == end_id:
+            return Hypothesis(tokens, log_prob, log_prob, True)
+        tokens = (*tokens, token)
+    return Hypothesis(tokens, log_prob, log_prob, False)
+
+
+def exhaustive_search(
+    log_probs_fn: LogProbsFn,
+    start_id: int,
+    end_id: int,
+    max_length: int,
+    length_penalty_factor: float = 0.0,
+) -> list[Hypothesis]:
+    """Every output: those that end within `max_length` steps, and those that do not.
+
+    Args:
+        log_probs_fn: The model.
+        start_id: int. First token of every prefix.
+        end_id: int. The token that finishes a hypothesis.
+        max_length: int. Steps; an unfinished output has as many tokens.
+        length_penalty_factor: float. 0 for the plain log-probability.
+
+    Returns:
+        All outputs of positive probability by falling score, equal ones by their tokens.
+    """
+    live = [Hypothesis((), 0.0, 0.0, False)]
+    finished: list[Hypothesis] = []
+    for _ in range(max_length):
+        longer: list[Hypothesis] = []
+        for hypothesis in live:
+            for _, successor in _successors(
+                hypothesis, 0, log_probs_fn, start_id, end_id, length_penalty_factor
+            ):
+                (finished if successor.is_finished else longer).append(successor)
+        live = longer
+    return sorted(finished + live, key=lambda hypothesis: (-hypothesis.score, hypothesis.tokens))
+
+
+def _successors(
+    hypothesis: Hypothesis,
+    beam_index: int,
+    log_probs_fn: LogProbsFn,
+    start_id: int,
+    end_id: int,
+    length_penalty_factor: float,
+) -> list[tuple[int, Hypothesis]]:
+    """The hypothesis with each next token, by index beam * vocab_size + token."""
+    log_probs = log_probs_fn((start_id, *hypothesis.tokens))
+    vocab_size = log_probs.shape[0]
+    if hypothesis.is_finished:
+        return [(beam_index * vocab_size + end_id, hypothesis)]
+    successors = []
+    for token in range(vocab_size):
+        if log_probs[token] == -np.inf:
+            continue
+        is_finished = token == end_id
+        tokens = hypothesis.tokens if is_finished else (*hypothesis.tokens, token)
+        log_prob = hypothesis.log_prob + float(log_probs[token])
+        score = log_prob / length_penalty(len(tokens), length_penalty_factor)
+        successor = Hypothesis(tokens, log_prob, score, is_finished)
+        successors.append((beam_index * vocab_size + token, successor))
+    return successors

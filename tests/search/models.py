@@ -1,0 +1,163 @@
+"""Models to search with: a table of log-probabilities by prefix, and small trained-like models."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
+from tests.inputs import randomise
+
+Array = npt.NDArray[Any]
+
+# The options of every attention that a model can be made with.
+ATTENTIONS: dict[str, dict[str, Any]] = {
+    "none": {"attention": "none"},
+    "bahdanau": {"attention": "bahdanau"},
+    "luong_dot": {"attention": "luong_dot", "encoder_projection_units": 7},
+    "luong_general": {"attention": "luong_general"},
+    "k_memory": {"attention": "k_memory:3"},
+    "k_memory_sigmoid": {
+        "attention": "k_memory:3",
+        "encoder_score": "sigmoid",
+        "decoder_score": "sigmoid",
+        "position_encoding": "masked",
+        "max_source_length": 9,
+    },
+}
+
+
+def small_model(
+    attention: str = "k_memory", vocab_size: int = 6, seed: int = 1, **options: Any
+) -> Seq2Seq:
+    """A model with weights as large as after training, that writes no pad and no start token.
+
+    (Training teaches that; and a pad token inside a target would hide what follows it.)
+    """
+    config = ModelConfig(
+        source_vocab_size=8,
+        target_vocab_size=vocab_size,
+        embedding_dim=5,
+        encoder_units=4,
+        decoder_units=7,
+        attention_units=3,
+        **{**ATTENTIONS[attention], **options},
+    )
+    model = Seq2Seq(config)
+    randomise(model, seed=seed, scale=0.7)
+    bias = np.array(model.logits.bias)
+    bias[[PAD_ID, START_ID]] = -50.0
+    model.logits.bias.assign(bias)
+    return model
+
+
+def teacher_forced(model: Seq2Seq, source: Array, targets: Sequence[Sequence[int]]) -> Array:
+    """The log-probability of each target for one source: float64 [targets].
+
+    Args:
+        model: the model.
+        source: int32 [source_length], without padding.
+        targets: what the model should write, the end token included if it is to end.
+    """
+    longest = max(len(target) for target in targets)
+    outputs = np.full([len(targets), longest], PAD_ID, np.int32)
+    for row, target in zip(outputs, targets, strict=True):
+        row[: len(target)] = target
+    starts = np.full([len(targets), 1], START_ID, np.int32)
+    inputs = {
+        "source": np.repeat(source[None], len(targets), axis=0),
+        "target_inputs": np.concatenate([starts, outputs[:, :-1]], axis=1),
+    }
+    log_probs = np.array(ops.log_softmax(model(inputs)), np.float64)
+    chosen = np.take_along_axis(log_probs, outputs[:, :, None], axis=2)[:, :, 0]
+    return np.where(outputs != PAD_ID, chosen, 0.0).sum(axis=1)
+
+
+class PrefixState(NamedTuple):
+    """What a `PrefixModel` keeps: int32 [batch, queries], the node that each prefix leads to."""
+
+    nodes: Any
+
+
+class PrefixModel:
+    """Gives to every prefix of every sentence its own row of a table; counts its steps.
+
+    Prefixes are told apart by a hash, which is one of the reference's too, so that two prefixes
+    that collide do so on both sides.
+
+    Args:
+        tables: float [batch, nodes, vocab]. Log-probabilities.
+    """
+
+    def __init__(self, tables: Array) -> None:
+        self.tables = tables
+        self.num_steps = 0
+
+    def start(self, source: Any, num_queries: int) -> tuple[Any, PrefixState]:
+        shape = (ops.shape(source)[0], num_queries)
+        return ops.convert_to_tensor(self.tables), PrefixState(ops.zeros(shape, dtype="int32"))
+
+    def step(self, tokens: Any, memory: Any, state: PrefixState) -> tuple[Any, Any, PrefixState]:
+        self.num_steps += 1
+        nodes = self._next(state.nodes, tokens)
+        log_probs = ops.take_along_axis(memory, nodes[:, :, None], axis=1)
+        return log_probs, log_probs, PrefixState(nodes)
+
+    def log_probs_fn(self, sentence: int) -> Callable[[tuple[int, ...]], Array]:
+        """The same for the reference: one sentence, a prefix that begins with the start token."""
+
+        def log_probs(prefix: tuple[int, ...]) -> Array:
+            node = 0
+            for token in prefix:
+                node = self._next(node, token)
+            return self.tables[sentence, node].astype(np.float64)
+
+        return log_probs
+
+    def _next(self, node: Any, token: Any) -> Any:
+        return (31 * node + 7 * token + 1) % self.tables.shape[1]
+
+
+def random_tables(
+    seed: int, batch: int, nodes: int = 499, vocab_size: int = 7, end_bias: float = 0.0
+) -> Array:
+    """Random log-probabilities: float32 [batch, nodes, vocab], the end token likelier by a bias."""
+    energies = 2.0 * np.random.default_rng(seed).normal(size=[batch, nodes, vocab_size])
+    energies[:, :, END_ID] += end_bias
+    log_probs = energies - np.log(np.exp(energies).sum(axis=-1, keepdims=True))
+    return log_probs.astype(np.float32)
+
+
+def scripted(script: dict[tuple[int, ...], dict[int, float]], vocab_size: int) -> PrefixModel:
+    """A model of one sentence that gives probabilities by prefix; what is not named has none."""
+    model = PrefixModel(np.full([1, 997, vocab_size], -np.inf, np.float32))
+    nodes = []
+    for prefix, probabilities in script.items():
+        node = 0
+        for token in (START_ID, *prefix):
+            node = model._next(node, token)
+        nodes.append(node)
+        for token, probability in probabilities.items():
+            model.tables[0, node, token] = np.log(probability)
+    assert len(set(nodes)) == len(nodes), "two prefixes of the script collide"
+    return model
+
+
+def sources_of(*lengths: int, seed: int = 3) -> list[npt.NDArray[np.int32]]:
+    """Random sources without their end token."""
+    generator = np.random.default_rng(seed)
+    return [generator.integers(NUM_SPECIAL_IDS, 8, size=n).astype(np.int32) for n in lengths]
+
+
+def padded(sources: Sequence[Array], extra: int = 0) -> npt.NDArray[np.int32]:
+    """Sources with their end token as a batch, with `extra` more columns of padding."""
+    width = max(len(source) for source in sources) + 1 + extra
+    batch = np.full([len(sources), width], PAD_ID, np.int32)
+    for row, source in zip(batch, sources, strict=True):
+        row[: len(source)] = source
+        row[len(source)] = END_ID
+    return batch
