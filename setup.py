@@ -40,10 +40,11 @@ setup(
             "data_prep.*",
         ]
     ),
-    package_data={"seq2seq_memattn": ["py.typed"]},
+    package_data={"seq2seq_memattn": ["py.typed", "*.pyi"]},
     install_requires=[
         "absl-py",
         "keras>=3.12",
+        "lazy-loader",
         "matplotlib",
         "numpy",
         "sacrebleu",

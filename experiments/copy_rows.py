@@ -17,10 +17,13 @@ ATTENTIONS = (
     "bahdanau",
 )
 
-# Two CPU cores cannot take 200,000 steps; with a learning rate of 1e-3 the rows that can be
-# learned are learned in a few thousand. No dropout: the task has no noise to be robust against.
+# Two CPU cores cannot take 200,000 steps. With ten times the learning rate and Glorot's
+# initialisation the rows that can be learned are learned in a few thousand (with uniform 0.04 it
+# takes about twice as many). No dropout: the task has no noise to be robust against.
 SMALL: dict[str, Any] = {
     "learning_rate": 1e-3,
+    "initializer": "glorot",
+    "dropout": 0.0,
     "num_updates": 6000,
     "validate_every": 500,
     "patience": 6,
@@ -46,11 +49,14 @@ def copy_row(attention: str, max_length: int, bleu: float, seconds: float) -> Ex
 
 
 def small(experiment: Experiment) -> Experiment:
-    """The same row for two CPU cores: the model unchanged but for dropout, a faster schedule."""
+    """The same row for two CPU cores: the same architecture, the options of `SMALL`."""
+    fields = {field.name for field in dataclasses.fields(ModelConfig)}
+    of_model = {name: value for name, value in SMALL.items() if name in fields}
+    of_training = {name: value for name, value in SMALL.items() if name not in fields}
     return dataclasses.replace(
         experiment,
-        model=dataclasses.replace(experiment.model, dropout=0.0),
-        training=dataclasses.replace(experiment.training, **SMALL),
+        model=dataclasses.replace(experiment.model, **of_model),
+        training=dataclasses.replace(experiment.training, **of_training),
     )
 
 

@@ -22,7 +22,7 @@ STUDIES: dict[str, StudyMaker] = {"table1": table1_study, "ambiguities": ambigui
 
 def write_table(name: str, scale: str, results: Sequence[dict[str, Any]], folder: Path) -> str:
     """Writes the table and the figure of learning curves of finished rows; returns the table."""
-    from seq2seq_memattn import plots
+    import seq2seq_memattn.plots as plots
 
     folder.mkdir(parents=True, exist_ok=True)
     table = table1_markdown(results) if name == "table1" else ambiguities_markdown(results)

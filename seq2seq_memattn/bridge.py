@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Bridge(keras.layers.Layer):
     """Makes the first states of a decoder.
 

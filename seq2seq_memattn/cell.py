@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.gates import CellStep, cell_step
+from seq2seq_memattn.gates import CellStep, cell_step, output_units, state_units
 from seq2seq_memattn.products import Products
 
 
@@ -24,6 +24,7 @@ class AttentionCellState(NamedTuple):
     attention: Any
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class AttentionCell(keras.layers.Layer):
     """Wraps Keras RNN cells and an attention into one decoder step.
 
@@ -78,6 +79,7 @@ class AttentionCell(keras.layers.Layer):
     ) -> None:
         kwargs["autocast"] = False  # Keras would round the positions in records to bfloat16
         super().__init__(**kwargs)
+        self.supports_masking = True
         if read not in ("after", "before"):
             raise ValueError(f"`read` must be 'after' or 'before'; got {read!r}.")
         if mixing_from not in ("output_and_context", "output"):
@@ -85,6 +87,8 @@ class AttentionCell(keras.layers.Layer):
                 f"`mixing_from` must be 'output_and_context' or 'output'; got {mixing_from!r}."
             )
         self.cells = _cells(cell)
+        for inner in self.cells:
+            _refuse_dropout(inner)
         self.attention = attention
         self.read = read
         self.input_feeding = input_feeding
@@ -104,7 +108,7 @@ class AttentionCell(keras.layers.Layer):
         width = inputs_shape[-1] + (context_units if self.input_feeding else 0)
         for cell in self.cells:
             cell.build((None, width))
-            width = _state_units(cell)[0]
+            width = output_units(cell)
         if self.mixing is not None:
             both = self.mixing_from == "output_and_context"
             self.mixing.build((None, None, width + (context_units if both else 0)))
@@ -125,10 +129,7 @@ class AttentionCell(keras.layers.Layer):
         batch = ops.shape(rows)[0]
         if cell_states is None:
             cell_states = [
-                [
-                    ops.zeros((batch, units), dtype=self.compute_dtype)
-                    for units in _state_units(cell)
-                ]
+                [ops.zeros((batch, units), dtype=self.compute_dtype) for units in state_units(cell)]
                 for cell in self.cells
             ]
         cells = [
@@ -215,12 +216,11 @@ class AttentionCell(keras.layers.Layer):
         for index, (step, states) in enumerate(zip(steps, cells, strict=True)):
             if masks and inside.shape[-1]:
                 inside = inside * masks[index]
-            states = step.advance(products, projected, inside, states)
+            inside, states = step.advance(products, projected, inside, states)
             moved.append([_by_query(array, num_queries) for array in states])
-            inside = states[0]
             if index + 1 < len(steps):
                 projected = steps[index + 1].project(inside[:, :0])
-        output = moved[-1][0]
+        output = _by_query(inside, num_queries)
         if self.read == "after":
             context, scores, attention_state = self._look_up(
                 products, output, memory, attention_state, inputs, training
@@ -267,9 +267,14 @@ def _cells(cell: Any) -> list[Any]:
     return list(cell) if isinstance(cell, (list, tuple)) else [cell]
 
 
-def _state_units(cell: Any) -> list[int]:
-    size = cell.state_size
-    return list(size) if isinstance(size, (list, tuple)) else [size]
+def _refuse_dropout(cell: Any) -> None:
+    """A Keras cell keeps its dropout mask until its layer resets it, which no loop here does."""
+    for name in ("dropout", "recurrent_dropout"):
+        if getattr(cell, name, 0):
+            raise ValueError(
+                f"A cell inside an AttentionCell can have no `{name}` of its own; got "
+                f"{getattr(cell, name)}. Drop its inputs outside, anew at each step (`masks`)."
+            )
 
 
 def _flat(x: Any) -> Any:

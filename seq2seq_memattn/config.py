@@ -38,7 +38,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig(Options):
-    """A sequence-to-sequence model. The defaults are google/seq2seq's set-up at the toy task's size.
+    """A sequence-to-sequence model. The defaults are google/seq2seq's, at the toy task's size.
 
     Source: Britz, Guan and Luong (2017), section 4.1.1; google/seq2seq at commit 7f48589.
     """

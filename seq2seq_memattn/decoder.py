@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
-from seq2seq_memattn.gates import cell_step
+from seq2seq_memattn.gates import cell_step, output_units
 from seq2seq_memattn.recurrence import make_steps, run_layer, scan
 
 
@@ -78,7 +78,7 @@ class TeacherForcedDecoder:
         cell_steps = cell.steps(stream.shape[-1])
         memory = keras.tree.map_structure(steps.sort, memory)
         carry = keras.tree.map_structure(steps.sort, state)
-        units, context_units = cell.cells[-1].units, memory.rows.shape[-1]
+        units, context_units = output_units(cell.cells[-1]), memory.rows.shape[-1]
         masks = self._masks(stream, context_units, drop)
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
@@ -112,6 +112,6 @@ class TeacherForcedDecoder:
         if not drop:
             return []
         widths = [context_units if self.cell.input_feeding else 1]
-        widths += [cell.units for cell in self.cell.cells[:-1]]
+        widths += [output_units(cell) for cell in self.cell.cells[:-1]]
         rows = ops.shape(stream)[0]
         return [self._drop(ops.ones((rows, width), stream.dtype), drop) for width in widths]

@@ -24,6 +24,7 @@ class Encoded(NamedTuple):
     states: Any
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Encoder(keras.layers.Layer):
     """A stack of recurrent layers over the source, in one or both directions.
 

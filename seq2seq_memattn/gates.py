@@ -38,7 +38,9 @@ class CellStep(abc.ABC):
         """The matrices of the products inside the loop, by name."""
 
     @abc.abstractmethod
-    def advance(self, products: Products, projected: Any, inside: Any, states: Any) -> Any:
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
         """Takes one step.
 
         Args:
@@ -48,7 +50,8 @@ class CellStep(abc.ABC):
             states: list of float [rows, units].
 
         Returns:
-            The new states; the first is the cell's output.
+            output: float [rows, units].
+            states: the new ones.
         """
 
 
@@ -67,13 +70,16 @@ class LSTMStep(CellStep):
         kernel = ops.concatenate([cell.kernel[self.ahead :], cell.recurrent_kernel], axis=0)
         return {self.name: _cast(cell, kernel)}
 
-    def advance(self, products: Products, projected: Any, inside: Any, states: Any) -> Any:
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
         output, carry = states
         gates = projected + products(self.name, _beside(inside, output))
         # `split`, for its gradient is one concatenation; that of a slice is padded with zeros.
         opened, forgot, candidate, shown = ops.split(gates, 4, axis=-1)
         carry = ops.sigmoid(forgot) * carry + ops.sigmoid(opened) * ops.tanh(candidate)
-        return [ops.sigmoid(shown) * ops.tanh(carry), carry]
+        output = ops.sigmoid(shown) * ops.tanh(carry)
+        return output, [output, carry]
 
 
 class GRUStep(CellStep):
@@ -93,7 +99,9 @@ class GRUStep(CellStep):
             weights[f"{self.name}_inside"] = _cast(cell, cell.kernel[self.ahead :])
         return weights
 
-    def advance(self, products: Products, projected: Any, inside: Any, states: Any) -> Any:
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
         (state,) = states
         recurrent = products(self.name, state) + _cast(self.cell, self.cell.bias)[1:]
         if inside.shape[-1]:
@@ -103,7 +111,8 @@ class GRUStep(CellStep):
         update = ops.sigmoid(update_in + update_again)
         reset = ops.sigmoid(reset_in + reset_again)
         candidate = ops.tanh(candidate_in + reset * candidate_again)
-        return [update * state + (1.0 - update) * candidate]
+        output = update * state + (1.0 - update) * candidate
+        return output, [output]
 
 
 class OpaqueStep(CellStep):
@@ -115,10 +124,12 @@ class OpaqueStep(CellStep):
     def weights(self) -> dict[str, Any]:
         return {}
 
-    def advance(self, products: Products, projected: Any, inside: Any, states: Any) -> Any:
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
         del products
-        _, states = self.cell(_beside(projected, inside), list(states))
-        return list(states)
+        output, states = self.cell(_beside(projected, inside), list(states))
+        return output, list(states) if isinstance(states, (list, tuple)) else [states]
 
 
 def cell_step(cell: Any, name: str, ahead: int) -> CellStep:
@@ -128,6 +139,18 @@ def cell_step(cell: Any, name: str, ahead: int) -> CellStep:
     if is_standard_gru(cell):
         return GRUStep(cell, name, ahead)
     return OpaqueStep(cell, name, ahead)
+
+
+def output_units(cell: Any) -> int:
+    """The width of a Keras cell's output."""
+    size = getattr(cell, "output_size", None)
+    return state_units(cell)[0] if size is None else size
+
+
+def state_units(cell: Any) -> list[int]:
+    """The widths of a Keras cell's states."""
+    size = cell.state_size
+    return list(size) if isinstance(size, (list, tuple)) else [size]
 
 
 def is_standard_lstm(cell: Any) -> bool:

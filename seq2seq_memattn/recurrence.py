@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.gates import CellStep
+from seq2seq_memattn.gates import CellStep, output_units
 from seq2seq_memattn.products import Products
 from seq2seq_memattn.steps import PaddedSteps
 
@@ -99,15 +99,16 @@ def run_layer(
         training: see `scan`.
 
     Returns:
-        The states after every step, each [packed, units]; the first is the output.
+        What every step leaves, each [packed, units]: the output, then the states but the first
+        (which is the output in Keras's cells).
     """
 
     def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
         del crop
-        states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
-        return states, states
+        output, states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
+        return states, [output, *states[1:]]
 
-    units = [state.shape[-1] for state in states]
+    units = [output_units(step.cell), *(state.shape[-1] for state in states[1:])]
     return scan(
         take, list(states), [step.project(inputs)], Products(step.weights()), steps, units, training
     )

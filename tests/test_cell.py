@@ -55,8 +55,8 @@ def build(
     """A cell with random weights."""
     cells = [CELLS[kind](UNITS, dtype=dtype) for _ in range(layers)]
     cell = AttentionCell(cells, ATTENTIONS[attention](dtype=dtype), dtype=dtype, **options)
-    memory = cell.attention.prepare(tensor(ENCODER_OUTPUTS, dtype))
-    cell(tensor(EMBEDDED[:, 0], dtype), memory, cell.initial_state(memory, QUERIES))
+    memory = cell.attention.prepare(tensor(ENCODER_OUTPUTS))
+    cell(tensor(EMBEDDED[:, 0]), memory, cell.initial_state(memory, QUERIES))
     randomise(cell)
     return cell
 
@@ -155,7 +155,8 @@ def test_one_unit_of_each_by_hand() -> None:
     cell.cells[0].set_weights([kernel, np.zeros([1, 3]), np.zeros([2, 3])])
     cell.mixing.set_weights([np.array([[-4.0], [1.0]]), np.zeros([1])])
     output, scores, state = cell(zero, memory, state)
-    assert_close([output, scores, state.cells[0][0]], [[[[1 / 2]]], [[[1.0]]], [[[0.0]]]])
+    for value, expected in [(output, 1 / 2), (scores, 1.0), (state.cells[0][0], 0.0)]:
+        assert_close(value, [[[expected]]], "float64")
     output, _, state = cell(zero, memory, state)
     assert_close(state.cells[0][0], [[[1 / 4]]], "float64")
     assert_close(output, [[[np.tanh(-1 + ln3 / 2)]]], "float64")
@@ -311,7 +312,9 @@ def test_half_precision_agrees_with_double(attention: str, dtype: str) -> None:
     arguments = [ENCODER_OUTPUTS, EMBEDDED, first_states(exact)]
     results = []
     for cell, kind in [(exact, "float64"), (half, dtype)]:
-        outputs, embedded, states = keras.tree.map_structure(lambda x, d=kind: tensor(x, d), arguments)
+        outputs, embedded, states = keras.tree.map_structure(
+            lambda x, d=kind: tensor(x, d), arguments
+        )
         results.append(take_steps(cell, outputs, MASK, embedded, states))
     assert all(leaf.dtype == dtype for leaf in keras.tree.flatten(results[1]))
     assert_close(results[1], results[0], dtype)

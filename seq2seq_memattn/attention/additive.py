@@ -8,6 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class BahdanauAttention(Attention):
     """Compares each query with every encoder output through a hidden tanh layer.
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, get_args
 
+import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
@@ -22,6 +23,7 @@ class KMemory(NamedTuple):
     alpha: Any
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KMemoryAttention(Attention):
     """Reads K context vectors that were computed once, while encoding.
 

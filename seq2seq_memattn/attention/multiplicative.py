@@ -8,6 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KeyProjection(keras.layers.Layer):
     """A matrix product; without `units`, as wide as its input."""
 
@@ -28,6 +29,7 @@ class KeyProjection(keras.layers.Layer):
         return {**super().get_config(), "units": self.units}
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LuongAttention(Attention):
     """Compares each query with every encoder output through a dot product.
 

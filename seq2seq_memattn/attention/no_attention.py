@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, source_mask
@@ -19,6 +20,7 @@ class NoMemory(NamedTuple):
     mask: Any
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class NoAttention(Attention):
     """Reads nothing; its context is 0 wide.
 

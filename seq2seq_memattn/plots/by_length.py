@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ from .style import (
     looks,
     new_figure,
     require_filled,
+    round_ticks,
     styled,
 )
 
@@ -29,6 +30,9 @@ class _Group(NamedTuple):
     shortest: int
     longest: int
     lines: int
+
+    def name(self) -> str:
+        return "\u2013".join(str(length) for length in sorted({self.shortest, self.longest}))
 
 
 @styled
@@ -49,9 +53,9 @@ def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
     figure = new_figure(3.4, title)
     bleu, exact = figure.subplots(1, 2)
     drawn = looks(groups)
-    shifts = np.linspace(-0.25, 0.25, len(drawn)) if len(drawn) > 1 else np.zeros(1)
-    for shift, (model, look) in zip(shifts, drawn.items(), strict=True):
-        at = np.arange(len(shared)) + shift  # side by side, for many are close to 100
+    for i, (model, look) in enumerate(drawn.items()):
+        # Side by side within a group, for many are close to 100.
+        at = np.arange(len(shared)) + 0.5 * ((i + 0.5) / len(drawn) - 0.5)
         rows = groups[model]
         scores = [r["bleu"] if r["longest"] >= SHORTEST_4_GRAM else math.nan for r in rows]
         bleu.plot(at, scores, **line_of(look))
@@ -60,8 +64,12 @@ def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
     _finish(exact, shared, "lines exactly right (%)")
     for i, group in enumerate(shared):
         if group.longest < SHORTEST_4_GRAM:
-            where = {"transform": bleu.get_xaxis_transform(), "ha": "center", "va": "center"}
-            bleu.text(i, 0.5, "no\n4-grams", color=NOTE_COLOUR, **where)
+            where: dict[str, Any] = {
+                "transform": bleu.get_xaxis_transform(),
+                "ha": "center",
+                "va": "center",
+            }
+            bleu.text(i, 0.5, "no 4-grams", rotation=90.0, color=NOTE_COLOUR, **where)
     sizes = {group.lines for group in shared}
     add_note(exact, f"{'about ' if len(sizes) > 1 else ''}{max(sizes):,} lines per group")
     add_legend(figure, bleu)
@@ -87,8 +95,7 @@ def _shared_groups(groups: Mapping[str, Rows]) -> list[_Group]:
 
 def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
     """Scales and names the axes of values up to 100; they begin at a round number below all."""
-    ranges = [f"{g.shortest}\u2013{g.longest}" for g in groups]
-    axes.set_xticks(range(len(groups)), ranges)
+    axes.set_xticks(range(len(groups)), [group.name() for group in groups])
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="x", visible=False)
     axes.set_xlabel("reference length (tokens)")
@@ -98,6 +105,7 @@ def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
     bottom = 10.0 * math.floor(lowest / 10.0)
     margin = 0.03 * (100.0 - bottom)
     axes.set_ylim(bottom - margin, 100.0 + margin)
+    axes.yaxis.set_major_locator(round_ticks(is_integer=True))
 
 
 @styled
@@ -125,13 +133,16 @@ def time_by_length(
     drawn = looks(ours)
     for attention, look in drawn.items():
         axes.plot(*_points(ours[attention]), **line_of(look))
-    dashed = {"linestyle": "--", "linewidth": 1.0}
+    dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
     if as_in_paper:
         name = looks([reference])[reference].name
-        axes.plot([], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed)
-    axes.set_xticks(sorted({length for times in ours.values() for length in times}))
+        axes.plot(
+            [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
+        )
+    axes.set_xticks(_apart({length for times in ours.values() for length in times}))
+    axes.set_xlim(left=0.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("source length (tokens)")
     axes.set_ylabel("decoding time (seconds)")
@@ -168,6 +179,15 @@ def _scaled(
         for attention, times in paper.items()
         if attention != reference
     }
+
+
+def _apart(lengths: set[int]) -> list[int]:
+    """The lengths whose labels have room on an axis from 0, the longest first of all."""
+    kept: list[int] = []
+    for length in sorted(lengths, reverse=True):
+        if not kept or kept[-1] - length >= 0.05 * kept[0]:
+            kept.append(length)
+    return kept[::-1]
 
 
 def _points(times: dict[int, float]) -> tuple[list[int], list[float]]:

@@ -5,9 +5,18 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from .style import Rows, add_legend, line_of, looks, new_figure, require_filled, styled
+from .style import (
+    Rows,
+    add_legend,
+    line_of,
+    looks,
+    new_figure,
+    require_filled,
+    round_ticks,
+    styled,
+)
 
 Progress = Literal["updates", "minutes"]
 
@@ -76,7 +85,7 @@ def _curves(
         every = -(-len(rows) // MAX_MARKERS)
         axes.plot(at, [row[measure] for row in rows], **line_of(look), markevery=every)
     axes.set_xlim(left=0.0)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=against == "updates"))
+    axes.xaxis.set_major_locator(round_ticks(is_integer=against == "updates"))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.set_xlabel("updates" if against == "updates" else "training time (minutes)")
     add_legend(figure, axes)

@@ -1,11 +1,12 @@
 """Pictures of what attention looks at."""
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
@@ -13,6 +14,9 @@ from .style import FONT_SIZE, WIDTH, new_figure, require_filled, styled
 
 COLOURS = "Blues"  # white is nothing: dark on light, also in grey
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
+POINTS_PER_INCH = 72.0
+LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
+CHARACTER_WIDTH = 5.5  # points
 
 
 class Panel(NamedTuple):
@@ -42,8 +46,8 @@ def alignment(
 
 
 @styled
-def alignments(panels: Sequence[Panel], title: str = "") -> Figure:
-    """Alignments side by side, source downwards and target to the right, in one scale.
+def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False) -> Figure:
+    """Alignments side by side, source downwards and target to the right.
 
     As in figures 6 to 8 of the memory paper: scores over the source, or for K-memory the product
     of beta and alpha.
@@ -51,6 +55,8 @@ def alignments(panels: Sequence[Panel], title: str = "") -> Figure:
     Args:
         panels: what to draw, three in a row.
         title: of the figure.
+        relative: whether the darkest colour is the highest value of each panel, named in its
+            title, and not that of all panels: for alignments that do not sum to 1.
 
     Raises:
         ValueError: if there is no panel, an alignment has not the shape of its tokens, or a value
@@ -59,10 +65,21 @@ def alignments(panels: Sequence[Panel], title: str = "") -> Figure:
     require_filled(panels, "panels", "a panel")
     checked = []
     for panel in panels:
-        axes = {"target_length": panel.target_tokens, "source_length": panel.source_tokens}
-        checked.append(panel._replace(alignment=_checked(panel.alignment, "alignment", axes)))
-    meaning = "alignment (attention score; K-memory: \u03b2 \u00b7 \u03b1)"
+        shape = {"target_length": panel.target_tokens, "source_length": panel.source_tokens}
+        checked.append(panel._replace(alignment=_checked(panel.alignment, "alignment", shape)))
+    meaning = "alignment (K-memory: \u03b2 \u00b7 \u03b1)"
+    if relative:
+        checked = [_relative(panel) for panel in checked]
+        meaning += ", share of the highest"
     return _heat_maps(checked, 3, meaning, title)
+
+
+def _relative(panel: Panel) -> Panel:
+    highest = float(np.max(panel.alignment))
+    return panel._replace(
+        alignment=np.asarray(panel.alignment) / (highest or 1.0),
+        title=f"{panel.title} (highest {highest:.2g})".strip(),
+    )
 
 
 @styled
@@ -77,7 +94,7 @@ def slots(
     """What each slot of a K-memory adds to the alignment: beta times alpha, slot by slot.
 
     As in figures 6 and 7 of the memory paper. Each slot is headed by its number k in 1..K and
-    its share of the alignment's sum.
+    its share of the sum of the alignment.
 
     Args:
         alpha: float [source_length, K].
@@ -94,32 +111,102 @@ def slots(
     """
     if max_slots < 1:
         raise ValueError(f"`max_slots`: expected a positive number; got {max_slots}")
-    alpha = _checked(alpha, "alpha", {"source_length": source_tokens, "K": None})
-    beta = _checked(beta, "beta", {"target_length": target_tokens, "K": alpha[0]})
+    num_slots = np.shape(beta)[-1] if np.ndim(beta) else 0
+    alpha = _checked(alpha, "alpha", {"source_length": source_tokens, "K": range(num_slots)})
+    beta = _checked(beta, "beta", {"target_length": target_tokens, "K": range(num_slots)})
     parts = beta.T[:, :, None] * alpha.T[:, None, :]  # [K, target_length, source_length]
     sums = parts.sum(axis=(1, 2))
     shares = sums / (sums.sum() or 1.0)
     shown = np.sort(np.argsort(-shares, kind="stable")[:max_slots])
     panels = [
-        Panel(parts[k], source_tokens, target_tokens, f"k = {k + 1} ({shares[k]:.0%})")
+        Panel(parts[k], source_tokens, target_tokens, f"k = {k + 1} ({shares[k]:.1%})")
         for k in shown
     ]
-    left_out = len(shares) - len(shown)
-    note = f"{len(shares)} slots"
-    if left_out:
+    note = f"all {num_slots} slots"
+    if left_out := num_slots - len(shown):
         rest = 1.0 - shares[shown].sum()
-        note = f"the {len(shown)} most used of {len(shares)} slots; the {left_out} left out hold {rest:.1%}"
-    return _heat_maps(panels, 4, "\u03b2\u2096 \u00b7 \u03b1\u2096", f"{title}: {note}" if title else note)
+        note = f"the {len(shown)} most used of {num_slots} slots; {left_out} left out, {rest:.1%}"
+    heading = f"{title}: {note}" if title else note
+    return _heat_maps(panels, 4, "\u03b2 \u00b7 \u03b1 of one slot", heading)
 
 
 def _checked(
-    values: npt.ArrayLike, name: str, axes: dict[str, Sequence[str] | None]
+    values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]]
 ) -> npt.NDArray[np.float64]:
-    """An array with as many elements along each axis as the axis has entries, if it has any."""
+    """The values as an array, if finite and as long along each axis as what the axis is of."""
     array = np.asarray(values, np.float64)
-    sizes = [len(entries) if entries is not None else None for entries in axes.values()]
+    sizes = [len(entries) for entries in shape.values()]
+    if list(array.shape) != sizes or not array.size:
+        raise ValueError(
+            f"`{name}`: expected shape [{', '.join(shape)}] = {sizes}, none of them 0; "
+            f"got {list(array.shape)}"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}`: expected finite values; got NaN or infinity")
     return array
 
 
-def _heat_maps(panels: Sequence[Panel], columns: int, meaning: str, title: str) -> Figure:
-    raise NotImplementedError
+def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: str) -> Figure:
+    """Panels on a grid with one colour bar; tokens are named where they are not a neighbour's."""
+    columns = min(len(panels), max_columns)
+    rows = -(-len(panels) // columns)
+    width = WIDTH if columns > 1 else 0.75 * WIDTH
+    side = (width - 1.5) / columns  # inches of a panel, without labels
+    figure = new_figure(rows * (side + 0.25) + 0.9, title, width)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for unused in grid[len(panels) :]:
+        unused.remove()
+    grid = grid[: len(panels)]
+    highest = max(float(np.max(panel.alignment)) for panel in panels)
+    sources = [[_label(token) for token in panel.source_tokens] for panel in panels]
+    targets = [[_label(token) for token in panel.target_tokens] for panel in panels]
+    every_source, every_target = _thinning(sources, side), _thinning(targets, side)
+    for i, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        image = axes.imshow(
+            np.transpose(panel.alignment),  # [source_length, target_length]
+            cmap=COLOURS,
+            vmin=0.0,
+            vmax=highest or 1.0,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        axes.set_title(panel.title, parse_math=False)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(True)
+        is_left = i % columns == 0 or sources[i] != sources[i - 1]
+        _name_tokens(axes.yaxis, sources[i] if is_left else [], every_source)
+        is_lowest = i + columns >= len(panels) or targets[i] != targets[i + columns]
+        _name_tokens(axes.xaxis, targets[i] if is_lowest else [], every_target, side)
+    figure.supylabel(_axis_label("source", every_source), fontsize=FONT_SIZE)
+    figure.supxlabel(_axis_label("target", every_target), fontsize=FONT_SIZE)
+    figure.colorbar(image, ax=list(grid), label=meaning, aspect=30.0)
+    return figure
+
+
+def _label(token: str) -> str:
+    token = token if token.isprintable() else repr(token)[1:-1]
+    return token if len(token) <= MAX_CHARACTERS else token[: MAX_CHARACTERS - 1] + "\u2026"
+
+
+def _thinning(sequences: Sequence[Sequence[str]], side: float) -> int:
+    """Smallest round n such that each n-th label of the longest sequence fits on `side` inches."""
+    room = side * POINTS_PER_INCH / LINE_PITCH
+    longest = max(len(labels) for labels in sequences)
+    return next(n for n in _round_numbers() if longest <= n * room)
+
+
+def _round_numbers() -> Iterator[int]:
+    for power in itertools.count():
+        yield from (10**power, 2 * 10**power, 5 * 10**power)
+
+
+def _name_tokens(axis: Axis, labels: Sequence[str], every: int, side: float = math.inf) -> None:
+    """Names each n-th token on an axis; upright if that does not fit on `side` inches."""
+    named = labels[::every]
+    points = len(named) * (CHARACTER_WIDTH * max(map(len, named), default=0) + 4.0)
+    rotation = 90.0 if points > side * POINTS_PER_INCH else 0.0
+    axis.set_ticks(range(0, len(labels), every), named, rotation=rotation, parse_math=False)
+
+
+def _axis_label(which: str, every: int) -> str:
+    return f"{which} tokens" if every == 1 else f"{which} tokens (one in {every} is named)"

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from seq2seq_memattn.data.text_files import atomic_binary
 
@@ -169,9 +170,14 @@ def line_of(look: Look) -> dict[str, Any]:
     }
 
 
+def round_ticks(is_integer: bool = False) -> MaxNLocator:
+    """A few ticks at multiples of 1, 2 or 5 times a power of ten."""
+    return MaxNLocator(8, steps=[1, 2, 5, 10], integer=is_integer)
+
+
 def add_legend(figure: Figure, axes: Axes) -> None:
-    """Names the lines of `axes` to the right of everything, where they cover nothing."""
-    legend = figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    """Names the lines of `axes` to the right of everything, where names cover nothing."""
+    legend = figure.legend(*axes.get_legend_handles_labels(), loc="outside right center")
     for text in legend.get_texts():
         text.set_parse_math(False)
 

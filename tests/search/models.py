@@ -123,11 +123,19 @@ class PrefixModel:
 
 
 def random_tables(
-    seed: int, batch: int, nodes: int = 499, vocab_size: int = 7, end_bias: float = 0.0
+    seed: int, end_biases: Sequence[float] | Array, nodes: int = 499, vocab_size: int = 7
 ) -> Array:
-    """Random log-probabilities: float32 [batch, nodes, vocab], the end token likelier by a bias."""
-    energies = 2.0 * np.random.default_rng(seed).normal(size=[batch, nodes, vocab_size])
-    energies[:, :, END_ID] += end_bias
+    """Random log-probabilities: float32 [batch, nodes, vocab].
+
+    Args:
+        seed: their seed.
+        end_biases: float [batch]. How much likelier the end token is in each sentence.
+        nodes: rows for prefixes.
+        vocab_size: tokens.
+    """
+    shape = [len(end_biases), nodes, vocab_size]
+    energies = 2.0 * np.random.default_rng(seed).normal(size=shape)
+    energies[:, :, END_ID] += np.asarray(end_biases)[:, None]
     log_probs = energies - np.log(np.exp(energies).sum(axis=-1, keepdims=True))
     return log_probs.astype(np.float32)
 

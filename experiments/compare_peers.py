@@ -1,0 +1,103 @@
+"""Measures this project and the peers in alternation, on the peers' own harness.
+
+    python -m experiments.compare_peers --peers_dir=D --torch_python=P --onmt_python=P
+        --output=F.json -- [the harness's flags]
+
+Each system runs in a process of its own, in turns, `--rounds` times. The harness's flags are for
+all of them, such as `--train --lengths 50 --batch 128`.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from experiments import cli
+from experiments.records import provenance, write_json
+
+
+def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[str, list[str]]:
+    """The systems: label and command, to which the harness's flags are added."""
+    found = {}
+    if torch:
+        script = str(peers / "bench_torch_ref.py")
+        found["pytorch bahdanau"] = [torch, script]
+    if onmt:
+        script = str(peers / "bench_opennmt_py.py")
+        found["opennmt-py luong"] = [onmt, script, "--attention", "luong"]
+    for name in ours:
+        attention, _, option = name.partition("+")
+        extra = ["--option", option] if option else []
+        found[f"ours {name}"] = [
+            *(sys.executable, "-m", "experiments.harness", str(peers)),
+            *("--attention", attention, *extra),
+        ]
+    return found
+
+
+def measure(command: Sequence[str]) -> list[dict[str, Any]]:
+    """Runs one system once; returns its rows.
+
+    Raises:
+        ValueError: if it fails; with its last line of standard error.
+    """
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = done.stderr.strip().split("\n")[-1]
+        raise ValueError(f"{command[0]}: exit status {done.returncode}: {last}")
+    return [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
+
+
+def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Median tokens per second by system, kind, lengths and batch, over the rounds."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        key = (row["system"], row["kind"], row["lengths"], row["batch"])
+        groups.setdefault(key, []).append(row)
+    return [
+        {
+            **dict(zip(("system", "kind", "lengths", "batch"), key, strict=True)),
+            "tokens_per_second": statistics.median(row["tokens_per_s"] for row in group),
+            "rounds": [row["tokens_per_s"] for row in group],
+            "clean": all(row["clean"] for row in group),
+        }
+        for key, group in groups.items()
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    """Compares from flags."""
+    options = flags.FLAGS
+    systems = commands(
+        Path(options.peers_dir), options.torch_python, options.onmt_python, options.ours
+    )
+    rows = []
+    for turn in range(options.rounds):
+        for system, command in systems.items():
+            for row in measure([*command, *arguments]):
+                rows.append({"system": system, "round": turn, **row})
+                cli.print_note(
+                    f"{system}, {row['kind']} {row['lengths']}, batch {row['batch']}: "
+                    f"{row['tokens_per_s']:,.0f} tokens/s"
+                )
+    summary = summarise(rows)
+    if options.output:
+        write_json(Path(options.output), {**provenance(), "summary": summary, "rows": rows})
+    cli.print_result({"summary": summary})
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("peers_dir", None, "folder of the harness", required=True)
+    flags.DEFINE_string("torch_python", "", "python of the PyTorch peer's environment")
+    flags.DEFINE_string("onmt_python", "", "python of OpenNMT-py's environment")
+    flags.DEFINE_list(
+        "ours", ["k_memory:64", "bahdanau"], "attentions of ours; +no_feeding without feeding"
+    )
+    flags.DEFINE_integer("rounds", 2, "times that every system is measured", lower_bound=1)
+    flags.DEFINE_string("output", None, "JSON file")
+    cli.run(main, accepts_arguments=True)

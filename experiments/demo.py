@@ -1,0 +1,117 @@
+"""From nothing to a result: python -m experiments.demo --run_dir=runs/demo, or `make demo`.
+
+Trains K-memory (32 slots) and Bahdanau attention on a small copy task, decodes its validation
+set with a beam of 10, prints the rows of Table 1, and draws learning curves, BLEU by source
+length and an alignment of each model. Interrupted, it goes on where it stopped.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from experiments import cli
+from experiments.copy_rows import SMALL
+from experiments.records import provenance, write_json
+from experiments.study import Row, Study
+from experiments.table1 import label, table1_markdown
+from seq2seq_memattn.config import ModelConfig
+
+OPTIONS = {
+    **SMALL,
+    "dropout": 0.0,
+    "num_updates": 3000,
+    "validate_every": 200,
+    "valid_examples": 300,
+    "checkpoint_minutes": 1.0,
+}
+ATTENTIONS = ("k_memory:32", "bahdanau")
+SAMPLE = "7 3 11 0 19 3 14 8 1 16"
+
+
+def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study:
+    """The two rows of the demo."""
+    rows = [
+        Row(
+            f"copy_{max_length}_{attention.replace('k_memory:', 'k')}",
+            f"copy_20_{attention.replace('k_memory:', 'k')}",
+            options,
+            max_length,
+            label(attention),
+            {},
+        )
+        for attention in ATTENTIONS
+    ]
+    return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data")
+
+
+def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[str]:
+    """Draws the figures; returns their files."""
+    import seq2seq_memattn.plots as plots
+
+    curves = {
+        result["label"]: [point for point in result["curve"] if point["kind"] == "valid"]
+        for result in results
+    }
+    groups = {result["label"]: result["evaluation"]["by_length"] for result in results}
+    plots.save(plots.learning_curves(curves), run_dir / "learning_curves")
+    plots.save(plots.bleu_by_length(groups), run_dir / "bleu_by_length")
+    sample = " ".join(SAMPLE.split()[:max_length])
+    names = []
+    for result in results:
+        name = f"alignment_{result['name']}"
+        target, alignment = align(run_dir / "runs" / result["name"], sample)
+        source = [*sample.split(), "</s>"]
+        figure = plots.alignment(alignment, source, [*target.split(), "</s>"], result["label"])
+        plots.save(figure, run_dir / name)
+        names.append(name)
+    return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
+
+
+def align(run_dir: Path, sample: str) -> tuple[str, np.ndarray]:
+    """The best translation of a line and its alignment [target_length, source_length]."""
+    from seq2seq_memattn.training.run_directory import load_run
+    from seq2seq_memattn.translator import Translator
+
+    translator = Translator(load_run(run_dir), return_alignments=True)
+    best = translator([sample], batch_size=1)[0][0]
+    if best.hypothesis is None:
+        raise ValueError("the sample line is empty")
+    return best.text, best.hypothesis.alignment
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the demo from flags."""
+    del arguments
+    run_dir, max_length = Path(flags.FLAGS.run_dir), flags.FLAGS.max_length
+    options = dict(OPTIONS)
+    if flags.FLAGS.num_updates:
+        options["num_updates"] = flags.FLAGS.num_updates
+    results = demo_study(run_dir, max_length, options).run()
+    figures = draw(run_dir, results, max_length)
+    table = table1_markdown(results)
+    cli.print_note(f"\n{table}")
+    for figure in figures:
+        cli.print_note(f"figure: {figure}")
+    summary = {
+        **provenance(),
+        "max_length": max_length,
+        "model": ModelConfig().to_dict(),
+        "rows": [
+            {key: result[key] for key in ("name", "label", "bleu", "training", "evaluation")}
+            for result in results
+        ],
+        "figures": figures,
+    }
+    write_json(run_dir / "result.json", summary)
+    cli.print_result(
+        {"result": str(run_dir / "result.json"), **{r["name"]: r["bleu"] for r in results}}
+    )
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("run_dir", "runs/demo", "where everything goes")
+    flags.DEFINE_integer("max_length", 10, "longest sequence of the copy task", lower_bound=1)
+    flags.DEFINE_integer("num_updates", None, "updates per model, fewer for a trial")
+    cli.run(main)

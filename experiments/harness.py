@@ -1,0 +1,108 @@
+"""This project under the peers' harness: the same data, clock and output check as the others.
+
+    python -m experiments.harness PEERS_DIR [the harness's own flags, see its README]
+
+`--attention` takes this project's names; `--option no_feeding` switches input feeding off.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
+
+
+def model_config(cfg: Any) -> ModelConfig:
+    """The harness's sizes as a model."""
+    return ModelConfig(
+        source_vocab_size=cfg.vocab + NUM_SPECIAL_IDS,
+        target_vocab_size=cfg.vocab + NUM_SPECIAL_IDS,
+        embedding_dim=cfg.emb,
+        encoder_units=cfg.units,
+        decoder_units=cfg.units,
+        attention_units=cfg.units,
+        attention=cfg.attention,
+        input_feeding="no_feeding" not in cfg.extra.option,
+        dropout=0.0,
+        initializer="uniform_0.1",
+    )
+
+
+def with_ends(batch: Any) -> np.ndarray:
+    """The harness's ids [batch, length], -1 on padding, as ours with end tokens."""
+    ids = np.where(batch.src < 0, PAD_ID, batch.src + NUM_SPECIAL_IDS)
+    ids = np.pad(ids, [(0, 0), (0, 1)], constant_values=PAD_ID).astype(np.int32)
+    ids[np.arange(len(ids)), batch.lengths] = END_ID
+    return ids
+
+
+def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
+    """Decodes a batch; every hypothesis has its source's length."""
+    import tensorflow as tf
+
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.search.beam import beam_search
+
+    _use_threads(cfg.threads)
+    model = Seq2Seq(model_config(cfg))
+    signature = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+
+    @tf.function(input_signature=signature, autograph=False)
+    def search(source: Any, lengths: Any) -> Any:
+        return beam_search(model, source, cfg.beam, forced_lengths=lengths).tokens[:, 0]
+
+    def decode(batch: Any) -> list[list[int]]:
+        found = search(with_ends(batch), batch.lengths.astype(np.int32)).numpy()
+        return [
+            (row[:length] - NUM_SPECIAL_IDS).tolist()
+            for row, length in zip(found, (found == END_ID).argmax(axis=1), strict=True)
+        ]
+
+    return decode
+
+
+def build_trainer(cfg: Any) -> Callable[[Any], float]:
+    """One update on a batch."""
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.training.strategies import make_strategy
+    from seq2seq_memattn.training.update import Updater, make_optimizer
+
+    _use_threads(cfg.threads)
+    config = TrainingConfig(batch_size=cfg.batch)
+    strategy = make_strategy()
+    with strategy.scope():
+        model = Seq2Seq(model_config(cfg))
+        optimizer = make_optimizer(model, config)
+    updater = Updater(strategy, model, optimizer, config)
+
+    def step(batch: Any) -> float:
+        target = with_ends(batch)
+        shifted = np.where(target == END_ID, PAD_ID, target)[:, :-1]
+        inputs = np.pad(shifted, [(0, 0), (1, 0)], constant_values=START_ID)
+        return updater({"source": target, "target_inputs": inputs, "target_outputs": target}).loss
+
+    return step
+
+
+def _use_threads(threads: int) -> None:
+    import tensorflow as tf
+
+    if tf.config.threading.get_intra_op_parallelism_threads() == 0:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("error: expected the folder of the harness as the first argument")
+    sys.path.insert(0, sys.argv.pop(1))
+    import tensorflow
+
+    import_module("common").main(
+        "seq2seq_memattn", {"tensorflow": tensorflow.__version__}, build_decoder, build_trainer
+    )

@@ -1,0 +1,227 @@
+"""Measures speed: python -m experiments.speed --lengths=20,50 --attentions=none,k_memory:64.
+
+Modes: "exact" decodes sources of exactly L tokens, "uniform" sources of 0..L tokens sorted by
+length before batching, "train" counts target tokens per second without padding. Weights are
+untrained, so every hypothesis is forced to its source's length; the rows say so. Loading,
+building and compiling are not measured. Attentions take turns, so that a change of the machine's
+speed meets all of them alike.
+"""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from experiments import cli
+from experiments.machine import Shape, product_rate
+from experiments.records import provenance, write_json
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+
+NUM_SYMBOLS = 20
+FIRST_SYMBOL = 3
+MODES = ("exact", "uniform", "train")
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One row to measure.
+
+    Args:
+        attention: name of the attention.
+        mode: "exact", "uniform" or "train".
+        length: int. L, in tokens without the end token.
+        batch_size: int > 0.
+        beam_size: int > 0; not for training.
+        num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
+        input_feeding: bool.
+    """
+
+    attention: str
+    mode: str
+    length: int
+    batch_size: int
+    beam_size: int
+    num_sentences: int
+    input_feeding: bool = True
+
+    def model_config(self) -> ModelConfig:
+        """The toy model of the paper."""
+        return ModelConfig(attention=self.attention, input_feeding=self.input_feeding, dropout=0.0)
+
+
+def make_sources(setting: Setting) -> list[np.ndarray]:
+    """Seeded random sources without end tokens, the same for every attention."""
+    generator = np.random.default_rng([1234, setting.length, setting.num_sentences])
+    if setting.mode == "exact":
+        lengths = np.full(setting.num_sentences, setting.length)
+    else:
+        lengths = generator.integers(0, setting.length + 1, setting.num_sentences)
+    symbols = range(FIRST_SYMBOL, FIRST_SYMBOL + NUM_SYMBOLS)
+    return [generator.choice(np.array(symbols, np.int32), size) for size in lengths]
+
+
+def make_work(setting: Setting) -> tuple[Callable[[], None], int]:
+    """What is timed, and the target tokens (end tokens included) that it handles."""
+    sources = make_sources(setting)
+    tokens = sum(len(source) + 1 for source in sources)
+    if setting.mode == "train":
+        return _training(setting, sources), tokens
+    return _decoding(setting, sources), tokens
+
+
+def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
+    import tensorflow as tf
+
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.search.batch_decoder import sorted_batches
+    from seq2seq_memattn.search.beam import beam_search
+
+    model = Seq2Seq(setting.model_config())
+    batches = [
+        (batch, np.array([len(sources[i]) for i in indices], np.int32))
+        for indices, batch in sorted_batches(sources, setting.batch_size)
+    ]
+    signature = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+
+    @tf.function(input_signature=signature, autograph=False)
+    def search(source: Any, lengths: Any) -> Any:
+        found = beam_search(model, source, setting.beam_size, forced_lengths=lengths)
+        return found.tokens, found.lengths
+
+    search(*batches[-1])
+
+    def work() -> None:
+        for batch, lengths in batches:
+            _, found = search(batch, lengths)
+            if not (found.numpy()[:, 0] == lengths).all():
+                raise ValueError("a hypothesis has not the length that it was forced to")
+
+    return work
+
+
+def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.training.strategies import make_strategy
+    from seq2seq_memattn.training.update import Updater, make_optimizer
+
+    config = TrainingConfig(batch_size=setting.batch_size)
+    strategy = make_strategy()
+    with strategy.scope():
+        model = Seq2Seq(setting.model_config())
+        optimizer = make_optimizer(model, config)
+    updater = Updater(strategy, model, optimizer, config)
+    batches = list(_training_batches(sources, setting.batch_size))
+    updater(batches[0])
+
+    def work() -> None:
+        for batch in batches:
+            updater(batch)
+
+    return work
+
+
+def _training_batches(
+    sources: Sequence[np.ndarray], batch_size: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Batches as drawn: neither sorted nor in buckets."""
+    from seq2seq_memattn.data.batching import pad_batch
+    from seq2seq_memattn.vocabulary import END_ID, START_ID
+
+    for first in range(0, len(sources), batch_size):
+        chosen = sources[first : first + batch_size]
+        longest = max(len(source) for source in chosen) + 1
+        ended = pad_batch([np.append(source, END_ID) for source in chosen], longest)
+        started = pad_batch([np.append(START_ID, source) for source in chosen], longest)
+        yield {"source": ended, "target_inputs": started, "target_outputs": ended}
+
+
+def loop_shapes(setting: Setting) -> list[Shape]:
+    """The products of one decoder step of the toy model: cells, attention, mixing, logits."""
+    config = setting.model_config()
+    units, memory = config.decoder_units, 2 * config.encoder_units
+    rows = setting.batch_size * (1 if setting.mode == "train" else setting.beam_size)
+    has_attention = config.attention != "none"
+    fed = memory if has_attention and config.input_feeding else 0
+    shapes = [(rows, fed + units, 4 * units), (rows, 2 * units, 4 * units)]
+    if has_attention:
+        shapes.append((rows, units + memory, units))
+    return [*shapes, (rows, units, NUM_SYMBOLS + FIRST_SYMBOL)]
+
+
+def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
+    """Times settings in turns; returns one row each."""
+    works = []
+    for setting in settings:
+        cli.print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
+        works.append(make_work(setting))
+    seconds: list[list[float]] = [[] for _ in settings]
+    for turn in range(repeats + 1):
+        for index, (work, _) in enumerate(works):
+            started = time.perf_counter()
+            work()
+            if turn:  # the first is warm-up
+                seconds[index].append(time.perf_counter() - started)
+        cli.print_note(f"turn {turn} of {repeats}")
+    return [
+        _row(setting, tokens, times)
+        for setting, (_, tokens), times in zip(settings, works, seconds, strict=True)
+    ]
+
+
+def _row(setting: Setting, tokens: int, seconds: Sequence[float]) -> dict[str, Any]:
+    median = statistics.median(seconds)
+    return {
+        **dataclasses.asdict(setting),
+        "weights": "untrained, lengths forced" if setting.mode != "train" else "untrained",
+        "seconds": round(median, 4),
+        "all_seconds": [round(value, 4) for value in seconds],
+        "target_tokens": tokens,
+        "target_tokens_per_second": round(tokens / median, 1),
+        "product_gflops_at_loop_shapes": round(product_rate(loop_shapes(setting)) / 1e9, 1),
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Measures from flags."""
+    del arguments
+    options = flags.FLAGS
+    for mode in options.modes:
+        if mode not in MODES:
+            raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
+    rows = []
+    for mode in options.modes:
+        for length in options.lengths:
+            settings = [
+                Setting(
+                    attention,
+                    mode,
+                    int(length),
+                    options.batch_size,
+                    options.beam_size,
+                    options.num_sentences,
+                    options.input_feeding,
+                )
+                for attention in options.attentions
+            ]
+            rows += measure(settings, options.repeats)
+    if options.output:
+        write_json(Path(options.output), {**provenance(), "rows": rows})
+    cli.print_result({"rows": rows})
+
+
+if __name__ == "__main__":
+    flags.DEFINE_list("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
+    flags.DEFINE_list("attentions", ["none", "k_memory:64", "bahdanau"], "attentions, in turns")
+    flags.DEFINE_list("modes", ["exact", "uniform"], "some of exact, uniform, train")
+    flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
+    flags.DEFINE_integer("batch_size", 128, "sentences at a time", lower_bound=1)
+    flags.DEFINE_integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
+    flags.DEFINE_integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
+    flags.DEFINE_bool("input_feeding", True, "feed the context back")
+    flags.DEFINE_string("output", None, "JSON file for the rows")
+    cli.run(main)

@@ -1,0 +1,35 @@
+"""The public names; `__init__.py` imports each when it is first used."""
+
+from ._version import __version__ as __version__
+from .attention.additive import BahdanauAttention as BahdanauAttention
+from .attention.base import Attention as Attention
+from .attention.k_memory import KMemoryAttention as KMemoryAttention
+from .attention.multiplicative import LuongAttention as LuongAttention
+from .attention.no_attention import NoAttention as NoAttention
+from .bridge import Bridge as Bridge
+from .cell import AttentionCell as AttentionCell
+from .config import ModelConfig as ModelConfig
+from .config import TrainingConfig as TrainingConfig
+from .encoder import Encoder as Encoder
+from .losses import TokenCrossEntropy as TokenCrossEntropy
+from .model import Seq2Seq as Seq2Seq
+from .search.beam import beam_search as beam_search
+from .search.greedy import greedy_search as greedy_search
+
+__all__ = [
+    "Attention",
+    "AttentionCell",
+    "BahdanauAttention",
+    "Bridge",
+    "Encoder",
+    "KMemoryAttention",
+    "LuongAttention",
+    "ModelConfig",
+    "NoAttention",
+    "Seq2Seq",
+    "TokenCrossEntropy",
+    "TrainingConfig",
+    "__version__",
+    "beam_search",
+    "greedy_search",
+]
