@@ -216,7 +216,7 @@ KERAS_CELLS: dict[str, Any] = {
     "simple": lambda: keras.layers.SimpleRNNCell(UNITS),
     "gru_reset_before": lambda: keras.layers.GRUCell(UNITS, reset_after=False),
     "lstm_relu": lambda: keras.layers.LSTMCell(UNITS, activation="relu"),
-    "a_user's": lambda: Halving(UNITS),
+    "of_a_user": lambda: Halving(UNITS),
 }
 
 

@@ -128,7 +128,7 @@ def test_the_other_sentences_change_nothing(mode: str) -> None:
             tensor(MASK[row : row + 1, : LENGTHS[row]], "bool"),
         )
         assert_close(alone.outputs[0], together.outputs[row, : LENGTHS[row]], "float64")
-        states = keras.tree.map_structure(lambda state: state[row], together.states)
+        states = keras.tree.map_structure(lambda state, row=row: state[row], together.states)
         assert_close(
             keras.tree.map_structure(lambda state: state[0], alone.states), states, "float64"
         )

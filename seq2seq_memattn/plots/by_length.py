@@ -141,7 +141,8 @@ def time_by_length(
         axes.plot(
             [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
         )
-    axes.set_xticks(_apart({length for times in ours.values() for length in times}))
+    lengths = _apart({length for times in ours.values() for length in times})
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
     axes.set_xlim(left=0.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("source length (tokens)")

@@ -10,11 +10,10 @@ import numpy.typing as npt
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from .style import FONT_SIZE, WIDTH, new_figure, require_filled, styled
+from .style import FONT_SIZE, POINTS_PER_INCH, WIDTH, new_figure, require_filled, styled, wrapped
 
 COLOURS = "Blues"  # white is nothing: dark on light, also in grey
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
-POINTS_PER_INCH = 72.0
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
 
@@ -70,7 +69,7 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     meaning = "alignment (K-memory: \u03b2 \u00b7 \u03b1)"
     if relative:
         checked = [_relative(panel) for panel in checked]
-        meaning += ", share of the highest"
+        meaning = "share of the panel's highest"
     return _heat_maps(checked, 3, meaning, title)
 
 
@@ -78,7 +77,7 @@ def _relative(panel: Panel) -> Panel:
     highest = float(np.max(panel.alignment))
     return panel._replace(
         alignment=np.asarray(panel.alignment) / (highest or 1.0),
-        title=f"{panel.title} (highest {highest:.2g})".strip(),
+        title=f"{panel.title} (highest: {highest:.2g})".strip(),
     )
 
 
@@ -125,7 +124,7 @@ def slots(
     note = f"all {num_slots} slots"
     if left_out := num_slots - len(shown):
         rest = 1.0 - shares[shown].sum()
-        note = f"the {len(shown)} most used of {num_slots} slots; {left_out} left out, {rest:.1%}"
+        note = f"the {len(shown)} most used of {num_slots} slots; {left_out} others hold {rest:.1%}"
     heading = f"{title}: {note}" if title else note
     return _heat_maps(panels, 4, "\u03b2 \u00b7 \u03b1 of one slot", heading)
 
@@ -170,7 +169,7 @@ def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: s
             aspect="auto",
             interpolation="nearest",
         )
-        axes.set_title(panel.title, parse_math=False)
+        axes.set_title(wrapped(panel.title, side, FONT_SIZE), parse_math=False)
         axes.grid(visible=False)
         axes.spines[:].set_visible(True)
         is_left = i % columns == 0 or sources[i] != sources[i - 1]

@@ -5,6 +5,7 @@ as they were. Nothing is shown: there is no pyplot and no window.
 """
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ from seq2seq_memattn.data.text_files import atomic_binary
 Rows = Sequence[Mapping[str, Any]]
 
 WIDTH = 7.5  # inches; 900 px, the width of a README, at 120 dots per inch
-FONT_SIZE = 9.0  # points
+POINTS_PER_INCH = 72.0
+FONT_SIZE = 9.0  # points; a character is about 0.6 times as wide
 NOTE_COLOUR = "#6b6b6b"
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -156,8 +158,13 @@ def new_figure(height: float, title: str, width: float = WIDTH) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(title, parse_math=False)
+        figure.suptitle(wrapped(title, width, FONT_SIZE + 1.0), parse_math=False)
     return figure
+
+
+def wrapped(text: str, width: float, font_size: float) -> str:
+    """Text in lines of at most `width` inches, as far as its words allow."""
+    return textwrap.fill(text, max(1, int(width * POINTS_PER_INCH / (0.6 * font_size))))
 
 
 def line_of(look: Look) -> dict[str, Any]:

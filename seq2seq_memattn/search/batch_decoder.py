@@ -21,7 +21,8 @@ class Hypothesis(NamedTuple):
         tokens: int32 [length], without the end token.
         log_prob: float. Sum over tokens, in nats, the end token included.
         normalised_log_prob: float. After the length penalty.
-        alignment: float [length + 1, source_length], or None if not asked for.
+        alignment: float [steps, source_length], or None if not asked for. The end token is a
+            step, where the limit did not cut it off.
     """
 
     tokens: Ids
@@ -123,7 +124,8 @@ def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> H
     length = int(found.lengths[row, rank])
     alignment = None
     if not isinstance(found.alignments, tuple):
-        alignment = found.alignments[row, rank, : length + 1, :source_length]
+        steps = length + int(found.is_finished[row, rank])
+        alignment = found.alignments[row, rank, :steps, :source_length]
     return Hypothesis(
         found.tokens[row, rank, :length],
         float(found.log_probs[row, rank]),

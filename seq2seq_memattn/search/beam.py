@@ -116,7 +116,8 @@ def beam_search(
     result = _best(beam, history, rules)
     if not return_alignments:
         return result
-    scores, alignments, positions = follow(model, source, result.tokens, result.lengths)
+    taken = result.lengths + ops.cast(result.is_finished, "int32")
+    scores, alignments, positions = follow(model, source, result.tokens, taken)
     return result._replace(
         alignments=alignments, scores=scores, memory=memory, positions_scored=positions
     )

@@ -17,11 +17,11 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
         model: has `start`, `step`, `alignment` and `positions_scored`; see `DecodingModel`.
         source: int32 [batch, source_length].
         tokens: int32 [batch, n, max_length]. Targets, as in `BeamResult`.
-        lengths: int32 [batch, n]. Tokens without the end token.
+        lengths: int32 [batch, n]. Steps that were taken: tokens, and the end token if there is one.
 
     Returns:
-        scores: float [batch, n, max_length, rows]. 0 behind the end token.
-        alignments: float [batch, n, max_length, source_length]. 0 behind the end token.
+        scores: float [batch, n, max_length, rows]. 0 behind the last step taken.
+        alignments: float [batch, n, max_length, source_length]. 0 there too.
         positions_scored: float32 scalar, mean over all real steps.
     """
     num_queries = tokens.shape[1]
@@ -30,7 +30,7 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
     structure = state
     starts = ops.full_like(tokens[:, :, :1], START_ID)
     inputs = ops.concatenate([starts, tokens[:, :, :-1]], axis=2)
-    real = ops.arange(num_steps)[None, None, :] <= lengths[:, :, None]
+    real = ops.arange(num_steps)[None, None, :] < lengths[:, :, None]
     rows = _rows(model, tokens, memory, state)
 
     def advance(step: Any, carried: Any, scores: Any, positions: Any) -> Any:
