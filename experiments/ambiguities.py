@@ -73,7 +73,9 @@ def readings() -> list[tuple[str, int, dict[str, Any]]]:
 def _row(name: str, slots: int, options: dict[str, Any], scale: Scale) -> Row:
     row = table1_row(f"copy_20_k{slots}", scale)
     budget = BUDGET if scale == "small" else {}
-    return Row(name, row.config, {**row.options, **budget, **options}, row.max_length, name, {})
+    return Row(
+        name, row.config, {**row.options, **budget, **options}, row.max_length, name, name, {}
+    )
 
 
 def ambiguities_markdown(results: Sequence[dict[str, Any]]) -> str:

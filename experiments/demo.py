@@ -39,6 +39,7 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
             options,
             max_length,
             label(attention),
+            attention,
             {},
         )
         for attention in ATTENTIONS
@@ -51,10 +52,10 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
     import seq2seq_memattn.plots as plots
 
     curves = {
-        result["label"]: [point for point in result["curve"] if point["kind"] == "valid"]
+        result["curve_name"]: [point for point in result["curve"] if point["kind"] == "valid"]
         for result in results
     }
-    groups = {result["label"]: result["evaluation"]["by_length"] for result in results}
+    groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
     plots.save(plots.learning_curves(curves), run_dir / "learning_curves")
     plots.save(plots.bleu_by_length(groups), run_dir / "bleu_by_length")
     sample = " ".join(SAMPLE.split()[:max_length])

@@ -43,21 +43,20 @@ def with_ends(batch: Any) -> np.ndarray:
 
 def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     """Decodes a batch; every hypothesis has its source's length."""
-    import tensorflow as tf
-
     from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.search.batch_decoder import compiled
     from seq2seq_memattn.search.beam import beam_search
 
     _use_threads(cfg.threads)
     model = Seq2Seq(model_config(cfg))
-    signature = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
 
-    @tf.function(input_signature=signature, autograph=False)
-    def search(source: Any, lengths: Any) -> Any:
+    def find(source: Any, lengths: Any) -> Any:
         return beam_search(model, source, cfg.beam, forced_lengths=lengths).tokens[:, 0]
 
+    search = compiled(model, find, ranks=(2, 1))
+
     def decode(batch: Any) -> list[list[int]]:
-        found = search(with_ends(batch), batch.lengths.astype(np.int32)).numpy()
+        found = np.asarray(search(with_ends(batch), batch.lengths.astype(np.int32)))
         return [
             (row[:length] - NUM_SPECIAL_IDS).tolist()
             for row, length in zip(found, (found == END_ID).argmax(axis=1), strict=True)
@@ -68,17 +67,11 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
 
 def build_trainer(cfg: Any) -> Callable[[Any], float]:
     """One update on a batch."""
-    from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.training.strategies import make_strategy
-    from seq2seq_memattn.training.update import Updater, make_optimizer
+    from seq2seq_memattn.training.loop import make_tensorflow_parts
 
     _use_threads(cfg.threads)
     config = TrainingConfig(batch_size=cfg.batch)
-    strategy = make_strategy()
-    with strategy.scope():
-        model = Seq2Seq(model_config(cfg))
-        optimizer = make_optimizer(model, config)
-    updater = Updater(strategy, model, optimizer, config)
+    _, _, updater = make_tensorflow_parts(model_config(cfg), config)
 
     def step(batch: Any) -> float:
         target = with_ends(batch)

@@ -32,7 +32,9 @@ def write_table(name: str, scale: str, results: Sequence[dict[str, Any]], folder
         with open_output(str(folder / f"{name}_{scale}.csv")) as stream:
             stream.write(table1_csv(results))
     curves = {
-        result["label"]: [point for point in result["curve"] if point["kind"] == "valid"]
+        result.get("curve_name", result["label"]): [
+            point for point in result["curve"] if point["kind"] == "valid"
+        ]
         for result in results
     }
     plots.save(plots.learning_curves(curves), folder / f"{name}_{scale}_curves")

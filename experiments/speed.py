@@ -75,10 +75,8 @@ def make_work(setting: Setting) -> tuple[Callable[[], None], int]:
 
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
-    import tensorflow as tf
-
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.search.batch_decoder import sorted_batches
+    from seq2seq_memattn.search.batch_decoder import compiled, sorted_batches
     from seq2seq_memattn.search.beam import beam_search
 
     model = Seq2Seq(setting.model_config())
@@ -86,35 +84,27 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
         (batch, np.array([len(sources[i]) for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
-    signature = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
 
-    @tf.function(input_signature=signature, autograph=False)
-    def search(source: Any, lengths: Any) -> Any:
+    def find(source: Any, lengths: Any) -> Any:
         found = beam_search(model, source, setting.beam_size, forced_lengths=lengths)
         return found.tokens, found.lengths
 
-    search(*batches[-1])
+    search = compiled(model, find, ranks=(2, 1))
 
     def work() -> None:
         for batch, lengths in batches:
             _, found = search(batch, lengths)
-            if not (found.numpy()[:, 0] == lengths).all():
+            if not (np.asarray(found)[:, 0] == lengths).all():
                 raise ValueError("a hypothesis has not the length that it was forced to")
 
     return work
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
-    from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.training.strategies import make_strategy
-    from seq2seq_memattn.training.update import Updater, make_optimizer
+    from seq2seq_memattn.training.loop import make_tensorflow_parts
 
     config = TrainingConfig(batch_size=setting.batch_size)
-    strategy = make_strategy()
-    with strategy.scope():
-        model = Seq2Seq(setting.model_config())
-        optimizer = make_optimizer(model, config)
-    updater = Updater(strategy, model, optimizer, config)
+    _, _, updater = make_tensorflow_parts(setting.model_config(), config)
     batches = list(_training_batches(sources, setting.batch_size))
     updater(batches[0])
 

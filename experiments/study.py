@@ -27,6 +27,7 @@ class Row:
         options: options that replace the experiment's.
         max_length: int. L of the copy task.
         label: what the table calls the row.
+        curve: what figures call it: an attention's name has a colour of its own.
         paper: the paper's figures.
     """
 
@@ -35,6 +36,7 @@ class Row:
     options: Mapping[str, Any]
     max_length: int
     label: str
+    curve: str
     paper: Mapping[str, float]
 
 
@@ -90,6 +92,7 @@ class Study:
         result = {
             "name": row.name,
             "label": row.label,
+            "curve_name": row.curve,
             "max_length": row.max_length,
             "options": dict(row.options),
             "paper": dict(row.paper),

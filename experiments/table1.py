@@ -62,7 +62,9 @@ def table1_row(name: str, scale: Scale) -> Row:
         **_differences(experiment.training, scaled.training),
     }
     attention = experiment.model.attention
-    return Row(name, name, options, scaled.max_length, label(attention), experiment.paper)
+    return Row(
+        name, name, options, scaled.max_length, label(attention), attention, experiment.paper
+    )
 
 
 def _differences(

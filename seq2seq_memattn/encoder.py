@@ -39,7 +39,7 @@ class Encoder(keras.layers.Layer):
         bidirectional: bool.
         stacking: "per_direction" or "concatenated".
         dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
-        kernel_initializer: initialiser of all kernels of the cells.
+        kernel_initializer: initialiser of all kernels of the cells; a seed of its own is not used.
         seed: int. Seed of dropout and of the weights.
 
     Call arguments:
@@ -92,16 +92,23 @@ class Encoder(keras.layers.Layer):
         ]
 
     def _layer(self, index: int, direction: str) -> Any:
-        initializer = self.kernel_initializer
+        first = 2 * (len(self.directions) * index + self.directions.index(direction))
         return LAYERS[self.cell_name](
             self.units,
-            kernel_initializer=initializer.clone(),
-            recurrent_initializer=initializer.clone(),
+            kernel_initializer=self._initializer(first),
+            recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",
         )
+
+    def _initializer(self, number: int) -> Any:
+        """Each kernel has a seed of its own: clones of a seeded initialiser make equal kernels."""
+        options = self.kernel_initializer.get_config()
+        if "seed" in options:
+            options["seed"] = (1_000_003 * self.seed + number) % 2**31
+        return self.kernel_initializer.from_config(options)
 
     def build(self, input_shape: Any) -> None:
         width = input_shape[-1]

@@ -15,6 +15,7 @@ from seq2seq_memattn.cell import AttentionCell
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
+from seq2seq_memattn.gates import state_units
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
@@ -51,9 +52,9 @@ class Seq2Seq(keras.Model):
             config = ModelConfig.from_dict(config)
         self.config = config
         self.seed_generator = keras.random.SeedGenerator(config.seed)
-        seeds = _Seeds(config.seed)
-        self.source_embedding = _embedding(config.source_vocab_size, "source", config, seeds)
-        self.target_embedding = _embedding(config.target_vocab_size, "target", config, seeds)
+        seeds, dtype = _Seeds(config.seed), self.dtype_policy
+        self.source_embedding = _embedding(config.source_vocab_size, "source", config, seeds, dtype)
+        self.target_embedding = _embedding(config.target_vocab_size, "target", config, seeds, dtype)
         self.encoder = Encoder(
             config.encoder_units,
             config.encoder_layers,
@@ -63,21 +64,27 @@ class Seq2Seq(keras.Model):
             config.dropout,
             _kernel_initializer(config, seeds.next()),
             seed=seeds.next(),
+            dtype=dtype,
             name="encoder",
         )
         self.encoder_projection = (
-            keras.layers.Dense(config.encoder_projection_units, name="encoder_projection")
+            keras.layers.Dense(
+                config.encoder_projection_units, dtype=dtype, name="encoder_projection"
+            )
             if config.encoder_projection_units
             else None
         )
-        attention = make_attention(config)
+        attention = make_attention(config, dtype)
         has_attention = not isinstance(attention, NoAttention)
-        cells = [_decoder_cell(index, config, seeds) for index in range(config.decoder_layers)]
+        cells = [
+            _decoder_cell(index, config, seeds, dtype) for index in range(config.decoder_layers)
+        ]
         self.bridge = Bridge(
             config.bridge if config.bridge != "auto" else ("zero" if has_attention else "dense"),
-            [_state_units(cell) for cell in cells],
+            [state_units(cell) for cell in cells],
             config.bridge_from,
             config.bridge_activation,
+            dtype=dtype,
             name="bridge",
         )
         mixing = config.mixing if config.mixing != "auto" else ("tanh" if has_attention else "none")
@@ -89,10 +96,12 @@ class Seq2Seq(keras.Model):
             None if mixing == "none" else config.mixing_units or config.decoder_units,
             "linear" if mixing == "linear" else "tanh",
             config.mixing_from,
+            dtype=dtype,
             name="decoder",
         )
-        self.logits = keras.layers.Dense(config.target_vocab_size, name="logits")
+        self.logits = keras.layers.Dense(config.target_vocab_size, dtype=dtype, name="logits")
         self.decoder = TeacherForcedDecoder(self.cell, config.dropout, self.seed_generator)
+        _seed_initializers(self._flatten_layers(include_self=False), seeds)
         self._build_all()
 
     def _build_all(self) -> None:
@@ -143,11 +152,11 @@ class Seq2Seq(keras.Model):
         return self.predict_logits(inputs["target_inputs"], memory, cell_states, training)
 
     def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "config": self.config.to_dict()}
+        return {**super().get_config(), "config": self.config.to_dict()}
 
 
-def make_attention(config: ModelConfig) -> Attention:
-    """The attention that `config.attention` names.
+def make_attention(config: ModelConfig, dtype: Any = None) -> Attention:
+    """The attention that `config.attention` names; `dtype` is that of a Keras layer.
 
     Raises:
         ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
@@ -167,16 +176,17 @@ def make_attention(config: ModelConfig) -> Attention:
             encoding,
             config.max_source_length or None,
             config.attention_bias,
+            dtype=dtype,
             name="attention",
         )
-    if kind in ("luong_dot", "luong_general"):
-        if kind == "luong_dot":
-            return LuongAttention("dot", name="attention")
-        return LuongAttention("general", config.decoder_units, name="attention")
-    if kind == "bahdanau":
-        return BahdanauAttention(config.attention_units, name="attention")
-    if kind == "none":
-        return NoAttention(name="attention")
+    if config.attention == "luong_dot":
+        return LuongAttention("dot", dtype=dtype, name="attention")
+    if config.attention == "luong_general":
+        return LuongAttention("general", config.decoder_units, dtype=dtype, name="attention")
+    if config.attention == "bahdanau":
+        return BahdanauAttention(config.attention_units, dtype=dtype, name="attention")
+    if config.attention == "none":
+        return NoAttention(dtype=dtype, name="attention")
     raise ValueError(
         "`attention` must be none, bahdanau, luong_dot, luong_general or k_memory:K; "
         f"got {config.attention!r}."
@@ -201,24 +211,32 @@ def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
     return keras.initializers.RandomUniform(-limit, limit, seed=seed)
 
 
-def _embedding(size: int, side: str, config: ModelConfig, seeds: _Seeds) -> keras.layers.Embedding:
+def _seed_initializers(layers: Any, seeds: _Seeds) -> None:
+    """Gives those initialisers that layers chose themselves a seed of the model's, too."""
+    for layer in layers:
+        initializer: Any = getattr(layer, "kernel_initializer", None)
+        options = initializer.get_config() if initializer is not None else {}
+        if "seed" in options and options["seed"] is None:
+            layer.kernel_initializer = initializer.from_config({**options, "seed": seeds.next()})
+
+
+def _embedding(
+    size: int, side: str, config: ModelConfig, seeds: _Seeds, dtype: Any
+) -> keras.layers.Embedding:
     return keras.layers.Embedding(
         size,
         config.embedding_dim,
         embeddings_initializer=_kernel_initializer(config, seeds.next()),
+        dtype=dtype,
         name=f"{side}_embedding",
     )
 
 
-def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds) -> Any:
+def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds, dtype: Any) -> Any:
     return CELLS[config.decoder_cell](
         config.decoder_units,
         kernel_initializer=_kernel_initializer(config, seeds.next()),
         recurrent_initializer=_kernel_initializer(config, seeds.next()),
+        dtype=dtype,
         name=f"decoder_cell_{index}",
     )
-
-
-def _state_units(cell: Any) -> list[int]:
-    size = cell.state_size
-    return list(size) if isinstance(size, (list, tuple)) else [size]

@@ -98,3 +98,58 @@ def decoder_options(cell: AttentionCell) -> decoder.DecoderOptions:
     return decoder.DecoderOptions(
         cell.read, cell.input_feeding, cell.mixing_from, cell.mixing_activation
     )
+
+
+def bridge(bridge: Any, encoded: recurrent.EncoderResult, row: int) -> list[recurrent.State]:
+    """The decoder's first states for one sentence."""
+    layers = [
+        [tuple(part[row] for part in states) for states in directions if states]
+        for directions in zip(
+            encoded.forward_states,
+            encoded.backward_states or [()] * len(encoded.forward_states),
+            strict=True,
+        )
+    ]
+    if bridge.kind == "zero":
+        return [tuple(np.zeros(width) for width in units) for units in bridge.state_units]
+    if bridge.kind == "copy":
+        return [
+            tuple(np.concatenate(parts) for parts in zip(*directions, strict=True))
+            for directions in layers
+        ]
+    chosen = {"all": layers, "top": layers[-1:], "backward": [layers[-1][-1:]]}[bridge.states]
+    joined = np.concatenate([part for layer in chosen for way in layer for part in way])
+    kernel, bias = [as_array(weight) for weight in bridge.dense.weights]
+    mapped = joined @ kernel + bias
+    if bridge.activation == "tanh":
+        mapped = np.tanh(mapped)
+    states: list[recurrent.State] = []
+    for units in bridge.state_units:
+        states.append(tuple(np.split(mapped[: sum(units)], np.cumsum(units)[:-1])))
+        mapped = mapped[sum(units) :]
+    return states
+
+
+def teacher_forced_logits(
+    model: Any, source: Array, lengths: Sequence[int], target_inputs: Array
+) -> Array:
+    """What a `Seq2Seq` should answer: float [batch, target_length, target_vocab_size]."""
+    encoded = encode(model.encoder, as_array(model.source_embedding.embeddings)[source], lengths)
+    outputs = encoded.outputs
+    if model.encoder_projection is not None:
+        kernel, bias = [as_array(weight) for weight in model.encoder_projection.weights]
+        outputs = outputs @ kernel + bias
+    embedded = as_array(model.target_embedding.embeddings)[target_inputs]
+    weights = decoder_weights(model.cell, *[as_array(weight) for weight in model.logits.weights])
+    logits = []
+    for row, length in enumerate(lengths):
+        attention = attend(model.cell.attention, outputs[row], length)
+        _, context = attention(np.zeros(model.config.decoder_units))
+        start = decoder.initial_state(
+            weights.cells, context.shape[0], bridge(model.bridge, encoded, row)
+        )
+        result = decoder.teacher_forced(
+            embedded[row], start, weights, attention, decoder_options(model.cell)
+        )
+        logits.append(result[0])
+    return np.stack(logits)

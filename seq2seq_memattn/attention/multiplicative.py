@@ -16,10 +16,13 @@ class KeyProjection(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.units = units
+        self.kernel_initializer = keras.initializers.get("glorot_uniform")
 
     def build(self, input_shape: Any) -> None:
         width = input_shape[-1]
-        self.kernel = self.add_weight((width, self.units or width), "glorot_uniform", name="kernel")
+        self.kernel = self.add_weight(
+            (width, self.units or width), self.kernel_initializer, name="kernel"
+        )
         self.built = True
 
     def call(self, inputs: Any) -> Any:

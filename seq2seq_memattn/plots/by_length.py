@@ -64,12 +64,16 @@ def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
     _finish(exact, shared, "lines exactly right (%)")
     for i, group in enumerate(shared):
         if group.longest < SHORTEST_4_GRAM:
-            where: dict[str, Any] = {
-                "transform": bleu.get_xaxis_transform(),
-                "ha": "center",
-                "va": "center",
-            }
-            bleu.text(i, 0.5, "no 4-grams", rotation=90.0, color=NOTE_COLOUR, **where)
+            bleu.text(
+                i,
+                0.5,
+                "no 4-grams",
+                transform=bleu.get_xaxis_transform(),
+                color=NOTE_COLOUR,
+                rotation=90.0,
+                horizontalalignment="center",
+                verticalalignment="center",
+            )
     sizes = {group.lines for group in shared}
     add_note(exact, f"{'about ' if len(sizes) > 1 else ''}{max(sizes):,} lines per group")
     add_legend(figure, bleu)

@@ -59,7 +59,7 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
 
     Raises:
         ValueError: if there is no panel, an alignment has not the shape of its tokens, or a value
-            is not finite.
+            is negative or not finite.
     """
     require_filled(panels, "panels", "a panel")
     checked = []
@@ -77,7 +77,7 @@ def _relative(panel: Panel) -> Panel:
     highest = float(np.max(panel.alignment))
     return panel._replace(
         alignment=np.asarray(panel.alignment) / (highest or 1.0),
-        title=f"{panel.title} (highest: {highest:.2g})".strip(),
+        title=f"{panel.title} (highest:\u00a0{highest:.2g})".strip(),
     )
 
 
@@ -106,7 +106,7 @@ def slots(
 
     Raises:
         ValueError: if alpha or beta has not the shape of its tokens, they differ in K, a value is
-            not finite or `max_slots` is not positive.
+            negative or not finite, or `max_slots` is not positive.
     """
     if max_slots < 1:
         raise ValueError(f"`max_slots`: expected a positive number; got {max_slots}")
@@ -132,7 +132,7 @@ def slots(
 def _checked(
     values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]]
 ) -> npt.NDArray[np.float64]:
-    """The values as an array, if finite and as long along each axis as what the axis is of."""
+    """The values as an array, if they can be scores, one for each of what the axes are of."""
     array = np.asarray(values, np.float64)
     sizes = [len(entries) for entries in shape.values()]
     if list(array.shape) != sizes or not array.size:
@@ -140,8 +140,11 @@ def _checked(
             f"`{name}`: expected shape [{', '.join(shape)}] = {sizes}, none of them 0; "
             f"got {list(array.shape)}"
         )
-    if not np.isfinite(array).all():
-        raise ValueError(f"`{name}`: expected finite values; got NaN or infinity")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise ValueError(
+            f"`{name}`: expected finite values, none below 0; "
+            f"got values from {array.min()} to {array.max()}"
+        )
     return array
 
 

@@ -35,8 +35,7 @@ class BatchDecoder:
     """Decodes lists of sources with one compiled graph for all batches.
 
     Args:
-        model: `Seq2Seq`. On TensorFlow its weights are read anew at each call; on JAX they are
-            those of the first call.
+        model: `Seq2Seq`. Its weights are read anew at each call.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
     """
@@ -61,7 +60,7 @@ class BatchDecoder:
                 return_alignments=return_alignments,
             )
 
-        self._search = compiled(search)
+        self._search = compiled(model, search)
         self._n_best = n_best
 
     def __call__(
@@ -79,6 +78,9 @@ class BatchDecoder:
 
         Returns:
             For each source, in the order given, its n_best hypotheses, best first.
+
+        Raises:
+            ValueError: if `batch_size` is not positive.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         for indices, batch in sorted_batches(sources, batch_size):
@@ -93,16 +95,34 @@ class BatchDecoder:
         return results
 
 
-def compiled(search: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The graph of a function of one int32 [batch, source_length], for all sizes if possible."""
-    if keras.backend.backend() == "jax":
-        import jax
+def compiled(
+    model: Any, search: Callable[..., Any], ranks: Sequence[int] = (2,)
+) -> Callable[..., Any]:
+    """The graph of a function of int32 arrays: one for all sizes, or on JAX one for each.
 
-        return jax.jit(search)
+    Args:
+        model: the model that the function uses; its weights are read anew at each call.
+        search: the function.
+        ranks: the number of axes of each argument; by default one [batch, source_length].
+    """
+    if keras.backend.backend() == "jax":
+        return _compiled_by_jax(model, search)
     import tensorflow as tf
 
-    signature = [tf.TensorSpec([None, None], tf.int32)]
+    signature = [tf.TensorSpec([None] * rank, tf.int32) for rank in ranks]
     return tf.function(search, input_signature=signature, autograph=False)
+
+
+def _compiled_by_jax(model: Any, search: Callable[..., Any]) -> Callable[..., Any]:
+    import jax
+
+    @jax.jit
+    def run(values: Any, *arguments: Any) -> Any:
+        mapping = list(zip(model.variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return search(*arguments)
+
+    return lambda *arguments: run([v.value for v in model.variables], *arguments)
 
 
 def sorted_batches(
@@ -112,6 +132,8 @@ def sorted_batches(
 
     There is little padding, and the first batch shows how much memory is needed.
     """
+    if batch_size < 1:
+        raise ValueError(f"`batch_size` must be positive; got {batch_size}.")
     lengths = np.array([len(source) for source in sources])
     order = np.argsort(-lengths, kind="stable")
     for first in range(0, len(order), batch_size):

@@ -67,6 +67,6 @@ def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResu
     )
     _, _, _, tokens, total, _ = ops.while_loop(goes_on, advance, start)
     ends = tokens == END_ID
-    real = ops.logical_and(tokens != PAD_ID, ops.logical_not(ends))
-    lengths = ops.sum(ops.cast(real, "int32"), axis=1)
-    return GreedyResult(tokens, total, lengths, ops.any(ends, axis=1))
+    is_finished = ops.any(ends, axis=1)
+    ended_at = ops.cast(ops.argmax(ops.cast(ends, "int32"), axis=1), "int32")
+    return GreedyResult(tokens, total, ops.where(is_finished, ended_at, limits), is_finished)

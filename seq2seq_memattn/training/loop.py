@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -18,8 +19,7 @@ from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.training.reporting import Reporter
 from seq2seq_memattn.training.run_directory import BEST_NAME, open_run
-from seq2seq_memattn.training.strategies import make_strategy
-from seq2seq_memattn.training.update import Updater, make_optimizer
+from seq2seq_memattn.training.update_result import UpdateResult
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
@@ -101,8 +101,9 @@ class Trainer:
         keras.config.set_dtype_policy(config.precision)
         self.run_dir = run_dir
         self.config = config
-        self.strategy = make_strategy()
-        multiple = 1 if config.jit_compile else None
+        self._is_tensorflow = keras.backend.backend() == "tensorflow"
+        # XLA compiles for each shape: there must be few.
+        multiple = 1 if config.jit_compile or not self._is_tensorflow else None
         self.train = CopyTaskData(
             data_dir,
             "train",
@@ -112,10 +113,8 @@ class Trainer:
             pad_to_multiple=multiple,
         )
         self.valid = CopyTaskData(data_dir, "valid", config.batch_size, shuffle=False)
-        with self.strategy.scope():
-            self.model = Seq2Seq(model_config)
-            self.optimizer = make_optimizer(self.model, config)
-        self.updater = Updater(self.strategy, self.model, self.optimizer, config)
+        make = make_tensorflow_parts if self._is_tensorflow else make_jax_parts
+        self.model, self.optimizer, self.updater = make(model_config, config)
         self.decoder = BatchDecoder(self.model, config.beam_size)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.folder = CheckpointFolder(run_dir / "checkpoints", config.keep)
@@ -160,7 +159,7 @@ class Trainer:
         in_a_row = 0
         saved_at = time.monotonic()
         reason = self._reason()
-        batches = iter(self.train.tf_dataset(progress.position))
+        batches = self._batches()
         while reason is None:
             result = self.updater(next(batches))
             progress.update += 1
@@ -193,6 +192,11 @@ class Trainer:
                 if caught.number and not reason:
                     raise InterruptedRun(caught.number, path)
         return reason, window.loss
+
+    def _batches(self) -> Iterator[Any]:
+        if self._is_tensorflow:
+            return iter(self.train.tf_dataset(self.progress.position))
+        return (batch for batch, _ in self.train.numpy_batches(self.progress.position))
 
     def _reason(self) -> str | None:
         """Why the run is over, or None."""
@@ -240,6 +244,32 @@ class Trainer:
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+
+
+Parts = tuple[Seq2Seq, Any, Callable[[Any], UpdateResult]]
+
+
+def make_tensorflow_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
+    """Model, optimiser and updater on the devices of a strategy."""
+    from seq2seq_memattn.training.optimizer import make_optimizer
+    from seq2seq_memattn.training.strategies import make_strategy
+    from seq2seq_memattn.training.update import Updater
+
+    strategy = make_strategy()
+    with strategy.scope():
+        model = Seq2Seq(model_config)
+        optimizer = make_optimizer(model, config)
+    return model, optimizer, Updater(strategy, model, optimizer, config)
+
+
+def make_jax_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
+    """Model, optimiser and updater on JAX's first device."""
+    from seq2seq_memattn.training.jax_update import JaxUpdater
+    from seq2seq_memattn.training.optimizer import make_optimizer
+
+    model = Seq2Seq(model_config)
+    optimizer = make_optimizer(model, config)
+    return model, optimizer, JaxUpdater(model, optimizer, config)
 
 
 class _Signals:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
+import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.data.text_files import open_output
@@ -27,7 +27,7 @@ class Reporter:
         self._path = run_dir / "metrics.jsonl"
         _drop_after(self._path, update)
         self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
-        self._board = tf.summary.create_file_writer(str(run_dir / "tensorboard"))
+        self._board = _Board(run_dir / "tensorboard") if _has_tensorflow() else None
         self._bar = tqdm(
             total=num_updates,
             initial=update,
@@ -50,9 +50,8 @@ class Reporter:
         rounded = {name: _number(value) for name, value in figures.items()}
         line = {"kind": kind, "update": update, **rounded}
         print(json.dumps(line), file=self._stream, flush=True)
-        with self._board.as_default(step=update):
-            for name, value in figures.items():
-                tf.summary.scalar(f"{kind}/{name}", value)
+        if self._board is not None:
+            self._board.write({f"{kind}/{name}": value for name, value in figures.items()}, update)
 
     def say(self, message: str) -> None:
         """Prints a line above the bar."""
@@ -74,7 +73,31 @@ class Reporter:
         """Flushes everything."""
         self._bar.close()
         self._stream.close()
-        self._board.close()
+        if self._board is not None:
+            self._board.close()
+
+
+class _Board:
+    """TensorBoard scalars."""
+
+    def __init__(self, folder: Path) -> None:
+        import tensorflow as tf
+
+        self._summary = tf.summary
+        self._writer = tf.summary.create_file_writer(str(folder))
+
+    def write(self, figures: dict[str, float], update: int) -> None:
+        with self._writer.as_default(step=update):
+            for name, value in figures.items():
+                self._summary.scalar(name, value)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _has_tensorflow() -> bool:
+    """TensorBoard's figures are written by TensorFlow; on JAX there are the JSON lines alone."""
+    return keras.backend.backend() == "tensorflow"
 
 
 def _number(value: float) -> float | None:

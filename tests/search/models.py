@@ -51,6 +51,7 @@ def small_model(
     randomise(model, seed=seed, scale=0.7)
     bias = np.array(model.logits.bias)
     bias[[PAD_ID, START_ID]] = -50.0
+    bias[END_ID] = 0.0
     model.logits.bias.assign(bias)
     return model
 

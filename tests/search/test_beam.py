@@ -263,7 +263,7 @@ def test_without_a_limit_a_sentence_takes_twice_its_source_and_ten_more(exponent
 def test_hypotheses_rescored_with_teacher_forcing_agree(attention: str) -> None:
     model = small_model(attention)
     sources = sources_of(6, 3, 0, 8)
-    result = as_arrays(beam_search(model, padded(sources), 5, 5, 0.6, LIMITS[:4]))
+    result = as_arrays(beam_search(model, padded(sources), 5, 5, 0.6, np.array([6, 2, 5, 6])))
     assert 0 < np.count_nonzero(result.is_finished) < result.is_finished.size
     for row, source in enumerate(sources):
         targets = [
@@ -282,24 +282,25 @@ def test_hypotheses_rescored_with_teacher_forcing_agree(attention: str) -> None:
 @every_attention
 def test_batch_composition_and_padding_change_nothing(attention: str) -> None:
     model = small_model(attention)
-    sources = sources_of(6, 0, 3, 8, 1)
-    together = as_arrays(beam_search(model, padded(sources, extra=3), 3, 2))
+    sources = sources_of(6, 0, 3)
+    together = as_arrays(beam_search(model, padded(sources, extra=3), 3, 2, 0.0, 5))
     for row, source in enumerate(sources):
-        alone = as_arrays(beam_search(model, padded([source]), 3, 2))
-        width = alone.tokens.shape[-1]
-        assert (together.tokens[row, :, :width] == alone.tokens[0]).all()
-        assert (together.tokens[row, :, width:] == PAD_ID).all()
+        alone = as_arrays(beam_search(model, padded([source]), 3, 2, 0.0, 5))
+        assert (together.tokens[row] == alone.tokens[0]).all()
         assert (together.lengths[row] == alone.lengths[0]).all()
         assert_close(together.log_probs[row], alone.log_probs[0])
 
 
-@pytest.mark.parametrize("attention", ["none", "bahdanau", "k_memory_sigmoid"])
+@pytest.mark.parametrize(
+    "attention",
+    ["k_memory", *(pytest.param(name, marks=pytest.mark.slow) for name in ("none", "bahdanau"))],
+)
 def test_eager_graph_and_xla_agree(attention: str) -> None:
     model = small_model(attention)
     source = padded(sources_of(6, 0, 3))
 
     def find(source: Any) -> BeamResult:
-        return beam_search(model, source, 3, 2, 0.6, 7, return_alignments=True)
+        return beam_search(model, source, 3, 2, 0.6, 5, return_alignments=True)
 
     def find_compiled(source: Any) -> BeamResult:
         with static_shapes():  # XLA compiles no loops over rows that grow fewer
@@ -344,7 +345,7 @@ def test_every_hypothesis_of_a_beam_gets_the_forced_length() -> None:
 @every_attention
 def test_alignments_are_those_of_the_steps_that_were_taken(attention: str) -> None:
     model = small_model(attention)
-    lengths, limits = [6, 0, 3], np.array([7, 3, 5], np.int32)
+    lengths, limits = [6, 0, 3], np.array([7, 4, 1], np.int32)
     source = padded(sources_of(*lengths))
     result = as_arrays(beam_search(model, source, 4, 3, 0.0, limits, return_alignments=True))
     memory, cell_states = model.encode(source)

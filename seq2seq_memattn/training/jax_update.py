@@ -1,0 +1,66 @@
+"""One update on the JAX backend, for machines without TensorFlow: one device, the same figures."""
+
+from typing import Any
+
+import jax
+import keras
+from jax import numpy as jnp
+
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.losses import summed_cross_entropy
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.update_result import UpdateResult
+
+
+class JaxUpdater:
+    """As `update.Updater`, compiled once for each shape of a batch.
+
+    Args:
+        model: `Seq2Seq`.
+        optimizer: a Keras optimiser, built.
+        config: `TrainingConfig`.
+    """
+
+    def __init__(self, model: Seq2Seq, optimizer: Any, config: TrainingConfig) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._clip_norm = config.clip_norm
+        self._step = jax.jit(self._updated)
+
+    def __call__(self, batch: dict[str, Any]) -> UpdateResult:
+        model = self._model
+        groups = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            self._optimizer.variables,
+        )
+        values = [[variable.value for variable in group] for group in groups]
+        figures, updated = self._step(*values, batch)
+        for group, new in zip(groups, updated, strict=True):
+            for variable, value in zip(group, new, strict=True):
+                variable.assign(value)
+        loss, num_tokens, norm, is_finite = (value.item() for value in figures)
+        return UpdateResult(loss, num_tokens, norm, bool(is_finite))
+
+    def _updated(self, trainable: Any, others: Any, optimizer: Any, batch: Any) -> Any:
+        """Figures of an update, and the variables after it."""
+
+        def summed_loss(trainable: Any) -> Any:
+            logits, after = self._model.stateless_call(trainable, others, batch, training=True)
+            loss, num_tokens = summed_cross_entropy(batch["target_outputs"], logits)
+            return loss, (num_tokens, after)
+
+        (loss, (num_tokens, after)), gradients = jax.value_and_grad(summed_loss, has_aux=True)(
+            trainable
+        )
+        loss = loss / num_tokens
+        gradients = [gradient / num_tokens for gradient in gradients]
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
+        if self._clip_norm:
+            scale = self._clip_norm / jnp.maximum(norm, self._clip_norm)
+            gradients = [gradient * scale for gradient in gradients]
+        moved, state = self._optimizer.stateless_apply(optimizer, gradients, trainable)
+        is_finite = jnp.isfinite(loss + norm)
+        old, new = (trainable, optimizer), (moved, state)
+        kept = keras.tree.map_structure(lambda a, b: jnp.where(is_finite, b, a), old, new)
+        return (loss, num_tokens, norm, is_finite), (kept[0], after, kept[1])

@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
+from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.penalties import length_penalty
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.search.models import padded, small_model, sources_of
+from tests.tolerances import as_array, assert_close
+
+LENGTHS = (3, 0, 8, 3, 5, 1, 8, 2, 6, 4, 0)
+SOURCES = sources_of(*LENGTHS)
+
+
+def assert_same(ours: list[list[Hypothesis]], theirs: list[list[Hypothesis]]) -> None:
+    for left, right in zip(ours, theirs, strict=True):
+        for one, other in zip(left, right, strict=True):
+            assert one.tokens.tolist() == other.tokens.tolist()
+            assert_close(np.array(one[1:3]), np.array(other[1:3]))
+
+
+def test_batches_are_sorted_by_falling_length_and_remember_their_places() -> None:
+    batches = list(sorted_batches(SOURCES, 4))
+    assert [len(indices) for indices, _ in batches] == [4, 4, 3]
+    order = np.concatenate([indices for indices, _ in batches])
+    assert sorted(order.tolist()) == list(range(len(SOURCES)))
+    assert [LENGTHS[i] for i in order] == sorted(LENGTHS, reverse=True)
+    for indices, batch in batches:
+        assert batch.shape == (len(indices), LENGTHS[indices[0]] + 1)
+        for index, row in zip(indices, batch, strict=True):
+            length = LENGTHS[index]
+            assert row[:length].tolist() == SOURCES[index].tolist()
+            assert row[length] == END_ID
+            assert (row[length + 1 :] == PAD_ID).all()
+
+
+def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
+    decoder = BatchDecoder(small_model(), beam_size=3, n_best=2, max_length=6)
+    together = decoder(SOURCES, batch_size=len(SOURCES))
+    assert_same(decoder(SOURCES, batch_size=4), together)
+    assert_same(decoder(SOURCES, batch_size=1), together)
+    assert_same(decoder(SOURCES[::-1], batch_size=4)[::-1], together)
+
+
+def test_hypotheses_are_those_of_beam_search() -> None:
+    model = small_model("bahdanau")
+    found = BatchDecoder(model, 4, 3, 0.6, return_alignments=True)(SOURCES, 4)
+    expected = beam_search(model, padded(SOURCES), 4, 3, 0.6, return_alignments=True)
+    assert [len(hypotheses) for hypotheses in found] == [3] * len(SOURCES)
+    for row, hypotheses in enumerate(found):
+        for rank, hypothesis in enumerate(hypotheses):
+            length = int(expected.lengths[row, rank])
+            assert hypothesis.tokens.tolist() == expected.tokens[row, rank, :length].numpy().tolist()
+            assert END_ID not in hypothesis.tokens
+            assert_close(np.array(hypothesis.log_prob), as_array(expected.log_probs)[row, rank])
+            penalty = as_array(length_penalty(np.array(length), 0.6))
+            assert_close(
+                np.array(hypothesis.normalised_log_prob), np.array(hypothesis.log_prob / penalty)
+            )
+            steps = length + int(expected.is_finished[row, rank])
+            assert hypothesis.alignment.shape == (steps, LENGTHS[row] + 1)
+            assert_close(hypothesis.alignment.sum(axis=-1), np.ones(steps))
+            alignment = as_array(expected.alignments)[row, rank, :steps, : LENGTHS[row] + 1]
+            assert_close(hypothesis.alignment, alignment)
+
+
+def test_alignments_come_on_request_alone() -> None:
+    ((hypothesis,),) = BatchDecoder(small_model(), 2, max_length=3)(SOURCES[:1], 1)
+    assert hypothesis.alignment is None
+
+
+def test_weights_are_read_at_each_call() -> None:
+    model = small_model()
+    decoder = BatchDecoder(model, 2, max_length=4)
+    before = decoder(SOURCES, 11)
+    for variable in model.trainable_variables:
+        variable.assign(0.5 * as_array(variable).astype(np.float32))
+    after = decoder(SOURCES, 11)
+    assert_same(after, BatchDecoder(model, 2, max_length=4)(SOURCES, 11))
+    assert before[0][0].log_prob != after[0][0].log_prob
+
+
+def test_progress_is_told_and_no_sources_give_no_results() -> None:
+    done: list[int] = []
+    decoder = BatchDecoder(small_model(), 2, max_length=3)
+    decoder(SOURCES, 4, done.append)
+    assert done == [4, 4, 3]
+    assert decoder([], 4, done.append) == []
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_batch_size_that_is_not_positive_is_refused(batch_size: int) -> None:
+    decoder = BatchDecoder(small_model(), 2, max_length=3)
+    with pytest.raises(ValueError, match=f"`batch_size` must be positive; got {batch_size}"):
+        decoder(SOURCES, batch_size)
+
+
+def test_a_beam_that_is_too_narrow_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`n_best` must be in 1\.\.2, the beam size; got 3"):
+        BatchDecoder(small_model(), 2, n_best=3)(SOURCES, 4)

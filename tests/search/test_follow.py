@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from seq2seq_memattn.decoding import DecodingModel
+from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.inputs import MODES, run
+from tests.search.models import ATTENTIONS, padded, small_model, sources_of
+from tests.tolerances import as_array, assert_close
+
+SOURCES = sources_of(6, 0, 3)
+TOKENS = np.array(
+    [
+        [[3, 4, 5, END_ID, PAD_ID], [4, END_ID, PAD_ID, PAD_ID, PAD_ID]],
+        [[END_ID, PAD_ID, PAD_ID, PAD_ID, PAD_ID], [5, 5, 5, 5, 5]],
+        [[5, 4, PAD_ID, PAD_ID, PAD_ID], [3, 3, 3, 3, END_ID]],
+    ],
+    np.int32,
+)
+TAKEN = np.array([[4, 2], [1, 5], [2, 5]], np.int32)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scores_are_those_of_each_target_alone(mode: str) -> None:
+    model = small_model("bahdanau")
+
+    def look(source: object, tokens: object, taken: object) -> object:
+        return follow(DecodingModel(model), source, tokens, taken)
+
+    scores, alignments, positions = run(mode, look, padded(SOURCES), TOKENS, TAKEN)
+    assert scores.shape == alignments.shape == (3, 2, 5, 7)
+    for row, source in enumerate(SOURCES):
+        for rank in range(2):
+            taken = TAKEN[row, rank]
+            alone = TOKENS[row : row + 1, rank : rank + 1, :taken]
+            expected = follow(
+                DecodingModel(model), padded([source]), alone, TAKEN[row, rank].reshape(1, 1)
+            )[0]
+            width = len(source) + 1
+            assert_close(scores[row, rank, :taken, :width], as_array(expected)[0, 0])
+            assert not as_array(scores)[row, rank, taken:].any()
+            assert not as_array(scores)[row, rank, :, width:].any()
+    np.testing.assert_array_equal(as_array(alignments), as_array(scores))
+    # Every real step scores its whole source, the end token included.
+    expected_positions = np.sum(TAKEN * np.array([[7], [1], [4]])) / TAKEN.sum()
+    assert_close(positions, np.array(expected_positions))
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_shapes_fit_every_attention(attention: str) -> None:
+    model = small_model(attention)
+    rows = {"none": 0, "k_memory": 3, "k_memory_sigmoid": 3}.get(attention, 7)
+    scores, alignments, positions = follow(DecodingModel(model), padded(SOURCES), TOKENS, TAKEN)
+    assert scores.shape == (3, 2, 5, rows)
+    assert alignments.shape == (3, 2, 5, 7)
+    assert positions.shape == ()
+    assert not as_array(alignments)[TAKEN[:, :, None] <= np.arange(5)].any()

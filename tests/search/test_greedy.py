@@ -1,0 +1,122 @@
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from seq2seq_memattn.recurrence import static_shapes
+from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.greedy import GreedyResult, greedy_search
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
+from tests.inputs import run
+from tests.reference import beam_search as reference
+from tests.search.models import (
+    ATTENTIONS,
+    PrefixModel,
+    padded,
+    random_tables,
+    scripted,
+    small_model,
+    sources_of,
+    teacher_forced,
+)
+from tests.tolerances import as_array, assert_close
+
+LIMITS = np.array([6, 1, 5, 6, 3, 6, 2, 6, 4] * 4)
+END_BIASES = np.repeat([-np.inf, -3.0, 0.0, 3.0], 9)
+BATCH = len(LIMITS)
+
+every_attention = pytest.mark.parametrize("attention", ATTENTIONS)
+
+
+def search(model: PrefixModel, *arguments: Any) -> GreedyResult:
+    source = np.full([len(model.tables), 1], END_ID, np.int32)
+    return keras.tree.map_structure(as_array, greedy_search(model, source, *arguments))
+
+
+def test_greedy_search_equals_the_reference() -> None:
+    model = PrefixModel(random_tables(1, END_BIASES))
+    result = search(model, LIMITS)
+    assert model.num_steps == 6
+    for row, limit in enumerate(LIMITS):
+        expected = reference.greedy_search(model.log_probs_fn(row), START_ID, END_ID, int(limit))
+        end = [END_ID] if expected.is_finished else []
+        written = [*expected.tokens, *end]
+        assert result.tokens[row, : len(written)].tolist() == written
+        assert (result.tokens[row, len(written) :] == PAD_ID).all()
+        assert result.lengths[row] == expected.length
+        assert result.is_finished[row] == expected.is_finished
+        assert_close(result.log_probs[row], np.array(expected.log_prob))
+    assert 0.2 < result.is_finished.mean() < 0.8
+
+
+def test_a_beam_of_one_equals_greedy_search_on_any_table() -> None:
+    model = PrefixModel(random_tables(2, END_BIASES))
+    source = np.full([BATCH, 1], END_ID, np.int32)
+    greedy, beam = search(model, LIMITS), beam_search(model, source, 1, max_length=LIMITS)
+    for name in ("tokens", "lengths", "is_finished"):
+        np.testing.assert_array_equal(getattr(greedy, name), as_array(getattr(beam, name))[:, 0])
+    assert_close(greedy.log_probs, as_array(beam.log_probs)[:, 0])
+
+
+@every_attention
+def test_a_beam_of_one_equals_greedy_search_on_models(attention: str) -> None:
+    model, source = small_model(attention), padded(sources_of(6, 0, 3, 8))
+    greedy = keras.tree.map_structure(as_array, greedy_search(model, source))
+    beam = keras.tree.map_structure(as_array, beam_search(model, source, 1))
+    assert greedy.tokens.shape == (4, 2 * 9 + 10)
+    for name in ("tokens", "lengths", "is_finished"):
+        np.testing.assert_array_equal(getattr(greedy, name), getattr(beam, name)[:, 0])
+    assert_close(greedy.log_probs, beam.log_probs[:, 0])
+
+
+def test_a_pad_token_inside_an_output_counts() -> None:
+    model = scripted({(): {PAD_ID: 1.0}, (PAD_ID,): {3: 1.0}, (PAD_ID, 3): {END_ID: 1.0}}, 4)
+    result = search(model, 5)
+    assert result.tokens.tolist() == [[PAD_ID, 3, END_ID, PAD_ID, PAD_ID]]
+    assert result.lengths.tolist() == [2]
+    assert result.is_finished.tolist() == [True]
+
+
+def test_a_script_gives_the_likeliest_symbol_at_each_step() -> None:
+    model = scripted(
+        {
+            (): {3: 0.6, 4: 0.4},
+            (3,): {END_ID: 0.4, 3: 0.25, 4: 0.35},
+            (4,): {END_ID: 1.0},
+        },
+        vocab_size=5,
+    )
+    result = search(model)
+    assert SymbolVocabulary(["a", "b"]).decode(result.tokens[0]) == "a"
+    assert_close(np.exp(result.log_probs), [0.24])
+
+
+def test_the_search_stops_when_every_sentence_has_ended() -> None:
+    model = scripted({(): {3: 1.0}, (3,): {3: 1.0}, (3, 3): {END_ID: 1.0}}, vocab_size=4)
+    search(model, 50)
+    assert model.num_steps == 3
+
+
+def test_log_probs_are_those_of_teacher_forcing() -> None:
+    model, sources = small_model(), sources_of(6, 3, 0)
+    result = keras.tree.map_structure(as_array, greedy_search(model, padded(sources), 4))
+    for row, source in enumerate(sources):
+        target = result.tokens[row, : result.lengths[row] + result.is_finished[row]].tolist()
+        expected = teacher_forced(model, padded([source])[0], [target])
+        assert_close(result.log_probs[row], expected[0])
+
+
+def test_eager_graph_and_xla_agree() -> None:
+    model, source = small_model(), padded(sources_of(6, 0, 3))
+
+    def find(source: Any) -> GreedyResult:
+        with static_shapes():  # XLA compiles no loops over rows that grow fewer
+            return greedy_search(model, source, 5)
+
+    eager = run("eager", find, source)
+    for mode in ("graph", "xla"):
+        result = run(mode, find, source)
+        np.testing.assert_array_equal(result.tokens, eager.tokens)
+        np.testing.assert_array_equal(result.lengths, eager.lengths)
+        assert_close(result.log_probs, as_array(eager.log_probs))

@@ -1,0 +1,123 @@
+"""Search on JAX, in a process that cannot import TensorFlow, against TensorFlow's results."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.greedy import greedy_search
+from tests.commands import run_python
+from tests.search.models import padded, small_model, sources_of
+from tests.tolerances import as_array, assert_close
+
+SOURCES = sources_of(6, 0, 3)
+
+SCRIPT = """
+import os
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+import jax
+import numpy as np
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.greedy import greedy_search
+
+folder, *searches = sys.argv[1:]
+with open(f"{folder}/config.json") as stream:
+    model = Seq2Seq(ModelConfig.from_dict(json.load(stream)))
+given = np.load(f"{folder}/weights.npz")
+model.set_weights([given[str(i)] for i in range(len(model.weights))])
+source = np.load(f"{folder}/source.npy")
+
+
+def beam(source):
+    return beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True)
+
+
+def greedy(source):
+    return greedy_search(model, source, 5)
+
+
+def unlimited(source):
+    return beam_search(model, source, 2)
+
+
+for name in searches:
+    how, _, what = name.partition(" ")
+    search = {"beam": beam, "greedy": greedy, "unlimited": unlimited}[what]
+    result = (jax.jit(search) if how == "compiled" else search)(source)
+    arrays = {k: np.asarray(v) for k, v in result._asdict().items() if k != "memory"}
+    np.savez(f"{folder}/{name}.npz", **arrays)
+if "eager unlimited" in searches:
+    found = BatchDecoder(model, 2)([row[row > 2] for row in source], batch_size=2)
+    with open(f"{folder}/decoded.json", "w") as stream:
+        json.dump([[h[0].tokens.tolist(), h[0].log_prob] for h in found], stream)
+"""
+
+
+def search_on_jax(folder: Path, attention: str, searches: list[str]) -> None:
+    """Writes what searches find with the weights of a model into a file for each search."""
+    model = small_model(attention)
+    weights = {str(i): np.array(value) for i, value in enumerate(model.get_weights())}
+    np.savez(folder / "weights.npz", **weights)
+    np.save(folder / "source.npy", padded(SOURCES))
+    (folder / "config.json").write_text(json.dumps(model.config.to_dict()))
+    process = run_python("-c", SCRIPT, str(folder), *searches)
+    assert process.returncode == 0, process.stderr.decode()
+
+
+def assert_same(path: Path, theirs: Any) -> None:
+    """Compares the arrays of a file with the fields of a result."""
+    compared = 0
+    with np.load(path) as ours:
+        for name in ours.files:
+            expected = getattr(theirs, name)
+            if isinstance(expected, tuple):  # was not asked for
+                continue
+            if as_array(expected).dtype.kind == "f":
+                assert_close(ours[name], as_array(expected))
+            else:
+                np.testing.assert_array_equal(ours[name], as_array(expected))
+            compared += 1
+    assert compared >= 4
+
+
+def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path) -> None:
+    model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
+    search_on_jax(tmp_path, "k_memory_sigmoid", ["compiled beam", "compiled greedy"])
+    expected = beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True)
+    assert_same(tmp_path / "compiled beam.npz", expected)
+    assert_same(tmp_path / "compiled greedy.npz", greedy_search(model, source, 5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["bahdanau", "none", "luong_general"])
+def test_search_with_every_attention_equals_that_of_tensorflow(
+    tmp_path: Path, attention: str
+) -> None:
+    model, source = small_model(attention), padded(SOURCES)
+    searches = ["compiled beam", "eager beam", "eager unlimited", "eager greedy"]
+    search_on_jax(tmp_path, attention, searches)
+    expected = beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True)
+    assert_same(tmp_path / "compiled beam.npz", expected)
+    assert_same(tmp_path / "eager beam.npz", expected)
+    assert_same(tmp_path / "eager unlimited.npz", beam_search(model, source, 2))
+    assert_same(tmp_path / "eager greedy.npz", greedy_search(model, source, 5))
+    decoded = json.loads((tmp_path / "decoded.json").read_text())
+    for (tokens, log_prob), (best,) in zip(
+        decoded, BatchDecoder(model, 2)(SOURCES, 2), strict=True
+    ):
+        assert tokens == best.tokens.tolist()
+        assert_close(np.array(log_prob), np.array(best.log_prob))

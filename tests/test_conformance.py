@@ -1,0 +1,492 @@
+"""Every public layer is an ordinary Keras layer. A layer that is missing in `LAYERS` fails here."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+import seq2seq_memattn
+from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.multiplicative import KeyProjection, LuongAttention
+from seq2seq_memattn.attention.no_attention import NoAttention
+from seq2seq_memattn.bridge import Bridge
+from seq2seq_memattn.cell import AttentionCell
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.encoder import Encoder
+from seq2seq_memattn.losses import TokenCrossEntropy
+from seq2seq_memattn.model import Seq2Seq
+from tests.commands import run_python
+from tests.inputs import normal, randomise, tensor
+from tests.tolerances import as_array, assert_close
+
+BATCH, QUERIES, SOURCE_LENGTH, ENCODER_UNITS, UNITS, EMBEDDING_DIM = 2, 3, 5, 6, 8, 7
+
+
+class Case(NamedTuple):
+    """A layer, and what to do with it."""
+
+    make: Callable[..., Any]  # (**options of a Keras layer) -> layer
+    apply: Callable[[Any, Any, Any, Any], Any]  # (layer, outputs, mask, queries) -> results
+
+
+def read(attention: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    memory = attention.prepare(outputs, mask)
+    context, scores, _ = attention.read(queries, memory)
+    return context, scores, attention.alignment(scores, memory)
+
+
+def step(cell: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    memory = cell.attention.prepare(outputs, mask)
+    state = cell.initial_state(memory, queries.shape[1])
+    for _ in range(2):
+        output, scores, state = cell(queries, memory, state)
+    return output, scores, state.context
+
+
+def encode(encoder: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    del queries
+    return tuple(encoder(outputs, mask=mask))
+
+
+def bridge(bridge: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    del mask
+    return bridge([[[outputs[:, 0], outputs[:, 1]], [queries[:, 0], queries[:, 1]]]])
+
+
+def translate(model: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    """Uses the signs of the numbers as ids."""
+    source = ops.where(outputs[:, :, 0] > 0, 3, 4) * ops.cast(mask, "int32")
+    target = ops.where(queries[:, :, 0] > 0, 3, 4)
+    return model({"source": source, "target_inputs": target})
+
+
+def tiny(attention: str, **more: Any) -> ModelConfig:
+    return ModelConfig(
+        source_vocab_size=6,
+        target_vocab_size=7,
+        embedding_dim=5,
+        encoder_units=3,
+        encoder_layers=1,
+        decoder_units=UNITS,
+        decoder_layers=1,
+        attention=attention,
+        attention_units=4,
+        **more,
+    )
+
+
+def wrapping(attention: Any, **options: Any) -> Any:
+    """A cell around cells that follow the same policy."""
+
+    def make(**layer: Any) -> AttentionCell:
+        policy = layer.get("dtype")
+        cells = [keras.layers.LSTMCell(UNITS, dtype=policy), keras.layers.GRUCell(9, dtype=policy)]
+        return AttentionCell(cells, attention(dtype=policy), **options, **layer)
+
+    return make
+
+
+LAYERS: dict[str, Case] = {
+    "KMemoryAttention": Case(
+        lambda **layer: KMemoryAttention(
+            4, "sigmoid", "softmax", "time", "mean_one", 9, True, **layer
+        ),
+        read,
+    ),
+    "BahdanauAttention": Case(lambda **layer: BahdanauAttention(4, **layer), read),
+    "LuongAttention": Case(lambda **layer: LuongAttention("general", UNITS, **layer), read),
+    "LuongAttention dot": Case(
+        lambda **layer: LuongAttention(**layer),
+        lambda attention, outputs, mask, queries: read(
+            attention, outputs, mask, queries[:, :, :ENCODER_UNITS]
+        ),
+    ),
+    "NoAttention": Case(NoAttention, read),
+    "KeyProjection": Case(
+        lambda **layer: KeyProjection(4, **layer),
+        lambda projection, outputs, mask, queries: projection(outputs),
+    ),
+    "Encoder": Case(
+        lambda **layer: Encoder(3, 2, "gru", stacking="concatenated", dropout=0.1, **layer), encode
+    ),
+    "Encoder per direction": Case(lambda **layer: Encoder(3, 2, seed=5, **layer), encode),
+    "Bridge": Case(
+        lambda **layer: Bridge("dense", [[3, 4], [5]], "backward", "tanh", **layer), bridge
+    ),
+    "AttentionCell": Case(wrapping(lambda **layer: KMemoryAttention(4, **layer), mixing_units=4), step),
+    "AttentionCell before": Case(
+        wrapping(
+            lambda **layer: BahdanauAttention(4, **layer),
+            read="before",
+            mixing_units=4,
+            mixing_activation="linear",
+            mixing_from="output",
+        ),
+        step,
+    ),
+    "Seq2Seq": Case(lambda **layer: Seq2Seq(tiny("k_memory:4"), **layer), translate),
+    "Seq2Seq bahdanau": Case(lambda **layer: Seq2Seq(tiny("bahdanau"), **layer), translate),
+    "Seq2Seq luong_general": Case(
+        lambda **layer: Seq2Seq(tiny("luong_general"), **layer), translate
+    ),
+    "Seq2Seq none": Case(lambda **layer: Seq2Seq(tiny("none"), **layer), translate),
+}
+layers = pytest.mark.parametrize("name", LAYERS)
+
+
+def inputs(dtype: str = "float32", batch: int = BATCH, source_length: int = SOURCE_LENGTH) -> Any:
+    outputs = normal(batch, source_length, ENCODER_UNITS)
+    mask = np.arange(source_length) < source_length - np.arange(batch)[:, None]
+    return tensor(outputs, dtype), tensor(mask, "bool"), tensor(normal(batch, QUERIES, UNITS), dtype)
+
+
+def built(name: str, **options: Any) -> Any:
+    """The layer with weights that are not its first ones."""
+    layer = LAYERS[name].make(**options)
+    LAYERS[name].apply(layer, *inputs())
+    randomise(layer)
+    return layer
+
+
+def results(name: str, layer: Any, *arguments: Any) -> Any:
+    return keras.tree.flatten(LAYERS[name].apply(layer, *(arguments or inputs())))
+
+
+# The list
+
+
+def public_layers() -> set[str]:
+    """The Keras layers that the package's modules define, but for abstract and private ones."""
+    found = set()
+    for module in pkgutil.walk_packages(seq2seq_memattn.__path__, "seq2seq_memattn."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            is_layer = inspect.isclass(value) and issubclass(value, keras.layers.Layer)
+            if is_layer and value.__module__ == module.name and not inspect.isabstract(value):
+                found.add(name)
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_every_public_layer_is_in_the_list() -> None:
+    assert public_layers() == {name.split()[0] for name in LAYERS}
+    assert inspect.isabstract(Attention)
+
+
+def test_a_new_layer_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NewAttention(KMemoryAttention):
+        pass
+
+    NewAttention.__module__ = "seq2seq_memattn.attention.k_memory"
+    module = importlib.import_module("seq2seq_memattn.attention.k_memory")
+    monkeypatch.setattr(module, "NewAttention", NewAttention, raising=False)
+    assert "NewAttention" in public_layers()
+
+
+# Configuration
+
+
+@layers
+def test_a_config_holds_numbers_and_names_and_rebuilds_the_layer(name: str) -> None:
+    layer = built(name)
+    config = json.loads(json.dumps(layer.get_config()))
+    again = type(layer).from_config(config)
+    assert again.get_config() == layer.get_config()
+    assert again.name == layer.name
+    results(name, again)
+    again.set_weights(layer.get_weights())
+    assert_close(results(name, again), results(name, layer))
+
+
+@layers
+def test_keras_serialises_the_layer_with_its_dtype(name: str) -> None:
+    layer = LAYERS[name].make(dtype="mixed_bfloat16")
+    saved = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
+    again = keras.saving.deserialize_keras_object(saved)
+    assert type(again) is type(layer)
+    policies = {inner.dtype_policy.name for inner in again._flatten_layers()}
+    assert policies == {"mixed_bfloat16"}
+
+
+# Files
+
+
+class Reader(keras.Model):
+    """A model of a user, around our cell and attention."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+        self.embedding = keras.layers.Embedding(6, EMBEDDING_DIM, mask_zero=True)
+        self.encoder = keras.layers.LSTM(ENCODER_UNITS, return_sequences=True)
+        self.cell = AttentionCell(
+            keras.layers.GRUCell(units), KMemoryAttention(4, use_bias=True), mixing_units=4
+        )
+        self.out = keras.layers.Dense(3)
+
+    def call(self, ids: Any) -> Any:
+        embedded = self.embedding(ids)
+        memory = self.cell.attention.prepare(self.encoder(embedded))
+        state, outputs = self.cell.initial_state(memory, 1), []
+        for index in range(3):
+            output, _, state = self.cell(embedded[:, index, None], memory, state)
+            outputs.append(self.out(output))
+        return ops.concatenate(outputs, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+IDS = np.array([[3, 1, 5, 2], [4, 5, 2, 0]], np.int32)
+
+
+def models() -> dict[str, Any]:
+    """(make, inputs) of a model of ours with each attention, and of a user's."""
+    ids = {"source": tensor(IDS, "int32"), "target_inputs": tensor(IDS[:, :3], "int32")}
+    made: dict[str, Any] = {
+        attention: (lambda attention=attention: Seq2Seq(tiny(attention)), ids)
+        for attention in ("k_memory:4", "bahdanau", "luong_general", "none")
+    }
+    made["a model of a user"] = (lambda: Reader(UNITS), tensor(IDS, "int32"))
+    return made
+
+
+saved_models = pytest.mark.parametrize("name", models())
+
+
+@saved_models
+def test_a_model_comes_back_from_its_keras_file(name: str, tmp_path: Path) -> None:
+    make, arguments = models()[name]
+    model = make()
+    expected = model(arguments)
+    randomise(model)
+    assert (as_array(model(arguments)) != as_array(expected)).any()
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", custom_objects={"Reader": Reader})
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(as_array(again(arguments)), as_array(model(arguments)))
+
+
+@saved_models
+def test_a_model_reads_the_weights_of_another(name: str, tmp_path: Path) -> None:
+    make, arguments = models()[name]
+    model, other = make(), make()
+    model(arguments)
+    other(arguments)
+    randomise(model)
+    model.save_weights(tmp_path / "model.weights.h5")
+    other.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(as_array(other(arguments)), as_array(model(arguments)))
+
+
+def test_a_saved_model_keeps_its_dtype_and_optimiser(tmp_path: Path) -> None:
+    model = Seq2Seq(tiny("k_memory:4"), dtype="mixed_bfloat16")
+    model.compile("adam", TokenCrossEntropy())
+    x, y = copy_task()
+    model.fit(x, y, batch_size=16, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.dtype_policy.name == "mixed_bfloat16"
+    assert again.encoder.dtype_policy.name == "mixed_bfloat16"
+    assert int(again.optimizer.iterations) == int(model.optimizer.iterations) == 4
+    first = {key: ids[:2] for key, ids in x.items()}
+    np.testing.assert_array_equal(as_array(again(first)), as_array(model(first)))
+    again.fit(x, y, batch_size=16, epochs=1, verbose=0)
+
+
+@layers
+def test_a_layer_comes_back_from_a_saved_model(name: str, tmp_path: Path) -> None:
+    layer = built(name)
+
+    class Served(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        @tf.function(input_signature=signature())
+        def serve(self, outputs: Any, mask: Any, queries: Any) -> Any:
+            return results(name, layer, outputs, mask, queries)
+
+    tf.saved_model.save(Served(), tmp_path)
+    again = tf.saved_model.load(tmp_path)
+    for arguments in (inputs(), inputs(batch=3, source_length=4)):
+        assert_close(list(again.serve(*arguments)), results(name, layer, *arguments))
+
+
+def test_the_model_exports_as_keras_models_do(tmp_path: Path) -> None:
+    model = Seq2Seq(tiny("k_memory:4"))
+    randomise(model)
+    ids = {
+        name: tf.TensorSpec([None, None], tf.int32, name=name)
+        for name in ("source", "target_inputs")
+    }
+    model.export(tmp_path, input_signature=[ids], verbose=False)
+    again = tf.saved_model.load(tmp_path)
+    for width in (3, 4):
+        arguments = {"source": tensor(IDS), "target_inputs": tensor(IDS[:, :width])}
+        arguments = {key: tf.cast(value, tf.int32) for key, value in arguments.items()}
+        real = (IDS[:, :width] != 0)[:, :, None]
+        assert_close(as_array(again.serve(arguments)) * real, as_array(model(arguments)) * real)
+
+
+# Precision
+
+
+@layers
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_mixed_precision_agrees_with_single(name: str, dtype: str) -> None:
+    single, mixed = built(name), built(name, dtype=f"mixed_{dtype}")
+    mixed.set_weights(single.get_weights())
+    with tf.GradientTape() as tape:
+        ours = results(name, mixed)
+        loss = sum(ops.sum(ops.cast(x, "float32")) for x in ours)
+    kind = "float32" if name.startswith("Seq2Seq") else dtype
+    assert {x.dtype for x in ours} == {kind}
+    assert_close(ours, results(name, single), dtype)
+    if not mixed.trainable_variables:
+        return
+    gradients = tape.gradient(loss, [v.value for v in mixed.trainable_variables])
+    assert {g.dtype for g in gradients if g is not None} == {tf.float32}
+    assert all(np.isfinite(as_array(tf.convert_to_tensor(g))).all() for g in gradients if g is not None)
+
+
+@layers
+def test_double_precision_agrees_with_single(name: str) -> None:
+    single, double = built(name), built(name, dtype="float64")
+    double.set_weights([w.astype("float64") if w.dtype.kind == "f" else w for w in single.get_weights()])
+    ours = results(name, double, *inputs("float64"))
+    assert {x.dtype for x in ours} == {"float64"}
+    assert_close(ours, results(name, single))
+
+
+# Graphs
+
+
+def signature() -> list[tf.TensorSpec]:
+    return [
+        tf.TensorSpec([None, None, ENCODER_UNITS]),
+        tf.TensorSpec([None, None], tf.bool),
+        tf.TensorSpec([None, QUERIES, UNITS]),
+    ]
+
+
+@layers
+def test_one_graph_serves_batches_and_sources_of_every_size(name: str) -> None:
+    layer = built(name)
+
+    @tf.function(input_signature=signature())
+    def compute(outputs: Any, mask: Any, queries: Any) -> Any:
+        return results(name, layer, outputs, mask, queries)
+
+    for arguments in (inputs(), inputs(batch=3, source_length=4), inputs(batch=1, source_length=2)):
+        assert_close(list(compute(*arguments)), results(name, layer, *arguments))
+    assert compute.experimental_get_tracing_count() == 1
+
+
+# Training
+
+
+def copy_task(size: int = 64) -> tuple[dict[str, Any], Any]:
+    """Sources of two or three of the symbols 3 to 5, and themselves as targets."""
+    rng = np.random.default_rng(0)
+    source, starts, outputs = (np.zeros([size, 4], np.int32) for _ in range(3))
+    for row in range(size):
+        symbols = rng.integers(3, 6, size=rng.integers(2, 4))
+        source[row, : len(symbols) + 1] = outputs[row, : len(symbols) + 1] = [*symbols, 2]
+        starts[row, : len(symbols) + 1] = [1, *symbols]
+    return {"source": source, "target_inputs": starts}, outputs
+
+
+@pytest.mark.parametrize("attention", ["k_memory:4", "bahdanau", "luong_general", "none"])
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> None:
+    if policy != "float32" and attention != "k_memory:4":
+        pytest.skip("one attention stands for the others")
+    model = Seq2Seq(tiny(attention, dropout=0.1), dtype=policy)
+    model.compile(keras.optimizers.Adam(0.03), TokenCrossEntropy())
+    x, y = copy_task()
+    losses = model.fit(x, y, batch_size=32, epochs=8, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[-1] < 0.7 * losses[0]
+
+
+@pytest.mark.parametrize("feeding", [True, False])
+def test_fit_compiled_by_xla_gives_the_same_loss(feeding: bool) -> None:
+    if not feeding:
+        pytest.skip("see the slow test")
+    x, y = copy_task()
+    losses = []
+    for jit_compile in (False, True):
+        model = Seq2Seq(tiny("k_memory:4", dropout=0.0, input_feeding=feeding))
+        model.compile(keras.optimizers.Adam(0.03), TokenCrossEntropy(), jit_compile=jit_compile)
+        losses.append(model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+TWO_REPLICAS = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+tf.config.set_visible_devices([], "GPU")
+import keras, numpy as np
+from tests import test_conformance as conformance
+
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+assert strategy.num_replicas_in_sync == 2
+
+def loss_of(name, layer):
+    return sum(tf.reduce_sum(tf.cast(x, tf.float32)) for x in conformance.results(name, layer))
+
+for name in conformance.LAYERS:
+    with strategy.scope():
+        layer = conformance.built(name)
+        optimizer = keras.optimizers.SGD(0.1)
+        optimizer.build(layer.trainable_variables)
+
+    @tf.function
+    def update():
+        def replica():
+            with tf.GradientTape() as tape:
+                loss = loss_of(name, layer)
+            pairs = list(zip(tape.gradient(loss, layer.trainable_variables), layer.trainable_variables))
+            pairs = [(g, v) for g, v in pairs if g is not None]
+            if pairs:
+                optimizer.apply_gradients(pairs)
+            return loss
+        return strategy.reduce("SUM", strategy.run(replica), axis=None)
+
+    before = float(loss_of(name, layer))
+    np.testing.assert_allclose(float(update()), 2 * before, rtol=1e-4, atol=1e-4)
+    if layer.trainable_variables:
+        assert float(loss_of(name, layer)) != before, name
+    print("ran", name)
+
+x, y = conformance.copy_task()
+losses = []
+for scope in (strategy.scope, tf.device("CPU:0").__class__ and __import__("contextlib").nullcontext):
+    keras.utils.set_random_seed(0)
+    with scope():
+        model = conformance.Seq2Seq(conformance.tiny("k_memory:4", dropout=0.0))
+        model.compile(keras.optimizers.Adam(0.03), conformance.TokenCrossEntropy())
+    losses.append(model.fit(x, y, batch_size=32, epochs=4, shuffle=False, verbose=0).history["loss"])
+print("fit", losses)
+assert losses[0][-1] < 0.9 * losses[0][0]
+"""
+
+
+def test_two_replicas_train_every_layer() -> None:
+    process = run_python("-c", TWO_REPLICAS)
+    output = process.stdout.decode()
+    assert process.returncode == 0, process.stderr.decode()[-3000:]
+    assert [line[4:] for line in output.splitlines() if line.startswith("ran ")] == list(LAYERS)

@@ -1,0 +1,108 @@
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seq2seq_memattn.decoding import DecodingModel, for_decoding
+from seq2seq_memattn.vocabulary import START_ID
+from tests.inputs import MODES, run
+from tests.search.models import (
+    ATTENTIONS,
+    PrefixModel,
+    padded,
+    random_tables,
+    small_model,
+    sources_of,
+)
+from tests.tolerances import as_array, assert_close
+
+QUERIES, STEPS = 2, 5
+SOURCES = sources_of(6, 0, 3)
+TOKENS = np.random.default_rng(4).integers(3, 6, size=[len(SOURCES), QUERIES, STEPS])
+INPUTS = np.concatenate(
+    [np.full([len(SOURCES), QUERIES, 1], START_ID), TOKENS[:, :, :-1]], axis=2
+).astype(np.int32)
+
+# Every way that a step can be put together, beside the attentions.
+OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: {"attention": name} for name in ATTENTIONS},
+    "read before": {"attention": "bahdanau", "read": "before"},
+    "no input feeding": {"attention": "bahdanau", "input_feeding": False},
+    "gru": {"decoder_cell": "gru", "decoder_layers": 1},
+    "no mixing": {"mixing": "none", "decoder_layers": 3},
+    "linear mixing of the output": {"mixing": "linear", "mixing_from": "output"},
+    "dense bridge": {"bridge": "dense", "bridge_activation": "tanh"},
+}
+
+
+def step_through(model: Any, source: Any, inputs: Any) -> list[Any]:
+    """Log-probabilities and scores of every step, and the last state."""
+    decoding = DecodingModel(model)
+    memory, state = decoding.start(source, QUERIES)
+    steps = []
+    for step in range(STEPS):
+        log_probs, scores, state = decoding.step(inputs[:, :, step], memory, state)
+        steps.append([log_probs, scores])
+    return [steps, state]
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_steps_equal_those_of_the_cell_and_teacher_forcing(options: dict[str, Any]) -> None:
+    model, source = small_model(**options), padded(SOURCES)
+    steps, last = step_through(model, source, INPUTS)
+
+    memory, cell_states = model.encode(source)
+    state = model.cell.initial_state(memory, QUERIES, cell_states)
+    for step, (log_probs, scores) in enumerate(steps):
+        embedded = model.target_embedding(INPUTS[:, :, step])
+        outputs, expected_scores, state = model.cell(embedded, memory, state)
+        assert_close(log_probs, as_array(ops.log_softmax(model.to_logits(outputs))))
+        assert_close(scores, as_array(expected_scores))
+    keras.tree.map_structure(lambda ours, theirs: assert_close(ours, as_array(theirs)), last, state)
+
+    for query in range(QUERIES):
+        logits = model({"source": source, "target_inputs": INPUTS[:, query]})
+        expected = as_array(ops.log_softmax(logits))
+        stepped = np.stack([as_array(log_probs)[:, query] for log_probs, _ in steps], axis=1)
+        assert_close(stepped, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_log_probs_are_normalised_and_of_float32(mode: str) -> None:
+    model = small_model()
+    steps, _ = run(mode, lambda source: step_through(model, source, INPUTS), padded(SOURCES))
+    for log_probs, _ in steps:
+        assert keras.backend.standardize_dtype(log_probs.dtype) == "float32"
+        assert log_probs.shape == (len(SOURCES), QUERIES, 6)
+        assert_close(np.exp(as_array(log_probs)).sum(axis=-1), np.ones([len(SOURCES), QUERIES]))
+
+
+def test_alignment_and_positions_are_those_of_the_attention() -> None:
+    model, source = small_model("bahdanau"), padded(SOURCES)
+    decoding = DecodingModel(model)
+    memory, state = decoding.start(source, QUERIES)
+    _, scores, _ = decoding.step(INPUTS[:, :, 0], memory, state)
+    assert decoding.alignment(scores, memory) is scores
+    np.testing.assert_array_equal(
+        as_array(decoding.positions_scored(scores, memory)), [[7, 7], [1, 1], [4, 4]]
+    )
+
+
+def test_weights_are_read_when_it_is_made() -> None:
+    model, source = small_model(), padded(SOURCES)
+    before = as_array(step_through(model, source, INPUTS)[0][0][0])
+    for variable in model.trainable_variables:
+        variable.assign(ops.zeros_like(variable))
+    after = as_array(step_through(model, source, INPUTS)[0][0][0])
+    assert not np.allclose(before, after)
+    assert_close(after, np.full([len(SOURCES), QUERIES, 6], -np.log(6.0)))
+
+
+def test_only_models_need_to_be_made_ready() -> None:
+    other = PrefixModel(random_tables(0, [0.0]))
+    assert for_decoding(other) is other
+    model = small_model()
+    assert isinstance(for_decoding(model), DecodingModel)
+    assert for_decoding(model).vocab_size == 6

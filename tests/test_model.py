@@ -1,0 +1,348 @@
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.losses import summed_cross_entropy
+from seq2seq_memattn.model import Seq2Seq
+from tests import as_reference
+from tests.inputs import randomise, tensor
+from tests.test_recurrence import run
+from tests.tolerances import as_array, assert_close
+
+SOURCE = np.array([[9, 4, 7, 5, 2], [8, 3, 2, 0, 0], [2, 0, 0, 0, 0]], np.int32)
+SOURCE_LENGTHS = (5, 3, 1)
+TARGET_INPUTS = np.array([[1, 4, 10, 0], [1, 7, 3, 12], [1, 11, 0, 0]], np.int32)
+TARGET_OUTPUTS = np.array([[4, 10, 2, 0], [7, 3, 12, 2], [11, 2, 0, 0]], np.int32)
+REAL = (TARGET_INPUTS != 0)[:, :, None]
+
+# Every option takes each of its values in some line.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "reference": {},
+    "bahdanau": {"attention": "bahdanau"},
+    "luong_dot": {"attention": "luong_dot", "encoder_projection_units": 8},
+    "luong_general": {"attention": "luong_general", "encoder_stacking": "concatenated"},
+    "none": {"attention": "none"},
+    "none_unfed": {"attention": "none", "input_feeding": False, "mixing": "tanh"},
+    "sigmoids": {"encoder_score": "sigmoid", "decoder_score": "sigmoid", "attention_bias": True},
+    "positions": {"position_encoding": "mean_one", "max_source_length": 6},
+    "over_time": {
+        "normalise_over": "time",
+        "encoder_layers": 3,
+        "encoder_stacking": "concatenated",
+    },
+    "one_direction": {"bidirectional": False, "encoder_layers": 1, "bridge": "dense"},
+    "gru": {"encoder_cell": "gru", "decoder_cell": "gru", "bridge": "dense", "bridge_from": "top"},
+    "copy": {"bridge": "copy", "decoder_units": 6},
+    "backward": {"bridge": "dense", "bridge_from": "backward", "bridge_activation": "tanh"},
+    "before": {"attention": "bahdanau", "read": "before", "decoder_layers": 3},
+    "before_unfed": {"read": "before", "input_feeding": False, "mixing": "linear"},
+    "unfed": {"input_feeding": False, "decoder_layers": 1, "mixing_units": 9},
+    "unmixed": {"mixing": "none", "mixing_from": "output_and_context"},
+    "from_output": {"mixing": "tanh", "mixing_from": "output"},
+    "unmixed_output": {"mixing": "none", "mixing_from": "output", "input_feeding": False},
+}
+SIZES = {
+    "source_vocab_size": 11,
+    "target_vocab_size": 13,
+    "embedding_dim": 5,
+    "encoder_units": 3,
+    "decoder_units": 8,
+    "attention": "k_memory:4",
+    "attention_units": 7,
+}
+
+options = pytest.mark.parametrize("name", OPTIONS)
+some_options = pytest.mark.parametrize(
+    "name", ["reference", "bahdanau", "luong_dot", "none", "over_time", "positions", "unfed"]
+)
+
+
+def build(name: str = "reference", dtype: str = "float64", **more: Any) -> Seq2Seq:
+    """A model with random weights, as large as after training."""
+    model = Seq2Seq(ModelConfig(**{**SIZES, "dropout": 0.0, **OPTIONS[name], **more}), dtype=dtype)
+    randomise(model)
+    return model
+
+
+def batch(rows: Any = slice(None)) -> dict[str, Any]:
+    return {
+        "source": tensor(SOURCE[rows], "int32"),
+        "target_inputs": tensor(TARGET_INPUTS[rows], "int32"),
+    }
+
+
+def logits_of(model: Seq2Seq, mode: str = "eager", training: bool = False) -> Any:
+    """Logits, 0 on padding."""
+    logits = run(mode, lambda inputs: model(inputs, training=training), batch())
+    return as_array(logits) * REAL
+
+
+@options
+def test_logits_equal_the_equations(name: str) -> None:
+    model = build(name)
+    expected = as_reference.teacher_forced_logits(model, SOURCE, SOURCE_LENGTHS, TARGET_INPUTS)
+    assert_close(logits_of(model), expected * REAL, "float64")
+    assert_close(logits_of(model, "eager_padded"), expected * REAL, "float64")
+
+
+@pytest.mark.parametrize("name", ["reference", "bahdanau", "unfed"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logits_of_a_graph_equal_the_equations(name: str, dtype: str) -> None:
+    model = build(name, dtype)
+    expected = as_reference.teacher_forced_logits(model, SOURCE, SOURCE_LENGTHS, TARGET_INPUTS)
+    assert_close(logits_of(model, "graph"), expected * REAL, dtype)
+
+
+@options
+def test_teacher_forced_logits_equal_those_of_single_steps(name: str) -> None:
+    model = build(name)
+    inputs = batch()
+    memory, cell_states = model.encode(inputs["source"])
+    state, every = model.cell.initial_state(memory, 1, cell_states), []
+    for step in range(TARGET_INPUTS.shape[1]):
+        embedded = model.target_embedding(inputs["target_inputs"][:, step, None])
+        output, _, state = model.cell(embedded, memory, state)
+        every.append(model.to_logits(output)[:, 0])
+    expected = as_array(ops.stack(every, axis=1)) * REAL
+    assert_close(logits_of(model, training=True), expected, "float64")
+
+
+@some_options
+def test_padding_changes_logits_by_rounding_only(name: str) -> None:
+    model = build(name, max_source_length=6)
+    longer = {key: ops.pad(ids, [[0, 0], [0, 4]]) for key, ids in batch().items()}
+    logits = as_array(model(longer))[:, : TARGET_INPUTS.shape[1]]
+    assert_close(logits * REAL, logits_of(model), "float64")
+
+
+@some_options
+def test_the_batch_changes_logits_by_rounding_only(name: str) -> None:
+    model = build(name)
+    together = logits_of(model)
+    for row in range(len(SOURCE)):
+        alone = as_array(model(batch(slice(row, row + 1)))) * REAL[row]
+        assert_close(alone[0], together[row], "float64")
+    turned = as_array(model(batch([2, 0, 1]))) * REAL[[2, 0, 1]]
+    assert_close(turned, together[[2, 0, 1]], "float64")
+
+
+@pytest.mark.parametrize("name", ["reference", "bahdanau", "unfed", "none"])
+def test_rows_of_padding_alone_leave_the_others_as_they_are(name: str) -> None:
+    model = build(name)
+    inputs = batch()
+    for key in inputs:
+        inputs[key] = ops.concatenate([inputs[key], ops.zeros_like(inputs[key][:2])])
+    logits = as_array(model(inputs))
+    assert np.isfinite(logits).all()
+    assert_close(logits[:3] * REAL, logits_of(model), "float64")
+
+
+@pytest.mark.parametrize("name", ["reference", "bahdanau", "unfed", "none"])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_a_batch_may_be_empty(name: str, mode: str) -> None:
+    model = build(name)
+    logits = run(mode, lambda inputs: model(inputs, training=True), batch(slice(0, 0)))
+    assert tuple(logits.shape) == (0, 4, 13)
+
+
+# Gradients
+
+
+def gradients_of(model: Seq2Seq, training: bool, inputs: Any) -> Any:
+    with tf.GradientTape() as tape:
+        loss, _ = summed_cross_entropy(TARGET_OUTPUTS, model(inputs, training=training))
+    weights = [variable.value for variable in model.trainable_variables]
+    return tape.gradient(loss, weights, unconnected_gradients="zero")
+
+
+def dense(gradients: Any) -> list[Any]:
+    return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+@options
+def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
+    model = build(name)
+    plain = dense(run("eager_padded", lambda inputs: gradients_of(model, False, inputs), batch()))
+    fast = dense(gradients_of(model, True, batch()))
+    for variable, ours, expected in zip(model.trainable_variables, fast, plain, strict=True):
+        assert_close(ours, expected, "float64")
+        # Without feeding, and mixing from the output alone, no logit depends on the source.
+        assert as_array(expected).any() or name == "unmixed_output", variable.path
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("bahdanau", "graph"), ("unfed", "graph"), ("reference", "xla")]
+)
+def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
+    model = build(name, encoder_layers=1)
+    plain = dense(run("eager_padded", lambda inputs: gradients_of(model, False, inputs), batch()))
+    fast = run(mode, lambda inputs: dense(gradients_of(model, True, inputs)), batch())
+    assert_close(list(fast), plain, "float64")
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("name", ["reference", "unfed", "bahdanau"])
+def test_dropout_is_drawn_anew_for_batches_of_any_size_and_off_outside_of_training(
+    name: str,
+) -> None:
+    model, without = build(name, dropout=0.5), build(name)
+    without.set_weights([as_array(weight) for weight in _kernels(model)] + _seeds(without))
+    first, second = logits_of(model, training=True), logits_of(model, training=True)
+    assert (first != second)[:, 0].any()
+    assert as_array(model(batch(slice(0, 2)), training=True)).shape == (2, 4, 13)
+    expected = logits_of(without)
+    assert_close(logits_of(model), expected, "float64")
+    assert (np.abs(first - expected) > 1e-3)[np.repeat(REAL, 13, axis=2)].mean() > 0.9
+
+
+def _kernels(model: Seq2Seq) -> list[Any]:
+    return [weight for weight in model.weights if keras.backend.is_float_dtype(weight.dtype)]
+
+
+def _seeds(model: Seq2Seq) -> list[Any]:
+    return [w.numpy() for w in model.weights if not keras.backend.is_float_dtype(w.dtype)]
+
+
+@pytest.mark.parametrize("name", ["reference", "unfed"])
+def test_the_mean_over_dropout_is_near_the_logits_without(name: str) -> None:
+    model = build(name, dropout=0.05)
+    many = {key: ops.repeat(ids[1:2], 400, axis=0) for key, ids in batch().items()}
+    mean = np.mean(as_array(model(many, training=True)), axis=0)
+    expected = as_array(model(batch(slice(1, 2))))[0]
+    np.testing.assert_allclose(mean, expected, rtol=0, atol=0.1 * np.abs(expected).max())
+
+
+# Weights
+
+
+def test_weights_exist_before_the_first_batch() -> None:
+    model = Seq2Seq(ModelConfig(**SIZES))
+    assert model.built
+    count = model.count_params()
+    model(batch())
+    assert model.count_params() == count
+
+
+def test_the_toy_model_has_the_sizes_of_the_reference() -> None:
+    shapes = {w.path: tuple(w.shape) for w in Seq2Seq(ModelConfig()).weights}
+    assert shapes["encoder/encoder_backward_1/lstm_cell/kernel"] == (256, 1024)
+    assert shapes["decoder/decoder_cell_0/kernel"] == (256 + 512, 1024)
+    assert shapes["decoder/decoder_mixing/kernel"] == (256 + 512, 256)
+    assert shapes["attention_encoder_energy/kernel"] == (512, 32)
+    assert shapes["logits/kernel"] == (256, 23)
+
+
+@pytest.mark.parametrize("name", ["reference", "bahdanau", "luong_general", "copy"])
+def test_the_seed_decides_every_weight(name: str) -> None:
+    models = [
+        Seq2Seq(ModelConfig(**{**SIZES, **OPTIONS[name], "seed": seed})) for seed in (3, 3, 4)
+    ]
+    for first, same, other in zip(*map(_kernels, models), strict=True):
+        np.testing.assert_array_equal(as_array(first), as_array(same))
+        assert "bias" in first.path or (as_array(first) != as_array(other)).all(), first.path
+
+
+@pytest.mark.parametrize("initializer", ["reference", "glorot", "uniform_0.1"])
+def test_no_two_kernels_begin_alike(initializer: Any) -> None:
+    same = dict.fromkeys(("embedding_dim", "encoder_units", "decoder_units"), 6)
+    model = Seq2Seq(ModelConfig(**{**SIZES, **same, "initializer": initializer}))
+    kernels = [w for w in model.trainable_variables if "bias" not in w.path]
+    firsts = [float(as_array(w).flat[0] / np.abs(as_array(w)).max()) for w in kernels]
+    assert len(set(firsts)) == len(kernels)
+
+
+@pytest.mark.parametrize(("initializer", "limit"), [("reference", 0.04), ("uniform_0.1", 0.1)])
+def test_cells_and_embeddings_begin_uniform_within_the_named_limit(
+    initializer: Any, limit: float
+) -> None:
+    model = Seq2Seq(ModelConfig(**{**SIZES, "initializer": initializer}))
+    cells = [w for w in model.weights if "cell" in w.path and "bias" not in w.path]
+    assert len(cells) == 12
+    for weight in [*cells, model.source_embedding.embeddings, model.target_embedding.embeddings]:
+        largest = np.abs(as_array(weight)).max()
+        assert 0.8 * limit < largest <= limit, weight.path
+    assert np.abs(as_array(model.logits.kernel)).max() > 0.2
+
+
+def test_the_defaults_with_and_without_attention_are_those_of_the_reference() -> None:
+    reading, basic = build("reference"), build("none")
+    assert (reading.bridge.kind, reading.cell.mixing_activation) == ("zero", "tanh")
+    assert reading.cell.mixing_units == 8
+    assert (basic.bridge.kind, basic.cell.mixing) == ("dense", None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "compute", "weights"),
+    [
+        ("float64", "float64", "float64"),
+        ("mixed_bfloat16", "bfloat16", "float32"),
+        ("mixed_float16", "float16", "float32"),
+    ],
+)
+@pytest.mark.parametrize("way", ["argument", "global policy"])
+def test_the_dtype_holds_for_every_layer(dtype: str, compute: str, weights: str, way: str) -> None:
+    if way == "argument":
+        model = Seq2Seq(ModelConfig(**SIZES), dtype=dtype)
+    else:
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(dtype)
+        model = Seq2Seq(ModelConfig(**SIZES))
+        keras.config.set_dtype_policy(before)
+    layers = model._flatten_layers(include_self=True)
+    wrong = {layer.name for layer in layers if layer.compute_dtype != compute}
+    assert not wrong
+    assert {weight.dtype for weight in _kernels(model)} == {weights}
+    logits = model(batch(), training=True)
+    assert logits.dtype == ("float64" if dtype == "float64" else "float32")
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "attention", ["memory", "k_memory", "k_memory:0", "k_memory:-1", "k_memory:x", "bahdanau:7"]
+)
+def test_an_unknown_attention_is_named(attention: str) -> None:
+    with pytest.raises(ValueError, match=f"`attention` must be .*; got '{attention}'"):
+        build(attention=attention)
+
+
+def test_dot_attention_of_other_widths_names_both_and_the_remedy() -> None:
+    message = "queries of 8 and keys of 6 units.*encoder_projection_units=8"
+    with pytest.raises(ValueError, match=message):
+        build(attention="luong_dot")
+
+
+def test_a_copy_bridge_between_other_widths_names_both() -> None:
+    with pytest.raises(ValueError, match=r"\[\[6, 6\], \[6, 6\]\].*\[\[8, 8\], \[8, 8\]\]"):
+        build(bridge="copy")
+
+
+def test_position_encodings_without_a_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="`max_source_length`"):
+        build(position_encoding="masked")
+
+
+def test_a_config_may_be_a_dict_and_unknown_options_are_named() -> None:
+    config = ModelConfig(**SIZES)
+    assert Seq2Seq(config.to_dict()).config == config
+    with pytest.raises(ValueError, match="Unknown option 'num_slots'"):
+        Seq2Seq({**config.to_dict(), "num_slots": 3})
+
+
+def test_encoding_once_serves_every_target() -> None:
+    model = build()
+    memory, states = model.encode(batch()["source"])
+    assert tuple(memory.rows.shape) == (3, 4, 6)
+    assert_close(
+        as_array(model.predict_logits(batch()["target_inputs"], memory, states)) * REAL,
+        logits_of(model),
+        "float64",
+    )

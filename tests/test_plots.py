@@ -1,0 +1,383 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.image
+import numpy as np
+import numpy.typing as npt
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from seq2seq_memattn import metrics, plots
+from tests.commands import run_python
+
+SOURCE = ["4", "17", "0", "9", "</s>"]
+TARGET = ["4", "17", "0", "0", "9", "9", "</s>"]
+SLOTS = 11
+NAMES = [
+    "none",
+    *(f"k_memory:{k}" for k in (1, 4, 16, 32, 64)),
+    "bahdanau",
+    *(f"luong_{score}" for score in ("dot", "general", "concat", "location")),
+]
+
+
+def scores(*shape: int, seed: int = 0) -> npt.NDArray[np.float64]:
+    return np.random.default_rng(seed).random(shape)
+
+
+def curve(speed: float) -> list[dict[str, Any]]:
+    """Lines of a metrics.jsonl."""
+    lines: list[dict[str, Any]] = []
+    for update in range(100, 1100, 100):
+        at = {"update": update, "seconds": 0.6 * update}
+        lines.append({"kind": "train", **at, "loss": 3.0 * np.exp(-speed * update / 100.0)})
+        lines.append(
+            {"kind": "valid", **at, "bleu": 100.0 - 99.0 * np.exp(-speed * update / 100.0)}
+        )
+    return lines
+
+
+def groups(num_wrong: int) -> list[dict[str, float]]:
+    references = [" ".join(map(str, range(length))) for length in range(1, 21) for _ in range(3)]
+    hypotheses = ["x"] * num_wrong + references[num_wrong:]
+    return metrics.bleu_by_length(hypotheses, references, num_groups=4)
+
+
+def times(**seconds: list[float]) -> list[dict[str, Any]]:
+    return [
+        {"attention": attention, "length": length, "seconds": value, "mode": "exact"}
+        for attention, values in seconds.items()
+        for length, value in zip((20, 50, 100), values, strict=True)
+    ]
+
+
+def line(axes: Axes, label: str) -> tuple[list[float], list[float]]:
+    """The points of the line with a label."""
+    (found,) = [line for line in axes.lines if line.get_label() == label]
+    x, y = np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
+    return x.tolist(), y.tolist()
+
+
+def image(axes: Axes) -> npt.NDArray[np.float64]:
+    return np.asarray(axes.images[0].get_array(), np.float64)
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def ticks(axes: Axes, which: str) -> list[str]:
+    labels = axes.get_xticklabels() if which == "x" else axes.get_yticklabels()
+    return [label.get_text() for label in labels]
+
+
+EVERY_FIGURE: dict[str, Callable[[int], Figure]] = {
+    "learning_curves": lambda i: plots.learning_curves({"none": curve(0.2 + i)}),
+    "loss_curves": lambda i: plots.loss_curves({"none": curve(0.2 + i)}),
+    "bleu_by_length": lambda i: plots.bleu_by_length({"none": groups(3 + 20 * i)}),
+    "time_by_length": lambda i: plots.time_by_length(times(none=[1.0, 2.0, 3.0 + i])),
+    "alignment": lambda i: plots.alignment(scores(7, 5, seed=i), SOURCE, TARGET, "K = 32"),
+    "alignments": lambda i: plots.alignments(
+        [plots.Panel(scores(7, 5, seed=i + j), SOURCE, TARGET, "none") for j in range(2)]
+    ),
+    "slots": lambda i: plots.slots(scores(5, SLOTS, seed=i), scores(7, SLOTS), SOURCE, TARGET),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_FIGURE)
+def test_a_figure_becomes_a_picture_of_its_data(name: str, tmp_path: Path) -> None:
+    pictures = []
+    for i in range(2):
+        (file,) = plots.save(EVERY_FIGURE[name](i), tmp_path / f"{i}.png")
+        pictures.append(matplotlib.image.imread(file))
+    height, width, _ = pictures[0].shape
+    assert 600 <= width <= 900
+    assert 250 <= height <= 900
+    assert len(np.unique(pictures[0].reshape(-1, 4), axis=0)) > 20  # colours
+    assert pictures[0].shape == pictures[1].shape
+    assert (pictures[0] != pictures[1]).any(axis=-1).mean() > 1e-4
+
+
+@pytest.mark.parametrize("name", EVERY_FIGURE)
+def test_the_same_data_gives_the_same_files(name: str, tmp_path: Path) -> None:
+    once = plots.save(EVERY_FIGURE[name](0), tmp_path / "once")
+    again = plots.save(EVERY_FIGURE[name](0), tmp_path / "again")
+    assert [file.name for file in once] == ["once.png", "once.svg"]
+    assert [a.read_bytes() for a in once] == [b.read_bytes() for b in again]
+    assert all(file.stat().st_size > 5_000 for file in once)
+
+
+def test_settings_of_matplotlib_stay_and_do_not_matter(tmp_path: Path) -> None:
+    plain = plots.save(EVERY_FIGURE["slots"](0), tmp_path / "plain.svg")[0].read_bytes()
+    with matplotlib.rc_context(
+        {"font.size": 20.0, "axes.edgecolor": "red", "svg.hashsalt": "other"}
+    ):
+        before = dict(matplotlib.rcParams)
+        styled = plots.save(EVERY_FIGURE["slots"](0), tmp_path / "styled.svg")[0].read_bytes()
+        assert dict(matplotlib.rcParams) == before
+    assert styled == plain
+
+
+def test_plots_do_without_pyplot() -> None:
+    code = "import sys, seq2seq_memattn.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    process = run_python("-c", code)
+    assert process.returncode == 0, process.stderr.decode()
+
+
+def test_save_makes_the_directory_and_writes_the_format_of_the_suffix(tmp_path: Path) -> None:
+    (file,) = plots.save(EVERY_FIGURE["alignment"](0), str(tmp_path / "new" / "picture.svg"))
+    assert file.read_text(encoding="utf-8").startswith("<?xml")
+    assert [path.name for path in file.parent.iterdir()] == ["picture.svg"]
+    with pytest.raises(ValueError, match=r"suffix .png, .svg or none; got '.*a.pdf'"):
+        plots.save(EVERY_FIGURE["alignment"](0), tmp_path / "a.pdf")
+
+
+def test_attentions_look_different_and_always_the_same() -> None:
+    together = plots.looks(NAMES)
+    assert list(together) == NAMES
+    assert len({look.colour for look in together.values()}) == len(NAMES)
+    assert len({look.name for look in together.values()}) == len(NAMES)
+    for name in NAMES:
+        assert plots.looks(["another model", name])[name] == together[name]
+    assert together["k_memory:32"].name == "K-memory, K = 32"
+
+
+def test_other_labels_take_colours_that_are_free() -> None:
+    others = ["softmax / softmax", "sigmoid / softmax", "k_memory:0", "k_memory:x"]
+    drawn = plots.looks([*others, "bahdanau"])
+    assert list(drawn) == ["bahdanau", *others]
+    assert [drawn[label].name for label in others] == others
+    assert len({look.colour for look in drawn.values()}) == 5
+    many = plots.looks([str(i) for i in range(50)])
+    assert len({(look.colour, look.marker) for look in many.values()}) == 50
+
+
+def test_learning_curves_show_bleu_against_updates_or_minutes() -> None:
+    curves = {"bahdanau": curve(1.0), "k_memory:4": curve(0.5)}
+    figure = plots.learning_curves(curves, title="Copy task, $L$")
+    (axes,) = figure.axes
+    assert figure.get_suptitle() == "Copy task, $L$"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("updates", "validation BLEU (0 to 100)")
+    assert legend(figure) == ["K-memory, K = 4", "Bahdanau"]
+    expected = [row["bleu"] for row in curves["bahdanau"] if row["kind"] == "valid"]
+    assert line(axes, "Bahdanau") == (list(range(100, 1100, 100)), expected)
+    assert to_hex(axes.lines[1].get_color()) == plots.looks(["bahdanau"])["bahdanau"].colour
+
+    (axes,) = plots.learning_curves(curves, against="minutes").axes
+    assert axes.get_xlabel() == "training time (minutes)"
+    assert line(axes, "Bahdanau")[0] == pytest.approx(range(1, 11))
+
+
+def test_loss_curves_show_the_loss_on_a_logarithmic_axis() -> None:
+    (axes,) = plots.loss_curves({"none": curve(1.0)}).axes
+    assert axes.get_ylabel() == "loss (nats per target token)"
+    assert axes.get_yscale() == "log"
+    assert line(axes, "no attention")[1][0] == pytest.approx(3.0 * np.exp(-1.0))
+
+
+def test_a_figure_that_json_could_not_hold_is_left_out() -> None:
+    lines = [*curve(1.0), {"kind": "valid", "update": 2000, "seconds": 9.0, "bleu": None}]
+    (axes,) = plots.learning_curves({"none": lines}).axes
+    assert len(line(axes, "no attention")[0]) == 10
+
+
+def test_curves_refuse_what_they_cannot_draw() -> None:
+    with pytest.raises(ValueError, match="`curves`: expected a model at least; got none"):
+        plots.learning_curves({})
+    with pytest.raises(ValueError, match=r"`curves\['none'\]`: .* record with 'bleu' at least"):
+        plots.learning_curves({"bahdanau": curve(1.0), "none": curve(1.0)[::2]})
+    with pytest.raises(ValueError, match="'updates' or 'minutes'; got 'hours'"):
+        plots.loss_curves({"none": curve(1.0)}, against="hours")  # type: ignore[arg-type]
+
+
+def test_bleu_and_exact_lines_stand_over_lengths() -> None:
+    figure = plots.bleu_by_length({"none": groups(20), "bahdanau": groups(0)})
+    bleu, exact = figure.axes
+    assert (
+        ticks(bleu, "x")
+        == ticks(exact, "x")
+        == ["1\u20135", "6\u201310", "11\u201315", "16\u201320"]
+    )
+    assert bleu.get_xlabel() == exact.get_xlabel() == "reference length (tokens)"
+    assert bleu.get_ylabel() == "BLEU (0 to 100)"
+    assert exact.get_ylabel() == "lines exactly right (%)"
+    assert exact.get_title(loc="right") == "15 lines per group"
+    assert legend(figure) == ["no attention", "Bahdanau"]
+    assert line(bleu, "Bahdanau")[1] == pytest.approx([100.0] * 4)
+    assert line(exact, "no attention")[1] == pytest.approx([0.0, 100.0 * 10 / 15, 100.0, 100.0])
+
+
+def test_lines_without_4_grams_have_no_bleu() -> None:
+    row = {"shortest": 0, "longest": 3, "lines": 9, "bleu": 0.0, "exact": 1.0}
+    after = {"shortest": 4, "longest": 4, "lines": 8, "bleu": 97.0, "exact": 0.5}
+    bleu, exact = plots.bleu_by_length({"none": [row, after]}).axes
+    np.testing.assert_equal(line(bleu, "no attention")[1], [np.nan, 97.0])
+    assert [text.get_text() for text in bleu.texts] == ["no 4-grams"]
+    assert ticks(bleu, "x") == ["0\u20133", "4"]
+    assert bleu.get_ylim()[0] > 85.0  # the 0 that is not drawn does not stretch the axis
+    assert exact.get_title(loc="right") == "about 9 lines per group"
+
+
+def test_groups_must_be_those_of_one_reference() -> None:
+    with pytest.raises(ValueError, match="`groups`: expected a model"):
+        plots.bleu_by_length({})
+    with pytest.raises(ValueError, match=r"`groups\['none'\]`: expected a group"):
+        plots.bleu_by_length({"none": []})
+    with pytest.raises(ValueError, match="same lengths and lines for all models; .* 'bahdanau'"):
+        plots.bleu_by_length({"none": groups(0), "bahdanau": groups(0)[1:]})
+
+
+def test_time_is_drawn_over_length_with_the_papers_ratios() -> None:
+    ours = times(bahdanau=[1.0, 3.0, 10.0], none=[0.5, 1.0, 2.0])
+    paper = times(bahdanau=[2.0, 4.0, 8.0], none=[1.0, 1.0, 1.0], other=[1.0, 1.0, 1.0])
+    figure = plots.time_by_length(ours, paper)
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "source length (tokens)"
+    assert axes.get_ylabel() == "decoding time (seconds)"
+    assert ticks(axes, "x") == ["20", "50", "100"]
+    assert line(axes, "Bahdanau") == ([20.0, 50.0, 100.0], [1.0, 3.0, 10.0])
+    dashed = [drawn for drawn in axes.lines if drawn.get_linestyle() == "--"]
+    assert [np.asarray(drawn.get_ydata()).tolist() for drawn in dashed] == [[0.5, 0.75, 1.25], []]
+    assert dashed[0].get_color() == plots.looks(["none"])["none"].colour
+    assert legend(figure) == ["no attention", "Bahdanau", "as in the paper,\nrelative to Bahdanau"]
+    assert legend(plots.time_by_length(ours)) == ["no attention", "Bahdanau"]
+
+
+def test_lengths_too_close_for_their_labels_are_not_all_named() -> None:
+    rows = [{"attention": "none", "length": n, "seconds": 1.0} for n in (1, 10, 20, 500, 1000)]
+    (axes,) = plots.time_by_length(rows).axes
+    assert ticks(axes, "x") == ["20", "500", "1,000"]
+
+
+def test_times_must_be_of_one_mode_and_have_the_reference() -> None:
+    with pytest.raises(ValueError, match="`rows`: expected a row at least"):
+        plots.time_by_length([])
+    twice = times(none=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="`rows`: .* of one mode; got two for 'none' at 20"):
+        plots.time_by_length([*twice, twice[0]])
+    with pytest.raises(ValueError, match=r"`reference`: .* got 'bahdanau', with \['none'\] here"):
+        plots.time_by_length(twice, paper=times(bahdanau=[1.0, 2.0, 3.0]))
+
+
+def test_an_alignment_has_the_source_downwards_and_the_target_to_the_right() -> None:
+    values = scores(7, 5)
+    axes, bar = plots.alignment(values, SOURCE, TARGET, "Bahdanau").axes
+    np.testing.assert_array_equal(image(axes), values.T)
+    assert ticks(axes, "x") == TARGET
+    assert ticks(axes, "y") == SOURCE
+    assert axes.get_ylim() == (4.5, -0.5)
+    assert axes.get_title() == "Bahdanau"
+    assert axes.figure.get_supxlabel() == "target tokens"
+    assert axes.figure.get_supylabel() == "source tokens"
+    assert bar.get_ylabel() == "alignment (K-memory: \u03b2 \u00b7 \u03b1)"
+
+
+def test_panels_share_one_scale_unless_relative() -> None:
+    panels = [
+        plots.Panel([[0.0, 0.5]], ["a", "b"], ["c"], "one"),
+        plots.Panel([[0.25, 0.0]], ["a", "b"], ["c"], "two"),
+    ]
+    *axes, _ = plots.alignments(panels).axes
+    assert [ax.images[0].get_clim() for ax in axes] == [(0.0, 0.5), (0.0, 0.5)]
+    assert [ticks(ax, "y") for ax in axes] == [["a", "b"], []]  # named once, at the left
+
+    *axes, bar = plots.alignments(panels, relative=True).axes
+    assert [image(ax).max() for ax in axes] == [1.0, 1.0]
+    assert [ax.get_title() for ax in axes] == [
+        "one (highest:\u00a00.5)",
+        "two (highest:\u00a00.25)",
+    ]
+    assert bar.get_ylabel() == "share of the panel's highest"
+
+
+def test_panels_of_other_sentences_name_their_own_tokens() -> None:
+    panels = [plots.Panel([[1.0]], [name], [name.upper()]) for name in "aabc"]
+    *axes, _ = plots.alignments(panels).axes
+    assert [ticks(ax, "y") for ax in axes] == [["a"], [], ["b"], ["c"]]
+    assert [ticks(ax, "x") for ax in axes] == [["A"], ["A"], ["B"], ["C"]]
+
+
+@pytest.mark.parametrize("length", [50, 101, 1000])
+def test_labels_of_long_sequences_are_thinned_out_and_do_not_overlap(length: int) -> None:
+    tokens = [str(i % 20) for i in range(length)]
+    figure = plots.alignment(np.eye(length), tokens, tokens)
+    axes = figure.axes[0]
+    figure.draw_without_rendering()
+    assert 10 <= len(ticks(axes, "y")) <= 32
+    assert f"one in {round(axes.get_yticks()[1])} is named" in figure.get_supylabel()
+    for which, labels in (("x", axes.get_xticklabels()), ("y", axes.get_yticklabels())):
+        boxes = [label.get_window_extent() for label in labels]
+        edges = [(b.x0, b.x1) if which == "x" else (b.y0, b.y1) for b in boxes]
+        edges.sort()
+        assert all(a[1] <= b[0] for a, b in zip(edges, edges[1:], strict=False)), which
+
+
+def test_labels_are_cut_and_taken_literally() -> None:
+    tokens = ["$x$", "\n", "Donaudampfschifffahrt"]
+    axes = plots.alignment(np.eye(3), tokens, tokens).axes[0]
+    assert ticks(axes, "y") == ["$x$", "\\n", "Donaudampfs\u2026"]
+    assert not axes.get_yticklabels()[0].get_parse_math()
+
+
+def test_an_alignment_of_zeros_is_drawn(tmp_path: Path) -> None:
+    assert plots.save(plots.alignment(np.zeros([7, 5]), SOURCE, TARGET), tmp_path / "a.png")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (scores(5, 7), r"\[target_length, source_length\] = \[7, 5\], .*; got \[5, 7\]"),
+        (scores(7), r"got \[7\]"),
+        (np.full([7, 5], np.nan), "finite values"),
+        (np.full([7, 5], -0.5), "none below 0; got values from -0.5 to -0.5"),
+    ],
+)
+def test_an_alignment_must_fit_its_tokens(values: npt.NDArray[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"`alignment`: expected .*{message}"):
+        plots.alignment(values, SOURCE, TARGET)
+
+
+def test_there_must_be_something_to_look_at() -> None:
+    with pytest.raises(ValueError, match="`panels`: expected a panel"):
+        plots.alignments([])
+    with pytest.raises(ValueError, match=r"\[0, 5\], none of them 0"):
+        plots.alignment(np.zeros([0, 5]), SOURCE, [])
+
+
+def test_slots_show_the_most_used_and_count_the_others() -> None:
+    alpha, beta = scores(5, SLOTS), scores(7, SLOTS, seed=1)
+    alpha[:, 2] *= 20.0
+    alpha[:, 9] *= 30.0
+    figure = plots.slots(alpha, beta, SOURCE, TARGET, max_slots=2, title="K = 11")
+    first, second, bar = figure.axes
+    np.testing.assert_allclose(image(first), np.outer(alpha[:, 2], beta[:, 2]))
+    np.testing.assert_allclose(image(second), np.outer(alpha[:, 9], beta[:, 9]))
+    total = (beta @ alpha.T).sum()
+    share = [beta[:, k].sum() * alpha[:, k].sum() / total for k in (2, 9)]
+    assert first.get_title() == f"k = 3 ({share[0]:.1%})"
+    assert second.get_title() == f"k = 10 ({share[1]:.1%})"
+    assert figure.get_suptitle() == (
+        f"K = 11: the 2 most used of 11 slots; 9 others hold {1.0 - sum(share):.1%}"
+    )
+    assert bar.get_ylabel() == "\u03b2 \u00b7 \u03b1 of one slot"
+
+
+def test_all_slots_are_shown_where_there_are_few_and_sum_to_the_alignment() -> None:
+    alpha, beta = scores(5, 3), scores(7, 3)
+    figure = plots.slots(alpha, beta, SOURCE, TARGET)
+    assert figure.get_suptitle() == "all 3 slots"
+    total = sum(image(axes) for axes in figure.axes[:-1])
+    np.testing.assert_allclose(total, alpha @ beta.T)
+
+
+def test_slots_must_fit_their_tokens() -> None:
+    with pytest.raises(ValueError, match=r"`alpha`: .*\[source_length, K\] = \[5, 4\]"):
+        plots.slots(scores(5, 3), scores(7, 4), SOURCE, TARGET)
+    with pytest.raises(ValueError, match=r"`beta`: .*\[target_length, K\] = \[7, 3\]"):
+        plots.slots(scores(5, 3), scores(5, 3), SOURCE, TARGET)
+    with pytest.raises(ValueError, match="`max_slots`: expected a positive number; got 0"):
+        plots.slots(scores(5, 3), scores(7, 3), SOURCE, TARGET, max_slots=0)
