@@ -86,10 +86,16 @@ class Encoder(keras.layers.Layer):
         self.seed = seed
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.layers = [
-            [self._layer(index, direction) for direction in self.directions]
+        self.layers = [  # not nested: TensorFlow tracks the weights of no list in a list
+            self._layer(index, direction)
             for index in range(num_layers)
+            for direction in self.directions
         ]
+
+    def _by_depth(self) -> list[list[Any]]:
+        """The layers, lowest first, one for each direction."""
+        width = len(self.directions)
+        return [self.layers[first : first + width] for first in range(0, len(self.layers), width)]
 
     def _layer(self, index: int, direction: str) -> Any:
         first = 2 * (len(self.directions) * index + self.directions.index(direction))
@@ -112,7 +118,7 @@ class Encoder(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         width = input_shape[-1]
-        for index, directions in enumerate(self.layers):
+        for index, directions in enumerate(self._by_depth()):
             if index:
                 joined = self.stacking == "concatenated"
                 width = self.units * (len(self.directions) if joined else 1)
@@ -138,7 +144,7 @@ class Encoder(keras.layers.Layer):
         reverse = [direction == "backward" for direction in self.directions]
         streams = [steps.pack(inputs, reverse=turned) for turned in reverse]
         states = []
-        for index, layers in enumerate(self.layers):
+        for index, layers in enumerate(self._by_depth()):
             if index and self.stacking == "concatenated":
                 joined = self._join(steps, streams)
                 streams = [steps.pack(joined, reverse=turned) for turned in reverse]
@@ -167,7 +173,7 @@ class Encoder(keras.layers.Layer):
         """Keras's own layers on padded batches: cuDNN on GPUs, XLA and JAX elsewhere."""
         streams = [self._turn(inputs, mask, direction) for direction in self.directions]
         states = []
-        for index, layers in enumerate(self.layers):
+        for index, layers in enumerate(self._by_depth()):
             if index and self.stacking == "concatenated":
                 joined = self._join_padded(streams, mask)
                 streams = [self._turn(joined, mask, direction) for direction in self.directions]

@@ -29,7 +29,7 @@ def cell_weights(cell: Any) -> recurrent.CellWeights:
 def encode(encoder: Encoder, inputs: Array, lengths: Sequence[int]) -> recurrent.EncoderResult:
     """What `encoder` should make of a batch."""
     directions = [
-        [cell_weights(layers[index].cell) for layers in encoder.layers]
+        [cell_weights(layer.cell) for layer in encoder.layers[index :: len(encoder.directions)]]
         for index in range(len(encoder.directions))
     ]
     if not encoder.bidirectional:

@@ -124,7 +124,9 @@ LAYERS: dict[str, Case] = {
     "Bridge": Case(
         lambda **layer: Bridge("dense", [[3, 4], [5]], "backward", "tanh", **layer), bridge
     ),
-    "AttentionCell": Case(wrapping(lambda **layer: KMemoryAttention(4, **layer), mixing_units=4), step),
+    "AttentionCell": Case(
+        wrapping(lambda **layer: KMemoryAttention(4, **layer), mixing_units=4), step
+    ),
     "AttentionCell before": Case(
         wrapping(
             lambda **layer: BahdanauAttention(4, **layer),
@@ -137,9 +139,6 @@ LAYERS: dict[str, Case] = {
     ),
     "Seq2Seq": Case(lambda **layer: Seq2Seq(tiny("k_memory:4"), **layer), translate),
     "Seq2Seq bahdanau": Case(lambda **layer: Seq2Seq(tiny("bahdanau"), **layer), translate),
-    "Seq2Seq luong_general": Case(
-        lambda **layer: Seq2Seq(tiny("luong_general"), **layer), translate
-    ),
     "Seq2Seq none": Case(lambda **layer: Seq2Seq(tiny("none"), **layer), translate),
 }
 layers = pytest.mark.parametrize("name", LAYERS)
@@ -148,7 +147,11 @@ layers = pytest.mark.parametrize("name", LAYERS)
 def inputs(dtype: str = "float32", batch: int = BATCH, source_length: int = SOURCE_LENGTH) -> Any:
     outputs = normal(batch, source_length, ENCODER_UNITS)
     mask = np.arange(source_length) < source_length - np.arange(batch)[:, None]
-    return tensor(outputs, dtype), tensor(mask, "bool"), tensor(normal(batch, QUERIES, UNITS), dtype)
+    return (
+        tensor(outputs, dtype),
+        tensor(mask, "bool"),
+        tensor(normal(batch, QUERIES, UNITS), dtype),
+    )
 
 
 def built(name: str, **options: Any) -> Any:
@@ -197,12 +200,14 @@ def test_a_new_layer_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @layers
 def test_a_config_holds_numbers_and_names_and_rebuilds_the_layer(name: str) -> None:
-    layer = built(name)
+    layer = LAYERS[name].make()
     config = json.loads(json.dumps(layer.get_config()))
     again = type(layer).from_config(config)
     assert again.get_config() == layer.get_config()
     assert again.name == layer.name
     results(name, again)
+    results(name, layer)
+    randomise(layer)
     again.set_weights(layer.get_weights())
     assert_close(results(name, again), results(name, layer))
 
@@ -249,43 +254,51 @@ class Reader(keras.Model):
 IDS = np.array([[3, 1, 5, 2], [4, 5, 2, 0]], np.int32)
 
 
-def models() -> dict[str, Any]:
-    """(make, inputs) of a model of ours with each attention, and of a user's."""
+MODELS: dict[str, Callable[[], Any]] = {
+    attention: lambda attention=attention: Seq2Seq(tiny(attention))  # type: ignore[misc]
+    for attention in ("k_memory:4", "bahdanau", "luong_general", "none")
+}
+MODELS["a model of a user"] = lambda: Reader(UNITS)
+saved_models = pytest.mark.parametrize("name", MODELS)
+
+
+def answer(model: Any) -> Any:
+    if isinstance(model, Reader):
+        return as_array(model(tensor(IDS, "int32")))
     ids = {"source": tensor(IDS, "int32"), "target_inputs": tensor(IDS[:, :3], "int32")}
-    made: dict[str, Any] = {
-        attention: (lambda attention=attention: Seq2Seq(tiny(attention)), ids)
-        for attention in ("k_memory:4", "bahdanau", "luong_general", "none")
-    }
-    made["a model of a user"] = (lambda: Reader(UNITS), tensor(IDS, "int32"))
-    return made
-
-
-saved_models = pytest.mark.parametrize("name", models())
+    return as_array(model(ids))
 
 
 @saved_models
 def test_a_model_comes_back_from_its_keras_file(name: str, tmp_path: Path) -> None:
-    make, arguments = models()[name]
-    model = make()
-    expected = model(arguments)
+    model = MODELS[name]()
+    first = answer(model)
     randomise(model)
-    assert (as_array(model(arguments)) != as_array(expected)).any()
+    assert (answer(model) != first).any()
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras", custom_objects={"Reader": Reader})
     assert type(again) is type(model)
-    np.testing.assert_array_equal(as_array(again(arguments)), as_array(model(arguments)))
+    np.testing.assert_array_equal(answer(again), answer(model))
 
 
 @saved_models
 def test_a_model_reads_the_weights_of_another(name: str, tmp_path: Path) -> None:
-    make, arguments = models()[name]
-    model, other = make(), make()
-    model(arguments)
-    other(arguments)
+    model, other = MODELS[name](), MODELS[name]()
+    answer(model), answer(other)
     randomise(model)
     model.save_weights(tmp_path / "model.weights.h5")
     other.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_array_equal(as_array(other(arguments)), as_array(model(arguments)))
+    np.testing.assert_array_equal(answer(other), answer(model))
+
+
+@saved_models
+def test_a_checkpoint_of_tensorflow_holds_every_weight(name: str, tmp_path: Path) -> None:
+    model, other = MODELS[name](), MODELS[name]()
+    answer(model), answer(other)
+    randomise(model)
+    path = tf.train.Checkpoint(model=model).write(str(tmp_path / "model"))
+    tf.train.Checkpoint(model=other).read(path).assert_consumed()
+    np.testing.assert_array_equal(answer(other), answer(model))
 
 
 def test_a_saved_model_keeps_its_dtype_and_optimiser(tmp_path: Path) -> None:
@@ -350,21 +363,25 @@ def test_mixed_precision_agrees_with_single(name: str, dtype: str) -> None:
         ours = results(name, mixed)
         loss = sum(ops.sum(ops.cast(x, "float32")) for x in ours)
     kind = "float32" if name.startswith("Seq2Seq") else dtype
-    assert {x.dtype for x in ours} == {kind}
+    assert {keras.backend.standardize_dtype(x.dtype) for x in ours} == {kind}
     assert_close(ours, results(name, single), dtype)
     if not mixed.trainable_variables:
         return
     gradients = tape.gradient(loss, [v.value for v in mixed.trainable_variables])
     assert {g.dtype for g in gradients if g is not None} == {tf.float32}
-    assert all(np.isfinite(as_array(tf.convert_to_tensor(g))).all() for g in gradients if g is not None)
+    assert all(
+        np.isfinite(as_array(tf.convert_to_tensor(g))).all() for g in gradients if g is not None
+    )
 
 
 @layers
 def test_double_precision_agrees_with_single(name: str) -> None:
     single, double = built(name), built(name, dtype="float64")
-    double.set_weights([w.astype("float64") if w.dtype.kind == "f" else w for w in single.get_weights()])
+    double.set_weights(
+        [w.astype("float64") if w.dtype.kind == "f" else w for w in single.get_weights()]
+    )
     ours = results(name, double, *inputs("float64"))
-    assert {x.dtype for x in ours} == {"float64"}
+    assert {keras.backend.standardize_dtype(x.dtype) for x in ours} == {"float64"}
     assert_close(ours, results(name, single))
 
 
@@ -406,11 +423,16 @@ def copy_task(size: int = 64) -> tuple[dict[str, Any], Any]:
     return {"source": source, "target_inputs": starts}, outputs
 
 
-@pytest.mark.parametrize("attention", ["k_memory:4", "bahdanau", "luong_general", "none"])
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("attention", "policy"),
+    [
+        ("k_memory:4", "float32"),
+        ("k_memory:4", "mixed_bfloat16"),
+        ("k_memory:4", "mixed_float16"),
+        ("bahdanau", "float32"),
+    ],
+)
 def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> None:
-    if policy != "float32" and attention != "k_memory:4":
-        pytest.skip("one attention stands for the others")
     model = Seq2Seq(tiny(attention, dropout=0.1), dtype=policy)
     model.compile(keras.optimizers.Adam(0.03), TokenCrossEntropy())
     x, y = copy_task()
@@ -419,74 +441,20 @@ def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> No
     assert losses[-1] < 0.7 * losses[0]
 
 
-@pytest.mark.parametrize("feeding", [True, False])
-def test_fit_compiled_by_xla_gives_the_same_loss(feeding: bool) -> None:
-    if not feeding:
-        pytest.skip("see the slow test")
+def test_fit_compiled_by_xla_gives_the_same_loss() -> None:
     x, y = copy_task()
     losses = []
     for jit_compile in (False, True):
-        model = Seq2Seq(tiny("k_memory:4", dropout=0.0, input_feeding=feeding))
+        model = Seq2Seq(tiny("k_memory:4", dropout=0.0))
         model.compile(keras.optimizers.Adam(0.03), TokenCrossEntropy(), jit_compile=jit_compile)
-        losses.append(model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"])
+        losses.append(
+            model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"]
+        )
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
-TWO_REPLICAS = """
-import os
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-tf.config.set_visible_devices([], "GPU")
-import keras, numpy as np
-from tests import test_conformance as conformance
-
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-assert strategy.num_replicas_in_sync == 2
-
-def loss_of(name, layer):
-    return sum(tf.reduce_sum(tf.cast(x, tf.float32)) for x in conformance.results(name, layer))
-
-for name in conformance.LAYERS:
-    with strategy.scope():
-        layer = conformance.built(name)
-        optimizer = keras.optimizers.SGD(0.1)
-        optimizer.build(layer.trainable_variables)
-
-    @tf.function
-    def update():
-        def replica():
-            with tf.GradientTape() as tape:
-                loss = loss_of(name, layer)
-            pairs = list(zip(tape.gradient(loss, layer.trainable_variables), layer.trainable_variables))
-            pairs = [(g, v) for g, v in pairs if g is not None]
-            if pairs:
-                optimizer.apply_gradients(pairs)
-            return loss
-        return strategy.reduce("SUM", strategy.run(replica), axis=None)
-
-    before = float(loss_of(name, layer))
-    np.testing.assert_allclose(float(update()), 2 * before, rtol=1e-4, atol=1e-4)
-    if layer.trainable_variables:
-        assert float(loss_of(name, layer)) != before, name
-    print("ran", name)
-
-x, y = conformance.copy_task()
-losses = []
-for scope in (strategy.scope, tf.device("CPU:0").__class__ and __import__("contextlib").nullcontext):
-    keras.utils.set_random_seed(0)
-    with scope():
-        model = conformance.Seq2Seq(conformance.tiny("k_memory:4", dropout=0.0))
-        model.compile(keras.optimizers.Adam(0.03), conformance.TokenCrossEntropy())
-    losses.append(model.fit(x, y, batch_size=32, epochs=4, shuffle=False, verbose=0).history["loss"])
-print("fit", losses)
-assert losses[0][-1] < 0.9 * losses[0][0]
-"""
-
-
 def test_two_replicas_train_every_layer() -> None:
-    process = run_python("-c", TWO_REPLICAS)
-    output = process.stdout.decode()
+    process = run_python("-m", "tests.two_replicas")
     assert process.returncode == 0, process.stderr.decode()[-3000:]
-    assert [line[4:] for line in output.splitlines() if line.startswith("ran ")] == list(LAYERS)
+    names = {line.removeprefix("trained ") for line in process.stdout.decode().splitlines()}
+    assert names == {name.split()[0] for name in LAYERS}

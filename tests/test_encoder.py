@@ -176,7 +176,7 @@ class Echo(keras.layers.LSTMCell):
 
 def echoing(dropout: float, num_layers: int = 1) -> Encoder:
     encoder = Encoder(EMBEDDING_DIM, num_layers, bidirectional=False, dropout=dropout)
-    for (layer,) in encoder.layers:
+    for layer in encoder.layers:
         layer.cell = Echo(EMBEDDING_DIM)
     return encoder
 

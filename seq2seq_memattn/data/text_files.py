@@ -96,6 +96,15 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     sync_directory(path.parent)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Removes the temporary files of a process that was killed while it wrote in a directory.
+
+    For the one process that writes there, before it begins.
+    """
+    for leftover in path.glob(".*.tmp"):
+        leftover.unlink()
+
+
 def sync_directory(path: Path) -> None:
     """Waits until the names in a directory are on disk, so that a rename outlives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -8,7 +8,6 @@ has a checkpoint's name is whole unless the disk damaged it.
 
 import json
 import re
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,18 @@ _RECORD = "record"
 
 
 def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -> None:
-    """Writes variables and a JSON record, atomically."""
+    """Writes variables and a JSON record, atomically.
+
+    Raises:
+        OSError: if the disk is full or does not take it; names the file, which stays as it was.
+    """
     arrays: dict[str, Any] = {_key(i, v): np.asarray(v) for i, v in enumerate(variables)}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
-    with atomic_binary(path) as stream:
-        np.savez(stream, **arrays)
+    try:
+        with atomic_binary(path) as stream:
+            np.savez(stream, **arrays)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
@@ -38,13 +44,18 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
         ValueError: if the file is damaged, or was written for other variables; names it.
     """
     try:
-        with np.load(path) as archive:
+        with open(path, "rb") as stream, np.load(stream) as archive:
+            damaged = archive.zip.testzip()  # a damaged header may hide a checksum from NumPy
+            if damaged:
+                raise ValueError(f"wrong checksum of {damaged}")
             record = json.loads(archive[_RECORD].tobytes())
-            arrays = {name: archive[name] for name in archive.files if name != _RECORD}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: damaged checkpoint ({error})") from error
-    for index, variable in enumerate(variables):
-        array = arrays.get(_key(index, variable))
+            arrays = {
+                _without_numbers(name): archive[name] for name in archive.files if name != _RECORD
+            }
+    except Exception as error:  # a damaged archive can raise nearly anything
+        raise ValueError(f"{path}: damaged checkpoint ({_reason(error)})") from error
+    found = [arrays.get(_without_numbers(_key(i, v))) for i, v in enumerate(variables)]
+    for array, variable in zip(found, variables, strict=True):
         if array is None:
             raise ValueError(f"{path}: expected the variable {variable.path}; there is none")
         if tuple(array.shape) != tuple(variable.shape):
@@ -52,13 +63,25 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
                 f"{path}: expected {variable.path} of shape {tuple(variable.shape)}; "
                 f"got {array.shape}"
             )
-    for index, variable in enumerate(variables):
-        variable.assign(arrays[_key(index, variable)])
+    for array, variable in zip(found, variables, strict=True):
+        variable.assign(array)
     return record
 
 
 def _key(index: int, variable: Any) -> str:
     return f"{index:04d}:{variable.path}"
+
+
+def _without_numbers(key: str) -> str:
+    """Leaves out the numbers that Keras gives to whatever has no name of its own.
+
+    The second optimiser of a process is `adam_1`. The index at the front tells variables apart.
+    """
+    return re.sub(r"_\d+(?=/)", "", key)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 class CheckpointFolder:
@@ -73,8 +96,6 @@ class CheckpointFolder:
         self.folder = folder
         self.keep = keep
         folder.mkdir(parents=True, exist_ok=True)
-        for leftover in folder.glob(".*.tmp"):  # of a run that was killed while it wrote
-            leftover.unlink()
 
     def paths(self) -> list[Path]:
         """Checkpoints from the oldest to the newest."""
@@ -84,7 +105,8 @@ class CheckpointFolder:
         """Writes a checkpoint, then removes what is older than the last `keep`."""
         path = self.folder / f"checkpoint-{update:09d}.npz"
         write_arrays(path, variables, {**record, "update": update})
-        for old in self.paths()[: -self.keep]:
+        # A checkpoint of a later update is one that `restore` passed over: it does not count.
+        for old in [old for old in self.paths() if old <= path][: -self.keep]:
             old.unlink()
         return path
 

@@ -18,7 +18,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.training.reporting import Reporter
-from seq2seq_memattn.training.run_directory import BEST_NAME, open_run
+from seq2seq_memattn.training.run_directory import BEST_NAME, CHECKPOINTS_NAME, open_run
 from seq2seq_memattn.training.update_result import UpdateResult
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
@@ -71,14 +71,19 @@ class _Progress:
         self.stale = 0  # validations since the best
         self.skipped = 0
         self.seconds = 0.0
+        self.window = _Window()
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "position": list(self.position)}
+        return {
+            **vars(self),
+            "position": list(self.position),
+            "window": self.window.sums._asdict(),
+        }
 
     def load(self, record: dict[str, Any]) -> None:
-        for name in vars(self):
-            setattr(self, name, record[name])
+        vars(self).update({name: record[name] for name in vars(self) if name in record})
         self.position = Position(*record["position"])
+        self.window = _Window(_Sums(**record.get("window", {})))
 
 
 class Trainer:
@@ -117,7 +122,7 @@ class Trainer:
         self.model, self.optimizer, self.updater = make(model_config, config)
         self.decoder = BatchDecoder(self.model, config.beam_size)
         self.variables = [*self.model.variables, *self.optimizer.variables]
-        self.folder = CheckpointFolder(run_dir / "checkpoints", config.keep)
+        self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
         self.progress = _Progress()
         record, self._problems = self.folder.restore(self.variables)
         if record is not None:
@@ -153,9 +158,9 @@ class Trainer:
         )
 
     def _updates(self, reporter: Reporter, caught: "_Signals") -> tuple[str, float]:
-        progress, config = self.progress, self.config
+        progress, config, window = self.progress, self.config, self.progress.window
         clock = _Clock(progress.seconds)
-        window = _Window()
+        window.start_clock()
         in_a_row = 0
         saved_at = time.monotonic()
         reason = self._reason()
@@ -183,7 +188,7 @@ class Trainer:
             if progress.update % config.validate_every == 0:
                 self._validate(reporter)
                 progress.seconds = clock.seconds()
-                window.restart()
+                window.start_clock()
             reason = self._reason()
             due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
             if due or reason or caught.number:
@@ -300,36 +305,53 @@ class _Clock:
         return self._before + time.monotonic() - self._started
 
 
+class _Sums(NamedTuple):
+    """Over the updates since the last line of the log that were applied; part of a checkpoint."""
+
+    loss: float = 0.0  # nats
+    tokens: float = 0.0
+    norm: float = 0.0
+    updates: int = 0
+    last_loss: float = float("nan")  # nats per target token
+
+
 class _Window:
-    """Loss and speed since the last line of the log; sums over tokens, seconds without waits."""
+    """Loss and speed since the last line of the log; the speed of this start, without waits."""
 
-    def __init__(self) -> None:
-        self.loss = float("nan")
-        self.restart()
+    def __init__(self, sums: _Sums | None = None) -> None:
+        self.sums = sums or _Sums()
+        self.start_clock()
 
-    def restart(self) -> None:
+    def start_clock(self) -> None:
+        """Measures the speed from now on: after a wait."""
         self._started = time.monotonic()
-        self._loss = self._tokens = self._norm = 0.0
-        self._updates = 0
+        self._timed_tokens = 0.0
 
-    def add(self, result: Any) -> None:
-        if result.is_applied:
-            self._loss += result.loss * result.num_tokens
-            self._tokens += result.num_tokens
-            self._norm += result.gradient_norm
-            self._updates += 1
-        if self._tokens:
-            self.loss = self._loss / self._tokens
+    def add(self, result: UpdateResult) -> None:
+        if not result.is_applied:
+            return
+        self._timed_tokens += result.num_tokens
+        loss = self.sums.loss + result.loss * result.num_tokens
+        tokens = self.sums.tokens + result.num_tokens
+        norm = self.sums.norm + result.gradient_norm
+        self.sums = _Sums(loss, tokens, norm, self.sums.updates + 1, loss / tokens)
+
+    @property
+    def loss(self) -> float:
+        """Mean since the last line, nats per target token; NaN before the first update."""
+        return self.sums.last_loss
 
     @property
     def tokens_per_second(self) -> float:
-        return self._tokens / max(time.monotonic() - self._started, 1e-9)
+        return self._timed_tokens / max(time.monotonic() - self._started, 1e-9)
 
     def take(self) -> dict[str, float]:
+        """The figures of a line of the log, after which the next line's begin."""
         figures = {
             "loss": self.loss,
             "tokens_per_second": self.tokens_per_second,
-            "gradient_norm": self._norm / max(self._updates, 1),
+            "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
         }
-        self.restart()
+        self.sums = _Sums(last_loss=self.loss)
+        self.start_clock()
         return figures

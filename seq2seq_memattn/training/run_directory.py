@@ -20,13 +20,14 @@ from typing import Any
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.data.text_files import open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_from_dict
 
 CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
+CHECKPOINTS_NAME = "checkpoints"
 METRICS_NAME = "metrics.jsonl"
 
 # What may change from one start of a run to the next: it leaves the updates as they are.
@@ -73,13 +74,20 @@ def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: Traini
     path = run_dir / CONFIG_NAME
     if path.exists():
         _check_same(path, _read_json(path), new)
-    elif run_dir.exists() and any(run_dir.iterdir()):
+    elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
         raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
     run_dir.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(data_dir / MANIFEST_NAME, run_dir / MANIFEST_NAME)
-    with open_output(path) as stream:
+    remove_leftovers(run_dir)
+    remove_leftovers(run_dir / CHECKPOINTS_NAME)
+    with open_output(path) as stream:  # first: without it, a directory with files is not a run
         json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
         stream.write("\n")
+    shutil.copyfile(data_dir / MANIFEST_NAME, run_dir / MANIFEST_NAME)
+
+
+def _is_killed_start(path: Path) -> bool:
+    """Whether this is all that a start leaves that was killed while it wrote its configuration."""
+    return path.name.startswith(f".{CONFIG_NAME}.") and path.suffix == ".tmp"
 
 
 def _fingerprint(manifest: Manifest) -> dict[str, str]:
@@ -146,7 +154,7 @@ def load_run(run_dir: Path) -> Run:
 
 
 def _last_weights(run_dir: Path, model: Seq2Seq) -> dict[str, Any]:
-    folder = CheckpointFolder(run_dir / "checkpoints", keep=sys.maxsize)
+    folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=sys.maxsize)
     record, _ = folder.restore(model.variables)
     if record is None:
         raise ValueError(f"{run_dir}: the run has no weights yet")

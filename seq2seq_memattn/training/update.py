@@ -84,7 +84,10 @@ class Updater:
             loss, num_tokens = summed_cross_entropy(
                 batch["target_outputs"], self._model(batch, training=True)
             )
-        gradients = tape.gradient(loss, [v.value for v in variables])
+        # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
+        gradients = tape.gradient(
+            loss, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
         return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]
 
     def _apply_gradients(self, gradients: list[Any], scale: Any) -> None:

@@ -1,0 +1,258 @@
+"""The commands as a user types them, on a tiny run; and what they say to bad input."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.commands import error_lines, run_python
+
+TINY = [
+    "--embedding_dim=8",
+    "--encoder_units=8",
+    "--decoder_units=8",
+    "--batch_size=16",
+    "--num_updates=4",
+    "--validate_every=2",
+    "--valid_examples=8",
+    "--beam_size=2",
+    "--log_every=1",
+    "--max_source_length=7",
+    "--position_encoding=mean_one",
+]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A data directory and a trained run."""
+    folder = tmp_path_factory.mktemp("work")
+    made = run_python(
+        "-m",
+        "data_prep.copy_task",
+        "--max_length=6",
+        "--num_train=100",
+        "--num_valid=20",
+        f"--output_dir={folder / 'data'}",
+    )
+    assert made.returncode == 0, made.stderr
+    trained = run_python(
+        "-m",
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={folder / 'data'}",
+        f"--run_dir={folder / 'run'}",
+        *TINY,
+    )
+    assert trained.returncode == 0, trained.stderr
+    result = json.loads(trained.stdout.splitlines()[-1])
+    assert result["update"] == 4 and result["reason"] == "updates"
+    return folder
+
+
+def files(work):
+    return work / "data" / "valid.source.txt", work / "data" / "valid.target.txt"
+
+
+def test_a_run_directory_holds_all_that_decoding_needs(work):
+    names = {path.name for path in (work / "run").iterdir()}
+    assert {"config.json", "manifest.json", "metrics.jsonl", "best.npz", "tensorboard"} <= names
+    text = (work / "run" / "metrics.jsonl").read_text()
+    kinds = [json.loads(line) for line in text.splitlines()]
+    assert [line["update"] for line in kinds if line["kind"] == "train"] == [1, 2, 3, 4]
+    assert [line["update"] for line in kinds if line["kind"] == "valid"] == [2, 4]
+
+
+def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
+    source, reference = files(work)
+    baseline = work / "baseline.txt"
+    baseline.write_text(reference.read_text())
+    done = run_python(
+        "-m",
+        "experiments.evaluate",
+        f"--run_dir={work / 'run'}",
+        f"--source={source}",
+        f"--reference={reference}",
+        f"--baseline={baseline}",
+        f"--output_dir={work / 'evaluation'}",
+        "--beam_size=2",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert 0 <= result["bleu"] <= 100 and result["baseline_bleu"] == pytest.approx(100.0)
+    assert 0 < result["bleu_p_value"] <= 1
+    assert "tok:none" in result["signature"]
+    assert sum(group["lines"] for group in result["by_length"]) == 20
+    hypotheses = (work / "evaluation" / "hypotheses.txt").read_text().split("\n")
+    assert len(hypotheses) == 21
+    assert json.loads((work / "evaluation" / "evaluation.json").read_text()) == result
+
+
+def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
+    source = work / "lines.txt.gz"
+    with gzip.open(source, "wt") as stream:
+        stream.write("3 4\n\n1 2 3 4 5 6 7 8 9\n")
+    done = run_python(
+        "-m",
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={source}",
+        f"--output={work / 'out.txt'}",
+        "--n_best=2",
+        f"--alignments={work / 'alignments.npz'}",
+        "--beam_size=2",
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (work / "out.txt").read_text().splitlines()
+    assert [line.split(" ||| ")[0] for line in lines] == ["0", "0", "1", "1", "2", "2"]
+    assert lines[2] == "1 |||  ||| 0.0000"
+    log_probs = [float(line.split(" ||| ")[2]) for line in lines]
+    assert log_probs[0] >= log_probs[1] and log_probs[4] >= log_probs[5]
+    assert b"1 sources were cut at 7 tokens" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["cut"] == 1
+    with np.load(work / "alignments.npz") as alignments:
+        assert sorted(alignments.files) == ["0.0", "0.1", "2.0", "2.1"]
+        words = len(lines[0].split(" ||| ")[1].split())
+        assert alignments["0.0"].shape == (words + 1, 3)
+        assert alignments["2.0"].shape[1] == 7
+
+
+def test_translate_reads_standard_input_and_writes_standard_output(work):
+    done = run_python(
+        "-m",
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        "--input=-",
+        "--output=-",
+        "--beam_size=2",
+        standard_input=b"3 4\n5\n",
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.decode().split("\n")) == 3
+    assert json.loads(done.stderr.splitlines()[-1])["lines"] == 2
+
+
+def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
+    (work / "strange.txt").write_text("3 4\n3 x\n")
+    done = run_python(
+        "-m",
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={work / 'strange.txt'}",
+        f"--output={work / 'never.txt'}",
+    )
+    assert done.returncode == 1
+    assert "strange.txt, line 2" in error_lines(done)[-1] and "'x'" in error_lines(done)[-1]
+    assert not (work / "never.txt").exists()
+
+
+def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
+    before = (work / "run" / "config.json").read_bytes()
+    done = run_python(
+        "-m",
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={work / 'run'}",
+        *TINY,
+        "--learning_rate=0.5",
+    )
+    assert done.returncode == 1
+    assert "learning_rate was 0.0001, is 0.5" in error_lines(done)[-1]
+    assert (work / "run" / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--source={a}", "--reference={b}"], "expected as many lines, got 2 and 3"),
+        (["--source={a}", "--reference={none}"], "none.txt"),
+        (["--source={empty}", "--reference={a}"], "empty.txt"),
+        (["--source={bytes}", "--reference={a}"], "bytes.txt"),
+        (["--source={a}"], "--reference"),
+        (["--source={a}", "--reference={a}", "--beam_size=0"], "beam_size"),
+        (["--source={a}", "--reference={a}", "--baseline={b}"], "expected 2 lines, got 3"),
+        (["--source={a}", "--reference={a}"], "expected a run directory"),
+    ],
+)
+def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
+    contents = {"a": b"1\n2\n", "b": b"1\n2\n3\n", "empty": b"", "bytes": b"1\n\xff\n"}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.txt").write_bytes(content)
+    names = {name: tmp_path / f"{name}.txt" for name in (*contents, "none")}
+    done = run_python(
+        "-m",
+        "experiments.evaluate",
+        f"--run_dir={tmp_path / 'run'}",
+        *[argument.format(**names) for argument in arguments],
+    )
+    assert done.returncode == 1
+    assert len(error_lines(done)) == 1 and expected in error_lines(done)[0]
+
+
+def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
+    done = run_python(
+        "-m",
+        "experiments.speed",
+        "--lengths=3",
+        "--attentions=none,k_memory:4",
+        "--modes=exact,uniform,train",
+        "--num_sentences=6",
+        "--batch_size=3",
+        "--beam_size=2",
+        "--repeats=1",
+        f"--output={tmp_path / 'speed.json'}",
+    )
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "speed.json").read_text())
+    rows = json.loads(done.stdout.splitlines()[-1])["rows"]
+    assert written["rows"] == rows and written["commit"] and written["hardware"]
+    assert [(row["mode"], row["attention"]) for row in rows] == [
+        (mode, attention)
+        for mode in ("exact", "uniform", "train")
+        for attention in ("none", "k_memory:4")
+    ]
+    for row in rows:
+        assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
+        assert row["product_gflops_at_loop_shapes"] > 0
+    assert rows[0]["target_tokens"] == 6 * 4
+    assert rows[0]["weights"] == "untrained, lengths forced"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["table1", "ambiguities"])
+def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
+    rows = {"table1": "copy_20_none,copy_20_k4", "ambiguities": "k4_sigmoid_softmax"}[study]
+    arguments = [
+        "-m",
+        "experiments.reproduce",
+        study,
+        "--scale=tiny",
+        f"--rows={rows}",
+        f"--work_dir={tmp_path}",
+    ]
+    first = run_python(*arguments)
+    assert first.returncode == 0, first.stderr
+    results = tmp_path / "tiny_results"
+    assert (results / f"{study}_tiny.md").exists()
+    assert (results / f"{study}_tiny_curves.png").exists()
+    found = json.loads(first.stdout.splitlines()[-1])["rows"]
+    assert sorted(found) == sorted(rows.split(","))
+    stamps = {path: path.stat().st_mtime_ns for path in (results / study / "tiny").iterdir()}
+    again = run_python(*arguments)
+    assert b"already there" in again.stderr
+    assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_rows_figures_and_a_result(tmp_path):
+    done = run_python(
+        "-m", "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert [row["label"] for row in result["rows"]] == ["K=32", "Att"]
+    assert len(result["figures"]) == 4
+    assert all(Path(figure).stat().st_size > 5000 for figure in result["figures"])

@@ -1,0 +1,72 @@
+"""Every configuration: it parses, it is a row of its table, and its tiny form trains."""
+
+import re
+
+import pytest
+
+from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
+from experiments.experiment import experiment_names, load_experiment
+from experiments.table1 import table1_row
+
+ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
+
+
+def name_of(length, attention):
+    return f"copy_{length}_{attention.replace('k_memory:', 'k')}"
+
+
+def test_there_is_one_configuration_for_each_row_of_table_1():
+    assert experiment_names() == sorted(name_of(*row) for row in ROWS)
+
+
+@pytest.mark.parametrize(("length", "attention"), ROWS)
+def test_a_configuration_is_the_row_that_its_name_says(length, attention):
+    experiment = load_experiment(name_of(length, attention))
+    assert experiment.max_length == length
+    assert experiment.model.attention == attention
+    assert experiment.training.learning_rate == 1e-4
+    assert experiment.training.num_updates == 200_000
+    assert experiment.model.dropout == 0.2
+    assert 0 < experiment.paper["bleu"] <= 100 and experiment.paper["seconds"] > 0
+
+
+def test_an_unknown_configuration_is_an_error_that_names_the_others():
+    with pytest.raises(ValueError, match=r"no experiment 'copy_20_k5'; there are .*copy_20_k4"):
+        load_experiment("copy_20_k5")
+
+
+def test_small_and_tiny_forms_keep_the_attention_and_state_their_own_options():
+    experiment = load_experiment("copy_20_k32")
+    assert small(experiment).model.attention == tiny(experiment).model.attention == "k_memory:32"
+    assert small(experiment).training.learning_rate == SMALL["learning_rate"]
+    assert small(experiment).model.encoder_units == experiment.model.encoder_units
+
+
+def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configuration():
+    assert table1_row("copy_20_k4", "full").options == {}
+    assert set(table1_row("copy_20_k4", "small").options) == set(SMALL)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_the_tiny_form_of_a_row_takes_an_update(attention):
+    import numpy as np
+
+    from seq2seq_memattn.training.loop import make_tensorflow_parts
+
+    experiment = tiny(load_experiment(name_of(20, attention)))
+    model, _, updater = make_tensorflow_parts(experiment.model, experiment.training)
+    before = [np.asarray(v) for v in model.trainable_variables]
+    ids = np.array([[5, 4, 2], [7, 2, 0]], np.int32)
+    starts = np.array([[1, 5, 4], [1, 7, 0]], np.int32)
+    result = updater({"source": ids, "target_inputs": starts, "target_outputs": ids})
+    assert result.is_applied
+    assert result.num_tokens == 5
+    assert result.loss == pytest.approx(np.log(23), rel=0.05)
+    moved = [
+        not np.array_equal(a, np.asarray(b))
+        for a, b in zip(before, model.trainable_variables, strict=True)
+    ]
+    # K = 1 with a softmax: its scores are 1 whatever their energies, so nothing moves there.
+    still = [v.path for v, m in zip(model.trainable_variables, moved, strict=True) if not m]
+    assert all(re.search("attention_(encoder|decoder)_energy", path) for path in still)
+    assert not still or attention == "k_memory:1"

@@ -1,0 +1,135 @@
+"""A run that takes seconds, and what two starts of it must have in common."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from data_prep.copy_task import CopyTaskOptions, prepare
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.training.loop import Trainer
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+NUM_UPDATES = 12
+SYMBOLS = 4
+MODEL = ModelConfig(
+    source_vocab_size=3 + SYMBOLS,
+    target_vocab_size=3 + SYMBOLS,
+    embedding_dim=5,
+    encoder_units=4,
+    encoder_layers=1,
+    decoder_units=6,
+    decoder_layers=2,
+    attention="k_memory:3",
+    dropout=0.2,
+)
+# Nothing here divides anything else; two epochs and a bit; a checkpoint after each update.
+TRAINING = TrainingConfig(
+    batch_size=8,
+    bucket_width=4,
+    num_updates=NUM_UPDATES,
+    learning_rate=1e-2,
+    clip_norm=1.0,
+    checkpoint_minutes=0.0,
+    keep=3,
+    validate_every=5,
+    valid_examples=6,
+    beam_size=2,
+    log_every=3,
+)
+TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds")
+
+
+def make_data(folder: Path) -> Path:
+    """A data directory of short sequences."""
+    options = CopyTaskOptions(
+        max_length=7, output_dir=str(folder), num_train=40, num_valid=9, vocab_size=SYMBOLS
+    )
+    prepare(options)
+    return folder
+
+
+def train(data_dir: Path, run_dir: Path, **options: Any) -> Any:
+    """Trains from wherever `run_dir` stands; returns the result."""
+    return trainer(data_dir, run_dir, **options).run()
+
+
+def trainer(data_dir: Path, run_dir: Path, **options: Any) -> Trainer:
+    """A trainer of the run, with other options of training."""
+    return Trainer(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, **options))
+
+
+def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:
+    """The same run as the flags of `experiments.train`."""
+    given = {**MODEL.to_dict(), **dataclasses.replace(TRAINING, **options).to_dict()}
+    return [
+        "--config=copy_20_k4",
+        f"--data_dir={data_dir}",
+        f"--run_dir={run_dir}",
+        *(f"--{name}={value}" for name, value in given.items()),
+    ]
+
+
+def checkpoints(run_dir: Path) -> list[Path]:
+    """From the oldest to the newest."""
+    return sorted((run_dir / "checkpoints").glob("checkpoint-*.npz"))
+
+
+def arrays_of(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """The variables of a checkpoint, and its record without timings."""
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    record = json.loads(arrays.pop("record").tobytes())
+    return arrays, {name: value for name, value in record.items() if name not in TIMINGS}
+
+
+def metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl, without timings."""
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in TIMINGS}
+        for line in lines
+    ]
+
+
+def assert_same_arrays(ours: Path, theirs: Path) -> None:
+    """Asserts that two checkpoints are equal bit for bit, but for timings."""
+    (arrays, record), (expected, expected_record) = arrays_of(ours), arrays_of(theirs)
+    assert record == expected_record
+    assert list(arrays.values()) and len(arrays) == len(expected)
+    for (name, array), other in zip(arrays.items(), expected.values(), strict=True):
+        assert array.dtype == other.dtype, name
+        np.testing.assert_array_equal(array, other, err_msg=name)
+
+
+def assert_same_runs(ours: Path, theirs: Path) -> None:
+    """Asserts that two runs ended alike: weights, optimiser, seeds, best weights, metrics."""
+    assert [path.name for path in checkpoints(ours)][-1:] == [
+        path.name for path in checkpoints(theirs)
+    ][-1:]
+    assert_same_arrays(checkpoints(ours)[-1], checkpoints(theirs)[-1])
+    assert_same_arrays(ours / "best.npz", theirs / "best.npz")
+    assert metrics(ours) == metrics(theirs)
+    assert not list(ours.rglob("*.tmp"))
+
+
+def damage(path: Path, how: str) -> None:
+    """Truncates a file in its middle, or flips a bit there."""
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    if how == "truncated":
+        del content[middle:]
+    else:
+        content[middle] ^= 0x10
+    path.write_bytes(content)
+
+
+def copy_run(run_dir: Path, to: Path) -> Path:
+    """A copy of a run, to be continued in another way."""
+    shutil.copytree(run_dir, to)
+    return to

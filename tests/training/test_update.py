@@ -1,0 +1,151 @@
+import dataclasses
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.losses import TokenCrossEntropy
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.optimizer import make_optimizer
+from seq2seq_memattn.training.strategies import make_strategy
+from seq2seq_memattn.training.update import Updater
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.inputs import randomise
+from tests.tolerances import as_array, assert_close
+from tests.training.runs import MODEL, TRAINING
+
+BATCH = {
+    "source": [[3, 4, 6, 5, END_ID], [4, END_ID, 0, 0, 0], [END_ID, 0, 0, 0, 0]],
+    "target_inputs": [[1, 3, 6, 6], [1, 5, 4, 0], [1, 0, 0, 0]],
+    "target_outputs": [[3, 6, 6, END_ID], [5, 4, END_ID, 0], [END_ID, 0, 0, 0]],
+}
+NUM_TOKENS = 8
+
+
+def batch() -> dict[str, Any]:
+    return {name: tf.constant(ids, tf.int32) for name, ids in BATCH.items()}
+
+
+def make(
+    model_config: ModelConfig = MODEL, config: TrainingConfig = TRAINING, dropout: float = 0.0
+) -> tuple[Seq2Seq, Any, Updater]:
+    strategy = make_strategy()
+    with strategy.scope():
+        model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout))
+        randomise(model)
+        optimizer = make_optimizer(model, config)
+    return model, optimizer, Updater(strategy, model, optimizer, config)
+
+
+def state(*parts: Any) -> list[Any]:
+    return [as_array(variable) for part in parts for variable in part.variables]
+
+
+def manual_gradients(model: Seq2Seq) -> tuple[float, list[Any]]:
+    """Loss and gradients of the mean over target tokens, as Keras would compute them."""
+    ids = batch()
+    with tf.GradientTape() as tape:
+        loss = TokenCrossEntropy()(ids["target_outputs"], model(ids, training=False))
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    return float(loss), [as_array(tf.convert_to_tensor(gradient)) for gradient in gradients]
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 0.1, 1e3])
+@pytest.mark.parametrize("attention", ["none", "bahdanau", "k_memory:3"])
+def test_updates_equal_adam_on_the_clipped_mean_gradient(attention: str, clip_norm: float) -> None:
+    config = dataclasses.replace(TRAINING, clip_norm=clip_norm, adam_epsilon=1e-3)
+    model, _, updater = make(dataclasses.replace(MODEL, attention=attention), config)
+    weights = [as_array(variable) for variable in model.trainable_variables]
+    first = [np.zeros_like(weight) for weight in weights]
+    second = [np.zeros_like(weight) for weight in weights]
+    for step in (1, 2):
+        loss, gradients = manual_gradients(model)
+        norm = np.sqrt(sum(np.sum(gradient**2) for gradient in gradients))
+        assert norm > 0.2
+        result = updater(batch())
+        assert result.is_applied
+        assert result.num_tokens == NUM_TOKENS
+        assert_close(np.array(result.loss), np.array(loss))
+        assert_close(np.array(result.gradient_norm), np.array(norm))
+        scale = min(1.0, clip_norm / norm) if clip_norm else 1.0
+        for i, gradient in enumerate(gradients):
+            # Kingma and Ba (2015), in the order of section 2: epsilon hat beside sqrt(v).
+            first[i] = 0.9 * first[i] + 0.1 * scale * gradient
+            second[i] = 0.999 * second[i] + 0.001 * (scale * gradient) ** 2
+            rate = config.learning_rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+            weights[i] = weights[i] - rate * first[i] / (np.sqrt(second[i]) + config.adam_epsilon)
+        for variable, expected in zip(model.trainable_variables, weights, strict=True):
+            assert_close(as_array(variable), expected)
+
+
+def test_padding_changes_an_update_by_rounding_only() -> None:
+    short, _, updater = make()
+    updater(batch())
+    long, _, updater = make()
+    result = updater({name: tf.pad(ids, [[0, 0], [0, 3]]) for name, ids in batch().items()})
+    assert result.num_tokens == NUM_TOKENS
+    for one, other in zip(short.variables, long.variables, strict=True):
+        assert_close(as_array(one), as_array(other))
+    assert PAD_ID == 0
+
+
+@pytest.mark.slow
+def test_compiled_by_xla_an_update_is_the_same() -> None:
+    plain, _, updater = make()
+    expected = updater(batch())
+    compiled, _, updater = make(config=dataclasses.replace(TRAINING, jit_compile=True))
+    assert_close(np.array(updater(batch())[:3]), np.array(expected[:3]))
+    for one, other in zip(plain.variables, compiled.variables, strict=True):
+        assert_close(as_array(one), as_array(other))
+
+
+def test_an_update_that_is_not_finite_is_not_applied() -> None:
+    model, optimizer, updater = make()
+    assert updater(batch()).is_applied
+    good = as_array(model.logits.bias)
+    for bad in (np.nan, np.inf):
+        poisoned = good.copy()
+        poisoned[3] = bad
+        model.logits.bias.assign(poisoned)
+        before = state(model, optimizer)
+        result = updater(batch())
+        assert not result.is_applied
+        assert not np.isfinite(result.loss + result.gradient_norm)
+        for ours, theirs in zip(state(model, optimizer), before, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    model.logits.bias.assign(good)
+    assert updater(batch()).is_applied
+    assert int(optimizer.iterations) == 2
+
+
+def test_a_gradient_that_overflows_is_not_applied() -> None:
+    model, _, updater = make()
+    model.logits.kernel.assign(ops.full_like(model.logits.kernel, 1e30))
+    before = state(model)
+    result = updater(batch())
+    assert not result.is_applied
+    for ours, theirs in zip(state(model), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_dropout_is_drawn_anew_at_each_update_and_follows_the_seeds() -> None:
+    config = dataclasses.replace(TRAINING, learning_rate=1e-30)
+    runs = []
+    for _ in range(2):
+        _, _, updater = make(config=config, dropout=0.4)
+        runs.append([updater(batch()).loss for _ in range(3)])
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == 3
+
+
+def test_the_optimiser_is_made_as_configured() -> None:
+    model, optimizer, _ = make(config=dataclasses.replace(TRAINING, adam_epsilon=8e-7))
+    assert isinstance(optimizer, keras.optimizers.Adam)
+    assert float(optimizer.learning_rate) == pytest.approx(TRAINING.learning_rate)
+    assert optimizer.epsilon == 8e-7
+    # Its variables are there before the first update, so that a checkpoint can hold them.
+    assert len(optimizer.variables) == 2 + 2 * len(model.trainable_variables)
