@@ -67,7 +67,7 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
 
 def build_trainer(cfg: Any) -> Callable[[Any], float]:
     """One update on a batch."""
-    from seq2seq_memattn.training.loop import make_tensorflow_parts
+    from seq2seq_memattn.training.parts import make_tensorflow_parts
 
     _use_threads(cfg.threads)
     config = TrainingConfig(batch_size=cfg.batch)

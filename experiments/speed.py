@@ -101,7 +101,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
-    from seq2seq_memattn.training.loop import make_tensorflow_parts
+    from seq2seq_memattn.training.parts import make_tensorflow_parts
 
     config = TrainingConfig(batch_size=setting.batch_size)
     _, _, updater = make_tensorflow_parts(setting.model_config(), config)

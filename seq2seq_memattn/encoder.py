@@ -105,6 +105,7 @@ class Encoder(keras.layers.Layer):
             recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
+            seed=self.seed,  # nothing is drawn from it; it makes all that a run saves reproducible
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",
         )

@@ -33,9 +33,9 @@ class TokenCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(self, name: str = "token_cross_entropy", **kwargs: Any) -> None:
-        kwargs.setdefault("reduction", "sum")  # of one number
         super().__init__(name=name, **kwargs)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         loss, num_tokens = summed_cross_entropy(ops.cast(y_true, "int32"), y_pred)
-        return loss / ops.maximum(num_tokens, 1.0)
+        # [1]: what Keras reduces, it also averages over replicas; a scalar it would add up.
+        return ops.reshape(loss / ops.maximum(num_tokens, 1.0), (1,))

@@ -241,6 +241,7 @@ def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds, dtype: Any) ->
         config.decoder_units,
         kernel_initializer=_kernel_initializer(config, seeds.next()),
         recurrent_initializer=_kernel_initializer(config, seeds.next()),
+        seed=config.seed,  # nothing is drawn from it; it makes all that a run saves reproducible
         dtype=dtype,
         name=f"decoder_cell_{index}",
     )

@@ -291,16 +291,6 @@ def test_a_model_reads_the_weights_of_another(name: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(answer(other), answer(model))
 
 
-@saved_models
-def test_a_checkpoint_of_tensorflow_holds_every_weight(name: str, tmp_path: Path) -> None:
-    model, other = MODELS[name](), MODELS[name]()
-    answer(model), answer(other)
-    randomise(model)
-    path = tf.train.Checkpoint(model=model).write(str(tmp_path / "model"))
-    tf.train.Checkpoint(model=other).read(path).assert_consumed()
-    np.testing.assert_array_equal(answer(other), answer(model))
-
-
 def test_a_saved_model_keeps_its_dtype_and_optimiser(tmp_path: Path) -> None:
     model = Seq2Seq(tiny("k_memory:4"), dtype="mixed_bfloat16")
     model.compile("adam", TokenCrossEntropy())

@@ -2,9 +2,8 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import keras
@@ -14,12 +13,12 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import FIRST_BATCH, Position
 from seq2seq_memattn.data.copy_task import CopyTaskData
 from seq2seq_memattn.metrics import tokenised_bleu
-from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
+from seq2seq_memattn.training.parts import make_jax_parts, make_tensorflow_parts
 from seq2seq_memattn.training.reporting import Reporter
 from seq2seq_memattn.training.run_directory import BEST_NAME, CHECKPOINTS_NAME, open_run
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.watch import Clock, Signals, Sums, Window
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
@@ -71,7 +70,7 @@ class _Progress:
         self.stale = 0  # validations since the best
         self.skipped = 0
         self.seconds = 0.0
-        self.window = _Window()
+        self.window = Window()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -83,7 +82,7 @@ class _Progress:
     def load(self, record: dict[str, Any]) -> None:
         vars(self).update({name: record[name] for name in vars(self) if name in record})
         self.position = Position(*record["position"])
-        self.window = _Window(_Sums(**record.get("window", {})))
+        self.window = Window(Sums(**record.get("window", {})))
 
 
 class Trainer:
@@ -141,7 +140,7 @@ class Trainer:
             reporter.say(f"{problem}; the one before it is used")
         if progress.update:
             reporter.say(f"going on from update {progress.update}")
-        caught = _Signals()
+        caught = Signals()
         try:
             reason, loss = self._updates(reporter, caught)
         finally:
@@ -157,9 +156,9 @@ class Trainer:
             reason,
         )
 
-    def _updates(self, reporter: Reporter, caught: "_Signals") -> tuple[str, float]:
+    def _updates(self, reporter: Reporter, caught: "Signals") -> tuple[str, float]:
         progress, config, window = self.progress, self.config, self.progress.window
-        clock = _Clock(progress.seconds)
+        clock = Clock(progress.seconds)
         window.start_clock()
         in_a_row = 0
         saved_at = time.monotonic()
@@ -249,109 +248,3 @@ class Trainer:
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
-
-
-Parts = tuple[Seq2Seq, Any, Callable[[Any], UpdateResult]]
-
-
-def make_tensorflow_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
-    """Model, optimiser and updater on the devices of a strategy."""
-    from seq2seq_memattn.training.optimizer import make_optimizer
-    from seq2seq_memattn.training.strategies import make_strategy
-    from seq2seq_memattn.training.update import Updater
-
-    strategy = make_strategy()
-    with strategy.scope():
-        model = Seq2Seq(model_config)
-        optimizer = make_optimizer(model, config)
-    return model, optimizer, Updater(strategy, model, optimizer, config)
-
-
-def make_jax_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
-    """Model, optimiser and updater on JAX's first device."""
-    from seq2seq_memattn.training.jax_update import JaxUpdater
-    from seq2seq_memattn.training.optimizer import make_optimizer
-
-    model = Seq2Seq(model_config)
-    optimizer = make_optimizer(model, config)
-    return model, optimizer, JaxUpdater(model, optimizer, config)
-
-
-class _Signals:
-    """Turns SIGTERM and SIGINT into a number that the loop looks at after each update."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._before = {
-            number: signal.signal(number, self._catch) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-
-    def _catch(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self.number = number
-
-    def restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
-class _Clock:
-    """Seconds of a run over all its starts."""
-
-    def __init__(self, before: float) -> None:
-        self._before, self._started = before, time.monotonic()
-
-    def seconds(self) -> float:
-        return self._before + time.monotonic() - self._started
-
-
-class _Sums(NamedTuple):
-    """Over the updates since the last line of the log that were applied; part of a checkpoint."""
-
-    loss: float = 0.0  # nats
-    tokens: float = 0.0
-    norm: float = 0.0
-    updates: int = 0
-    last_loss: float = float("nan")  # nats per target token
-
-
-class _Window:
-    """Loss and speed since the last line of the log; the speed of this start, without waits."""
-
-    def __init__(self, sums: _Sums | None = None) -> None:
-        self.sums = sums or _Sums()
-        self.start_clock()
-
-    def start_clock(self) -> None:
-        """Measures the speed from now on: after a wait."""
-        self._started = time.monotonic()
-        self._timed_tokens = 0.0
-
-    def add(self, result: UpdateResult) -> None:
-        if not result.is_applied:
-            return
-        self._timed_tokens += result.num_tokens
-        loss = self.sums.loss + result.loss * result.num_tokens
-        tokens = self.sums.tokens + result.num_tokens
-        norm = self.sums.norm + result.gradient_norm
-        self.sums = _Sums(loss, tokens, norm, self.sums.updates + 1, loss / tokens)
-
-    @property
-    def loss(self) -> float:
-        """Mean since the last line, nats per target token; NaN before the first update."""
-        return self.sums.last_loss
-
-    @property
-    def tokens_per_second(self) -> float:
-        return self._timed_tokens / max(time.monotonic() - self._started, 1e-9)
-
-    def take(self) -> dict[str, float]:
-        """The figures of a line of the log, after which the next line's begin."""
-        figures = {
-            "loss": self.loss,
-            "tokens_per_second": self.tokens_per_second,
-            "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
-        }
-        self.sums = _Sums(last_loss=self.loss)
-        self.start_clock()
-        return figures

@@ -50,7 +50,9 @@ def test_hypotheses_are_those_of_beam_search() -> None:
     for row, hypotheses in enumerate(found):
         for rank, hypothesis in enumerate(hypotheses):
             length = int(expected.lengths[row, rank])
-            assert hypothesis.tokens.tolist() == expected.tokens[row, rank, :length].numpy().tolist()
+            assert (
+                hypothesis.tokens.tolist() == expected.tokens[row, rank, :length].numpy().tolist()
+            )
             assert END_ID not in hypothesis.tokens
             assert_close(np.array(hypothesis.log_prob), as_array(expected.log_probs)[row, rank])
             penalty = as_array(length_penalty(np.array(length), 0.6))

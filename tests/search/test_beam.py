@@ -12,7 +12,6 @@ from tests.inputs import run
 from tests.reference import beam_search as reference
 from tests.search.models import (
     ATTENTIONS,
-    Array,
     PrefixModel,
     padded,
     random_tables,

@@ -1,0 +1,88 @@
+"""What a training loop watches: signals, time, loss and speed."""
+
+import signal
+import time
+from types import FrameType
+from typing import NamedTuple
+
+from seq2seq_memattn.training.update_result import UpdateResult
+
+
+class Signals:
+    """Turns SIGTERM and SIGINT into a number that the loop looks at after each update."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before = {
+            number: signal.signal(number, self._catch) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.number = number
+
+    def restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class Clock:
+    """Seconds of a run over all its starts."""
+
+    def __init__(self, before: float) -> None:
+        self._before, self._started = before, time.monotonic()
+
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._started
+
+
+class Sums(NamedTuple):
+    """Over the updates since the last line of the log that were applied; part of a checkpoint."""
+
+    loss: float = 0.0  # nats
+    tokens: float = 0.0
+    norm: float = 0.0
+    updates: int = 0
+    last_loss: float = float("nan")  # nats per target token
+
+
+class Window:
+    """Loss and speed since the last line of the log; the speed of this start, without waits."""
+
+    def __init__(self, sums: Sums | None = None) -> None:
+        self.sums = sums or Sums()
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Measures the speed from now on: after a wait."""
+        self._started = time.monotonic()
+        self._timed_tokens = 0.0
+
+    def add(self, result: UpdateResult) -> None:
+        if not result.is_applied:
+            return
+        self._timed_tokens += result.num_tokens
+        loss = self.sums.loss + result.loss * result.num_tokens
+        tokens = self.sums.tokens + result.num_tokens
+        norm = self.sums.norm + result.gradient_norm
+        self.sums = Sums(loss, tokens, norm, self.sums.updates + 1, loss / tokens)
+
+    @property
+    def loss(self) -> float:
+        """Mean since the last line, nats per target token; NaN before the first update."""
+        return self.sums.last_loss
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self._timed_tokens / max(time.monotonic() - self._started, 1e-9)
+
+    def take(self) -> dict[str, float]:
+        """The figures of a line of the log, after which the next line's begin."""
+        figures = {
+            "loss": self.loss,
+            "tokens_per_second": self.tokens_per_second,
+            "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
+        }
+        self.sums = Sums(last_loss=self.loss)
+        self.start_clock()
+        return figures

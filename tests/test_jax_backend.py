@@ -1,0 +1,103 @@
+"""The model on JAX, in a process that cannot import TensorFlow, against TensorFlow's results.
+
+(Search on JAX: `tests/search/test_jax_search.py`.)
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.losses import TokenCrossEntropy
+from seq2seq_memattn.model import Seq2Seq
+from tests.commands import run_python
+from tests.inputs import randomise
+from tests.test_model import OPTIONS, SIZES, SOURCE, TARGET_INPUTS, TARGET_OUTPUTS
+from tests.tolerances import as_array, assert_close
+
+SCRIPT = """
+import os
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+import keras
+import numpy as np
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.losses import TokenCrossEntropy
+from seq2seq_memattn.model import Seq2Seq
+
+folder, fits, *names = sys.argv[1:]
+assert keras.backend.backend() == "jax"
+with np.load(f"{folder}/batch.npz") as arrays:
+    outputs = arrays["target_outputs"]
+    ids = {name: arrays[name] for name in ("source", "target_inputs")}
+for name in names:
+    with open(f"{folder}/{name}.json") as stream:
+        model = Seq2Seq(ModelConfig.from_dict(json.load(stream)))
+    model.load_weights(f"{folder}/{name}.weights.h5")
+    np.save(f"{folder}/{name}.npy", model(ids))
+    if fits == "fit":
+        model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())
+        history = model.fit(ids, outputs, batch_size=len(outputs), epochs=3, verbose=0)
+        with open(f"{folder}/{name}.losses.json", "w") as stream:
+            json.dump(history.history["loss"], stream)
+        model.save_weights(f"{folder}/{name}.trained.weights.h5")
+        again = Seq2Seq(ModelConfig(**{**model.config.to_dict(), "dropout": 0.5}))
+        again.compile("adam", TokenCrossEntropy())
+        history = again.fit(ids, outputs, batch_size=2, epochs=1, verbose=0)
+        assert np.isfinite(history.history["loss"]).all()
+"""
+BATCH: dict[str, Any] = {"source": SOURCE, "target_inputs": TARGET_INPUTS}
+REAL = (TARGET_INPUTS != 0)[:, :, None]
+
+
+def model_named(name: str) -> Seq2Seq:
+    model = Seq2Seq(ModelConfig(**{**SIZES, "dropout": 0.0, **OPTIONS[name]}))
+    randomise(model, scale=0.3)
+    return model
+
+
+def run_on_jax(folder: Path, fits: str, *names: str) -> None:
+    """Writes the logits of the models, and the losses of a few updates, into files."""
+    np.savez(folder / "batch.npz", target_outputs=TARGET_OUTPUTS, **BATCH)
+    for name in names:
+        model = model_named(name)
+        (folder / f"{name}.json").write_text(json.dumps(model.config.to_dict()))
+        model.save_weights(folder / f"{name}.weights.h5")
+    process = run_python("-c", SCRIPT, str(folder), fits, *names)
+    assert process.returncode == 0, process.stderr.decode()[-3000:]
+
+
+def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path) -> None:
+    names = ("reference", "bahdanau")
+    run_on_jax(tmp_path, "fit", *names)
+    for name in names:
+        model = model_named(name)
+        ours = np.load(tmp_path / f"{name}.npy")
+        assert_close(ours * REAL, as_array(model(BATCH)) * REAL)
+        losses = json.loads((tmp_path / f"{name}.losses.json").read_text())
+        assert losses[2] < losses[1] < losses[0]
+        model.compile("sgd", TokenCrossEntropy())
+        model.optimizer.learning_rate = 0.5
+        history = model.fit(BATCH, TARGET_OUTPUTS, batch_size=3, epochs=3, verbose=0)
+        np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-4)
+        trained = model_named(name)
+        trained.load_weights(tmp_path / f"{name}.trained.weights.h5")
+        for ours, expected in zip(trained.weights, model.weights, strict=True):
+            np.testing.assert_allclose(as_array(ours), as_array(expected), rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_logits_with_every_option_equal_those_of_tensorflow(tmp_path: Path) -> None:
+    run_on_jax(tmp_path, "", *OPTIONS)
+    for name in OPTIONS:
+        ours = np.load(tmp_path / f"{name}.npy")
+        assert_close(ours * REAL, as_array(model_named(name)(BATCH)) * REAL)
