@@ -22,12 +22,12 @@ OPTIONS = {
     **SMALL,
     "dropout": 0.0,
     "num_updates": 3000,
-    "validate_every": 200,
+    "validate_every": 250,
     "valid_examples": 300,
     "checkpoint_minutes": 1.0,
 }
 ATTENTIONS = ("k_memory:32", "bahdanau")
-SAMPLE = "7 3 11 0 19 3 14 8 1 16"
+SAMPLE = "7 3 11 0 19 3 14 8 1 16 5 5 12 9 2"
 
 
 def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study:
@@ -113,6 +113,6 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     flags.DEFINE_string("run_dir", "runs/demo", "where everything goes")
-    flags.DEFINE_integer("max_length", 10, "longest sequence of the copy task", lower_bound=1)
+    flags.DEFINE_integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
     flags.DEFINE_integer("num_updates", None, "updates per model, fewer for a trial")
     cli.run(main)
