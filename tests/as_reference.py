@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
@@ -17,13 +18,16 @@ from tests.reference import decoder, recurrent
 from tests.reference.activations import Array
 from tests.tolerances import as_array
 
+Ids = npt.NDArray[np.int32]
+
 
 def cell_weights(cell: Any) -> recurrent.CellWeights:
     """Those of an `LSTMCell` or a `GRUCell`."""
     arrays = [as_array(weight) for weight in cell.weights]
     if isinstance(cell, keras.layers.LSTMCell):
         return recurrent.LSTMWeights(*arrays)
-    return recurrent.GRUWeights(*arrays, reset_after=cell.reset_after)
+    kernel, recurrent_kernel, bias = arrays
+    return recurrent.GRUWeights(kernel, recurrent_kernel, bias, cell.reset_after)
 
 
 def encode(encoder: Encoder, inputs: Array, lengths: Sequence[int]) -> recurrent.EncoderResult:
@@ -131,7 +135,7 @@ def bridge(bridge: Any, encoded: recurrent.EncoderResult, row: int) -> list[recu
 
 
 def teacher_forced_logits(
-    model: Any, source: Array, lengths: Sequence[int], target_inputs: Array
+    model: Any, source: Ids, lengths: Sequence[int], target_inputs: Ids
 ) -> Array:
     """What a `Seq2Seq` should answer: float [batch, target_length, target_vocab_size]."""
     encoded = encode(model.encoder, as_array(model.source_embedding.embeddings)[source], lengths)

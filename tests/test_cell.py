@@ -153,6 +153,7 @@ def test_one_unit_of_each_by_hand() -> None:
     cell(zero, memory, state)
     kernel = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     cell.cells[0].set_weights([kernel, np.zeros([1, 3]), np.zeros([2, 3])])
+    assert cell.mixing is not None
     cell.mixing.set_weights([np.array([[-4.0], [1.0]]), np.zeros([1])])
     output, scores, state = cell(zero, memory, state)
     for value, expected in [(output, 1 / 2), (scores, 1.0), (state.cells[0][0], 0.0)]:

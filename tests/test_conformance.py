@@ -417,9 +417,12 @@ def copy_task(size: int = 64) -> tuple[dict[str, Any], Any]:
     ("attention", "policy"),
     [
         ("k_memory:4", "float32"),
-        ("k_memory:4", "mixed_bfloat16"),
-        ("k_memory:4", "mixed_float16"),
-        ("bahdanau", "float32"),
+        ("bahdanau", "mixed_float16"),
+        pytest.param("k_memory:4", "mixed_bfloat16", marks=pytest.mark.slow),
+        pytest.param("k_memory:4", "mixed_float16", marks=pytest.mark.slow),
+        pytest.param("bahdanau", "float32", marks=pytest.mark.slow),
+        pytest.param("luong_general", "float32", marks=pytest.mark.slow),
+        pytest.param("none", "float32", marks=pytest.mark.slow),
     ],
 )
 def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> None:
@@ -431,6 +434,7 @@ def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> No
     assert losses[-1] < 0.7 * losses[0]
 
 
+@pytest.mark.slow
 def test_fit_compiled_by_xla_gives_the_same_loss() -> None:
     x, y = copy_task()
     losses = []

@@ -236,7 +236,7 @@ def test_the_seed_decides_dropout() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"units": 0}, {"units": 3, "num_layers": 0}])
-def test_sizes_must_be_positive(arguments: dict[str, int]) -> None:
+def test_sizes_must_be_positive(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="`units` and `num_layers` must be positive; got .*0"):
         Encoder(**arguments)
 

@@ -50,26 +50,31 @@ for name in names:
         with open(f"{folder}/{name}.losses.json", "w") as stream:
             json.dump(history.history["loss"], stream)
         model.save_weights(f"{folder}/{name}.trained.weights.h5")
-        again = Seq2Seq(ModelConfig(**{**model.config.to_dict(), "dropout": 0.5}))
-        again.compile("adam", TokenCrossEntropy())
-        history = again.fit(ids, outputs, batch_size=2, epochs=1, verbose=0)
+    if fits == "drop":
+        first, second = (np.array(model(ids, training=True)) for _ in range(2))
+        assert (first != second).any()
+        model.compile("adam", TokenCrossEntropy())
+        history = model.fit(ids, outputs, batch_size=2, epochs=2, verbose=0)
         assert np.isfinite(history.history["loss"]).all()
 """
 BATCH: dict[str, Any] = {"source": SOURCE, "target_inputs": TARGET_INPUTS}
 REAL = (TARGET_INPUTS != 0)[:, :, None]
 
 
-def model_named(name: str) -> Seq2Seq:
-    model = Seq2Seq(ModelConfig(**{**SIZES, "dropout": 0.0, **OPTIONS[name]}))
+ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
+
+
+def model_named(name: str, **more: Any) -> Seq2Seq:
+    model = Seq2Seq(ModelConfig(**{**SIZES, "dropout": 0.0, **OPTIONS[name], **more}))
     randomise(model, scale=0.3)
     return model
 
 
-def run_on_jax(folder: Path, fits: str, *names: str) -> None:
+def run_on_jax(folder: Path, fits: str, *names: str, **more: Any) -> None:
     """Writes the logits of the models, and the losses of a few updates, into files."""
     np.savez(folder / "batch.npz", target_outputs=TARGET_OUTPUTS, **BATCH)
     for name in names:
-        model = model_named(name)
+        model = model_named(name, **more)
         (folder / f"{name}.json").write_text(json.dumps(model.config.to_dict()))
         model.save_weights(folder / f"{name}.weights.h5")
     process = run_python("-c", SCRIPT, str(folder), fits, *names)
@@ -78,9 +83,9 @@ def run_on_jax(folder: Path, fits: str, *names: str) -> None:
 
 def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path) -> None:
     names = ("reference", "bahdanau")
-    run_on_jax(tmp_path, "fit", *names)
+    run_on_jax(tmp_path, "fit", *names, **ONE_LAYER)
     for name in names:
-        model = model_named(name)
+        model = model_named(name, **ONE_LAYER)
         ours = np.load(tmp_path / f"{name}.npy")
         assert_close(ours * REAL, as_array(model(BATCH)) * REAL)
         losses = json.loads((tmp_path / f"{name}.losses.json").read_text())
@@ -89,7 +94,7 @@ def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path) -> None:
         model.optimizer.learning_rate = 0.5
         history = model.fit(BATCH, TARGET_OUTPUTS, batch_size=3, epochs=3, verbose=0)
         np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-4)
-        trained = model_named(name)
+        trained = model_named(name, **ONE_LAYER)
         trained.load_weights(tmp_path / f"{name}.trained.weights.h5")
         for ours, expected in zip(trained.weights, model.weights, strict=True):
             np.testing.assert_allclose(as_array(ours), as_array(expected), rtol=0, atol=1e-4)
@@ -101,3 +106,8 @@ def test_logits_with_every_option_equal_those_of_tensorflow(tmp_path: Path) -> N
     for name in OPTIONS:
         ours = np.load(tmp_path / f"{name}.npy")
         assert_close(ours * REAL, as_array(model_named(name)(BATCH)) * REAL)
+
+
+@pytest.mark.slow
+def test_dropout_trains_with_and_without_input_feeding(tmp_path: Path) -> None:
+    run_on_jax(tmp_path, "drop", "reference", "unfed", dropout=0.5)

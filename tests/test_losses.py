@@ -56,7 +56,7 @@ def test_padding_changes_neither_loss_nor_gradient() -> None:
         assert_close(loss, np.array(expected_sum(LOGITS)))
         gradients.append(as_array(tape.gradient(loss, logits)))
     assert not gradients[0][TARGETS == PAD_ID].any()
-    np.testing.assert_array_equal(*gradients)
+    np.testing.assert_array_equal(gradients[0], gradients[1])
 
 
 def test_the_mean_of_compile_is_over_all_tokens_of_the_batch() -> None:

@@ -114,7 +114,7 @@ def _drop_after(path: Path, update: int) -> None:
         try:
             if json.loads(line)["update"] <= update:
                 kept.append(line)
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError):
             continue
     with open_output(path) as stream:
         stream.writelines(f"{line}\n" for line in kept)

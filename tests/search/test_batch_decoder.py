@@ -44,8 +44,8 @@ def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
 
 def test_hypotheses_are_those_of_beam_search() -> None:
     model = small_model("bahdanau")
-    found = BatchDecoder(model, 4, 3, 0.6, return_alignments=True)(SOURCES, 4)
-    expected = beam_search(model, padded(SOURCES), 4, 3, 0.6, return_alignments=True)
+    found = BatchDecoder(model, 4, 3, 0.6, 6, return_alignments=True)(SOURCES, 4)
+    expected = beam_search(model, padded(SOURCES), 4, 3, 0.6, 6, return_alignments=True)
     assert [len(hypotheses) for hypotheses in found] == [3] * len(SOURCES)
     for row, hypotheses in enumerate(found):
         for rank, hypothesis in enumerate(hypotheses):

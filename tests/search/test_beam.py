@@ -71,16 +71,20 @@ def test_a_search_with_pruning_equals_the_reference(
     )
     num_steps = 0
     for row, limit in enumerate(LIMITS):
-        expected = reference.beam_search(
-            model.log_probs_fn(row),
-            START_ID,
-            END_ID,
-            beam_size,
-            int(limit),
-            exponent,
-            n_best,
-            early_stopping,
+        expected, late = (
+            reference.beam_search(
+                model.log_probs_fn(row),
+                START_ID,
+                END_ID,
+                beam_size,
+                int(limit),
+                exponent,
+                n_best,
+                stops,
+            )
+            for stops in (early_stopping, False)
         )
+        assert expected.hypotheses == late.hypotheses
         assert_equals_reference(result, row, expected.hypotheses)
         # What the model rules out (some here cannot end) fills the rest.
         assert (result.log_probs[row, len(expected.hypotheses) :] < DEAD / 2).all()

@@ -62,9 +62,8 @@ def test_a_beam_of_one_equals_greedy_search_on_any_table() -> None:
 @every_attention
 def test_a_beam_of_one_equals_greedy_search_on_models(attention: str) -> None:
     model, source = small_model(attention), padded(sources_of(6, 0, 3, 8))
-    greedy = keras.tree.map_structure(as_array, greedy_search(model, source))
-    beam = keras.tree.map_structure(as_array, beam_search(model, source, 1))
-    assert greedy.tokens.shape == (4, 2 * 9 + 10)
+    greedy = keras.tree.map_structure(as_array, greedy_search(model, source, 7))
+    beam = keras.tree.map_structure(as_array, beam_search(model, source, 1, max_length=7))
     for name in ("tokens", "lengths", "is_finished"):
         np.testing.assert_array_equal(getattr(greedy, name), getattr(beam, name)[:, 0])
     assert_close(greedy.log_probs, beam.log_probs[:, 0])
@@ -90,6 +89,14 @@ def test_a_script_gives_the_likeliest_symbol_at_each_step() -> None:
     result = search(model)
     assert SymbolVocabulary(["a", "b"]).decode(result.tokens[0]) == "a"
     assert_close(np.exp(result.log_probs), [0.24])
+
+
+def test_without_a_limit_a_sentence_takes_twice_its_source_and_ten_more() -> None:
+    endless = PrefixModel(random_tables(3, [-np.inf, -np.inf]))
+    result = greedy_search(endless, padded(sources_of(4, 0)))
+    assert as_array(result.tokens).shape[-1] == endless.num_steps == 2 * 5 + 10
+    assert as_array(result.lengths).tolist() == [20, 12]
+    assert not as_array(result.is_finished).any()
 
 
 def test_the_search_stops_when_every_sentence_has_ended() -> None:

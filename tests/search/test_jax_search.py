@@ -70,7 +70,9 @@ if "eager unlimited" in searches:
 def search_on_jax(folder: Path, attention: str, searches: list[str]) -> None:
     """Writes what searches find with the weights of a model into a file for each search."""
     model = small_model(attention)
-    weights = {str(i): np.array(value) for i, value in enumerate(model.get_weights())}
+    weights: dict[str, Any] = {
+        str(i): np.array(value) for i, value in enumerate(model.get_weights())
+    }
     np.savez(folder / "weights.npz", **weights)
     np.save(folder / "source.npy", padded(SOURCES))
     (folder / "config.json").write_text(json.dumps(model.config.to_dict()))

@@ -45,10 +45,15 @@ TRAINING = TrainingConfig(
 TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds")
 
 
-def make_data(folder: Path) -> Path:
+def make_data(folder: Path, seed: int = 0) -> Path:
     """A data directory of short sequences."""
     options = CopyTaskOptions(
-        max_length=7, output_dir=str(folder), num_train=40, num_valid=9, vocab_size=SYMBOLS
+        max_length=7,
+        output_dir=str(folder),
+        num_train=40,
+        num_valid=9,
+        vocab_size=SYMBOLS,
+        seed=seed,
     )
     prepare(options)
     return folder

@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+    EventAccumulator,
+)
+from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
+
+from seq2seq_memattn.training.reporting import Reporter
+
+
+def lines_of(run_dir: Path) -> list[dict[str, Any]]:
+    text = (run_dir / "metrics.jsonl").read_text(encoding="utf-8")
+    assert text == "" or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def report(run_dir: Path, begin: int, end: int) -> None:
+    """A start that goes on from `begin`, logs each update and validates every third."""
+    run_dir.mkdir(exist_ok=True)
+    reporter = Reporter(run_dir, begin, 12)
+    for update in range(begin + 1, end + 1):
+        reporter.advance(1.0, 1000.0)
+        reporter.log("train", update, {"loss": 1 / update})
+        if update % 3 == 0:
+            reporter.log("valid", update, {"bleu": 10.0 * update})
+    reporter.close()
+
+
+def test_a_line_has_kind_update_and_six_digits(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path, 0, 12)
+    reporter.log("train", 3, {"loss": 2 / 3, "tokens_per_second": 1234567.8})
+    reporter.log("valid", 3, {"bleu": float("nan"), "seconds": float("inf")})
+    reporter.close()
+    assert lines_of(tmp_path) == [
+        {"kind": "train", "update": 3, "loss": 0.666667, "tokens_per_second": 1234570.0},
+        {"kind": "valid", "update": 3, "bleu": None, "seconds": None},
+    ]
+
+
+def test_lines_are_there_at_once(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path, 0, 12)
+    reporter.log("train", 1, {"loss": 1.0})
+    assert len(lines_of(tmp_path)) == 1
+    reporter.close()
+
+
+def test_a_later_start_neither_repeats_nor_misses_a_line(tmp_path: Path) -> None:
+    report(tmp_path / "a", 0, 12)
+    for begin, end in ((0, 5), (3, 7), (7, 8), (6, 11), (9, 12)):
+        report(tmp_path / "b", begin, end)
+    assert lines_of(tmp_path / "a") == lines_of(tmp_path / "b")
+    updates = [line["update"] for line in lines_of(tmp_path / "b") if line["kind"] == "train"]
+    assert updates == list(range(1, 13))
+
+
+@pytest.mark.parametrize("torn", ['{"kind": "train", "upda', "7", "{}", "\0\0\0"])
+def test_a_line_that_was_half_written_is_removed(tmp_path: Path, torn: str) -> None:
+    report(tmp_path, 0, 2)
+    before = lines_of(tmp_path)
+    with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as stream:
+        stream.write(torn)
+    report(tmp_path, 2, 2)
+    assert lines_of(tmp_path) == before
+
+
+def test_tensorboard_has_the_same_figures(tmp_path: Path) -> None:
+    report(tmp_path, 0, 6)
+    events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"tensors": 0})
+    events.Reload()
+    assert set(events.Tags()["tensors"]) == {"train/loss", "valid/bleu"}
+    for kind, name in (("train", "loss"), ("valid", "bleu")):
+        expected = [line for line in lines_of(tmp_path) if line["kind"] == kind]
+        found = events.Tensors(f"{kind}/{name}")
+        assert [event.step for event in found] == [line["update"] for line in expected]
+        values = [float(make_ndarray(event.tensor_proto)) for event in found]
+        assert values == pytest.approx([line[name] for line in expected], rel=1e-5)
+
+
+def test_progress_and_messages_go_to_standard_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reporter = Reporter(tmp_path, 4, 12)
+    reporter.advance(0.5, 12_345.0)
+    reporter.say("update 5 skipped")
+    with reporter.bar(3, "validation") as bar:
+        bar.update(2)
+    reporter.close()
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "update 5 skipped" in captured.err
+    assert "loss 0.5000, 12,345 tokens/s" in captured.err
+    assert "5/12" in captured.err
+    assert "validation" in captured.err

@@ -1,0 +1,58 @@
+import os
+import signal
+
+import pytest
+
+from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.watch import Clock, Signals, Sums, Window
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds; its one entry is for the test to change."""
+    time = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: time[0])
+    return time
+
+
+def test_signals_are_caught_until_they_are_restored() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    caught = Signals()
+    assert caught.number == 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(os.getpid(), number)
+        assert caught.number == number
+    caught.restore()
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_the_clock_counts_on_from_the_starts_before(now: list[float]) -> None:
+    clock = Clock(40.0)
+    now[0] += 2.5
+    assert clock.seconds() == 42.5
+
+
+def test_the_speed_leaves_waits_out(now: list[float]) -> None:
+    window = Window()
+    window.add(UpdateResult(1.0, 300.0, 1.0, True))
+    now[0] += 2.0
+    assert window.tokens_per_second == 150.0
+    now[0] += 60.0  # a validation
+    window.start_clock()
+    window.add(UpdateResult(1.0, 100.0, 1.0, True))
+    window.add(UpdateResult(1.0, 50.0, 1.0, False))  # skipped
+    now[0] += 0.5
+    assert window.take()["tokens_per_second"] == 200.0
+
+
+def test_a_window_goes_on_from_the_sums_of_another_start() -> None:
+    first = Window()
+    first.add(UpdateResult(2.0, 10.0, 1.0, True))
+    second = Window(Sums(**first.sums._asdict()))
+    second.add(UpdateResult(1.0, 30.0, 2.0, True))
+    assert second.loss == 50 / 40
+    figures = second.take()
+    assert (figures["loss"], figures["gradient_norm"]) == (50 / 40, 1.5)
+    assert second.loss == 50 / 40  # until there is a newer one
+    second.add(UpdateResult(3.0, 10.0, 0.5, True))
+    assert second.loss == 3.0
