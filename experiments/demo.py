@@ -13,6 +13,7 @@ from absl import flags
 
 from experiments import cli
 from experiments.copy_rows import SMALL
+from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study
 from experiments.table1 import label, table1_markdown
@@ -33,18 +34,14 @@ SAMPLE = "7 3 11 0 19 3 14 8 1 16 5 5 12 9 2"
 
 def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study:
     """The two rows of the demo."""
-    rows = [
-        Row(
-            f"copy_{max_length}_{attention.replace('k_memory:', 'k')}",
-            f"copy_20_{attention.replace('k_memory:', 'k')}",
-            options,
-            max_length,
-            label(attention),
-            attention,
-            {},
-        )
-        for attention in ATTENTIONS
-    ]
+    rows = []
+    for attention in ATTENTIONS:
+        short = attention.replace("k_memory:", "k")
+        config = f"copy_20_{short}"
+        # The paper has figures for some lengths alone.
+        paper = load_experiment(config).paper if max_length == 20 else {}
+        name = f"copy_{max_length}_{short}"
+        rows.append(Row(name, config, options, max_length, label(attention), attention, paper))
     return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data")
 
 

@@ -81,10 +81,10 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:
-        training = result["training"]
+        training, paper = result["training"], result["paper"].get("bleu")
         lines.append(
             f"| {result['max_length']} | {result['label']} "
-            f"| {result['paper'].get('bleu', float('nan')):.2f} | {result['bleu']:.2f} "
+            f"| {'-' if paper is None else format(paper, '.2f')} | {result['bleu']:.2f} "
             f"| {100 * result['evaluation']['exact']:.1f} % "
             f"| {training['best_update']:,} | {training['seconds'] / 60:.0f} |"
         )
