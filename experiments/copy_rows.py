@@ -18,8 +18,8 @@ ATTENTIONS = (
 )
 
 # Two CPU cores cannot take 200,000 steps. With ten times the learning rate and Glorot's
-# initialisation the rows that can be learned are learned in a few thousand (with uniform 0.04 it
-# takes about twice as many). No dropout: the task has no noise to be robust against.
+# initialisation rows are learned in a few thousand. No dropout: the task has no noise to be robust
+# against.
 SMALL: dict[str, Any] = {
     "learning_rate": 1e-3,
     "initializer": "glorot",
