@@ -21,7 +21,6 @@ from seq2seq_memattn.config import ModelConfig
 
 OPTIONS = {
     **SMALL,
-    "dropout": 0.0,
     "num_updates": 3000,
     "validate_every": 250,
     "valid_examples": 300,
