@@ -32,6 +32,11 @@ SMALL: dict[str, Any] = {
 }
 
 
+def short_name(attention: str) -> str:
+    """An attention's name in names of files: k32 for k_memory:32."""
+    return attention.replace("k_memory:", "k")
+
+
 def copy_row(attention: str, max_length: int, bleu: float, seconds: float) -> Experiment:
     """A row of Table 1 as the paper trains it: Adam 1e-4, 200,000 steps, dropout 0.2.
 

@@ -12,10 +12,10 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.copy_rows import SMALL
+from experiments.copy_rows import SMALL, short_name
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
-from experiments.study import Row, Study
+from experiments.study import Row, Study, valid_curves
 from experiments.table1 import label, table1_markdown
 from seq2seq_memattn.config import ModelConfig
 
@@ -35,7 +35,7 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
     """The two rows of the demo."""
     rows = []
     for attention in ATTENTIONS:
-        short = attention.replace("k_memory:", "k")
+        short = short_name(attention)
         config = f"copy_20_{short}"
         # The paper has figures for some lengths alone.
         paper = load_experiment(config).paper if max_length == 20 else {}
@@ -48,12 +48,8 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
     """Draws the figures; returns their files."""
     import seq2seq_memattn.plots as plots
 
-    curves = {
-        result["curve_name"]: [point for point in result["curve"] if point["kind"] == "valid"]
-        for result in results
-    }
     groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
-    plots.save(plots.learning_curves(curves), run_dir / "learning_curves")
+    plots.save(plots.learning_curves(valid_curves(results)), run_dir / "learning_curves")
     plots.save(plots.bleu_by_length(groups), run_dir / "bleu_by_length")
     sample = " ".join(SAMPLE.split()[:max_length])
     names = []

@@ -14,7 +14,8 @@ import numpy as np
 
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
+from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS
 
 
 def model_config(cfg: Any) -> ModelConfig:
@@ -33,12 +34,10 @@ def model_config(cfg: Any) -> ModelConfig:
     )
 
 
-def with_ends(batch: Any) -> np.ndarray:
-    """The harness's ids [batch, length], -1 on padding, as ours with end tokens."""
-    ids = np.where(batch.src < 0, PAD_ID, batch.src + NUM_SPECIAL_IDS)
-    ids = np.pad(ids, [(0, 0), (0, 1)], constant_values=PAD_ID).astype(np.int32)
-    ids[np.arange(len(ids)), batch.lengths] = END_ID
-    return ids
+def as_examples(batch: Any) -> list[np.ndarray]:
+    """The harness's padded ids as ours, without padding."""
+    ids = (batch.src + NUM_SPECIAL_IDS).astype(np.int32)
+    return [row[:length] for row, length in zip(ids, batch.lengths, strict=True)]
 
 
 def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
@@ -56,7 +55,9 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     search = compiled(model, find, ranks=(2, 1))
 
     def decode(batch: Any) -> list[list[int]]:
-        found = np.asarray(search(with_ends(batch), batch.lengths.astype(np.int32)))
+        examples = as_examples(batch)
+        source = make_batch(examples, examples)["source"]
+        found = np.asarray(search(source, batch.lengths.astype(np.int32)))
         return [
             (row[:length] - NUM_SPECIAL_IDS).tolist()
             for row, length in zip(found, (found == END_ID).argmax(axis=1), strict=True)
@@ -74,10 +75,8 @@ def build_trainer(cfg: Any) -> Callable[[Any], float]:
     _, _, updater = make_tensorflow_parts(model_config(cfg), config)
 
     def step(batch: Any) -> float:
-        target = with_ends(batch)
-        shifted = np.where(target == END_ID, PAD_ID, target)[:, :-1]
-        inputs = np.pad(shifted, [(0, 0), (1, 0)], constant_values=START_ID)
-        return updater({"source": target, "target_inputs": inputs, "target_outputs": target}).loss
+        examples = as_examples(batch)
+        return updater(make_batch(examples, examples)).loss
 
     return step
 

@@ -41,7 +41,14 @@ def hardware() -> str:
 def _command() -> str:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
-    return " ".join([program, *sys.argv[1:]])
+    return " ".join([program, *map(portable, sys.argv[1:])])
+
+
+def portable(argument: str) -> str:
+    """An argument without the folders of this machine: of an absolute path, its last part."""
+    flag, equals, value = argument.rpartition("=")
+    path = Path(value)
+    return f"{flag}{equals}{path.name}" if path.is_absolute() else argument
 
 
 def _commit() -> str:

@@ -12,7 +12,7 @@ from absl import flags
 
 from experiments import cli
 from experiments.ambiguities import ambiguities_markdown, ambiguity_study
-from experiments.study import Study
+from experiments.study import Study, valid_curves
 from experiments.table1 import table1_csv, table1_markdown, table1_study
 from seq2seq_memattn.data.text_files import open_output
 
@@ -31,13 +31,7 @@ def write_table(name: str, scale: str, results: Sequence[dict[str, Any]], folder
     if name == "table1":
         with open_output(str(folder / f"{name}_{scale}.csv")) as stream:
             stream.write(table1_csv(results))
-    curves = {
-        result.get("curve_name", result["label"]): [
-            point for point in result["curve"] if point["kind"] == "valid"
-        ]
-        for result in results
-    }
-    plots.save(plots.learning_curves(curves), folder / f"{name}_{scale}_curves")
+    plots.save(plots.learning_curves(valid_curves(results)), folder / f"{name}_{scale}_curves")
     return table
 
 

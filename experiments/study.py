@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import cli
-from experiments.records import provenance, read_json, write_json
+from experiments.records import portable, provenance, read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Study:
             "evaluation": evaluation,
             "curve": read_curve(run_dir),
             **provenance(),
-            "command": f"python -m {' '.join(arguments)}",
+            "command": f"python -m {' '.join(map(portable, arguments))}",
         }
         write_json(path, result)
         return result
@@ -166,3 +166,11 @@ def read_curve(run_dir: Path) -> list[dict[str, Any]]:
     """Loss and validation BLEU of a run: the lines of its metrics.jsonl."""
     lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+def valid_curves(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The validations of each result, as `plots.learning_curves` takes them."""
+    return {
+        result["curve_name"]: [point for point in result["curve"] if point["kind"] == "valid"]
+        for result in results
+    }

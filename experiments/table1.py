@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.copy_rows import ATTENTIONS, LENGTHS, small, tiny
+from experiments.copy_rows import ATTENTIONS, LENGTHS, short_name, small, tiny
 from experiments.experiment import load_experiment
 from experiments.study import Row, Study
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
@@ -35,9 +35,7 @@ def table1_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir
     """
     lengths = LENGTHS if scale == "full" else SMALL_LENGTHS
     known = [
-        f"copy_{length}_{attention.replace('k_memory:', 'k')}"
-        for length in lengths
-        for attention in ATTENTIONS
+        f"copy_{length}_{short_name(attention)}" for length in lengths for attention in ATTENTIONS
     ]
     for name in names:
         if name not in known:

@@ -134,7 +134,9 @@ class TrainingConfig(Options):
     clip_norm: float = option(5.0, "gradients are scaled down to this global norm; 0: never")
     checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
     keep: int = option(3, "last checkpoints kept, beside the best")
-    validate_every: int = option(1000, "updates between validations by beam decoding")
+    validate_every: int = option(
+        1000, "updates between validations by beam decoding; the last update is validated too"
+    )
     valid_examples: int = option(1000, "validation examples decoded, from the first on")
     beam_size: int = option(10, "hypotheses kept per source in validation")
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")

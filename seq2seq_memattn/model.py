@@ -1,6 +1,5 @@
 """The sequence-to-sequence model, an ordinary `keras.Model`."""
 
-import contextlib
 from typing import Any
 
 import keras
@@ -17,7 +16,6 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.gates import state_units
-from seq2seq_memattn.recurrence import static_shapes
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
@@ -150,10 +148,8 @@ class Seq2Seq(keras.Model):
         return ops.cast(logits, "float32") if narrow else logits
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        compiled_by_xla = self.compiled and self.jit_compile  # in `fit`, `evaluate`, `predict`
-        with static_shapes() if compiled_by_xla else contextlib.nullcontext():
-            memory, cell_states = self.encode(inputs["source"], training)
-            return self.predict_logits(inputs["target_inputs"], memory, cell_states, training)
+        memory, cell_states = self.encode(inputs["source"], training)
+        return self.predict_logits(inputs["target_inputs"], memory, cell_states, training)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}

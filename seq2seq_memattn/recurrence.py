@@ -1,8 +1,6 @@
 """The loop over the steps of sequences, on each backend."""
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -14,22 +12,28 @@ from seq2seq_memattn.steps import PaddedSteps
 
 Step = Callable[..., tuple[Any, Sequence[Any]]]
 
-_STATIC = contextvars.ContextVar("static_shapes", default=False)
-
-
-@contextlib.contextmanager
-def static_shapes() -> Iterator[None]:
-    """Inside, loops keep padded rows, so that XLA can compile what is traced."""
-    token = _STATIC.set(True)
-    try:
-        yield
-    finally:
-        _STATIC.reset(token)
-
 
 def packs() -> bool:
-    """Whether loops leave finished rows out: in TensorFlow graphs that XLA does not compile."""
-    return keras.backend.backend() == "tensorflow" and not _STATIC.get()
+    """Whether loops leave finished rows out: in TensorFlow, where XLA does not compile them."""
+    return keras.backend.backend() == "tensorflow" and not _is_traced_for_xla()
+
+
+def _is_traced_for_xla() -> bool:
+    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes.
+
+    TensorFlow marks what it traces then, but has no public name for asking.
+    """
+    import tensorflow as tf
+
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsXLAContext():
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 def make_steps(lengths: Any, num_steps: Any) -> Any:

@@ -1,6 +1,5 @@
 """The loop over steps: against Keras's cells, packed against padded, and its gradients."""
 
-import contextlib
 from typing import Any
 
 import keras
@@ -11,9 +10,9 @@ from keras import ops
 
 from seq2seq_memattn.gates import cell_step
 from seq2seq_memattn.packed_steps import PackedSteps
-from seq2seq_memattn.recurrence import make_steps, packs, run_layer, static_shapes
+from seq2seq_memattn.recurrence import make_steps, packs, run_layer
 from seq2seq_memattn.steps import PaddedSteps
-from tests.inputs import mask_of, normal, randomise, tensor
+from tests.inputs import mask_of, normal, randomise, run, tensor
 from tests.test_gates import CELLS
 from tests.tolerances import as_array, assert_close
 
@@ -21,8 +20,7 @@ LENGTHS, STEPS, INPUTS, UNITS = (2, 5, 3), 5, 4, 7
 X = normal(len(LENGTHS), STEPS, INPUTS)
 REAL = mask_of(LENGTHS, STEPS)
 
-# "packed" leaves finished rows out; "padded" is what XLA can compile.
-MODES = ("eager", "eager_padded", "graph", "graph_padded", "xla")
+MODES = ("eager", "graph", "xla")  # under XLA rows are padded, else finished ones are left out
 
 cells = pytest.mark.parametrize("name", ["lstm", "gru", "simple"])
 modes = pytest.mark.parametrize("mode", MODES)
@@ -30,15 +28,6 @@ modes_and_dtypes = pytest.mark.parametrize(
     ("mode", "dtype"), [("graph", "float32"), *((mode, "float64") for mode in MODES)]
 )
 trainings = pytest.mark.parametrize("training", [False, True])
-
-
-def run(mode: str, function: Any, *arguments: Any) -> Any:
-    """As `tests.inputs.run`, with the shapes that `mode` is about."""
-    padded = mode == "xla" or mode.endswith("_padded")
-    with static_shapes() if padded else contextlib.nullcontext():
-        if mode.startswith("eager"):
-            return function(*arguments)
-        return tf.function(function, jit_compile=mode == "xla")(*arguments)
 
 
 def build(name: str, dtype: str) -> tuple[Any, list[Any]]:
@@ -101,7 +90,7 @@ def test_gradients_taken_after_the_loop_equal_plain_ones(name: str, mode: str, d
     cell, first = build(name, dtype)
     arguments = [tensor(X, dtype), tensor(LENGTHS, "int32"), first]
     deferred = run(mode, lambda *inputs: gradients_of(cell, True, *inputs), *arguments)
-    plain = run("eager_padded", lambda *inputs: gradients_of(cell, False, *inputs), *arguments)
+    plain = run("eager", lambda *inputs: gradients_of(cell, False, *inputs), *arguments)
     assert_close(deferred, plain, dtype)
 
 
@@ -181,14 +170,20 @@ def test_one_graph_serves_batches_of_every_size(training: bool) -> None:
     assert not any(as_array(gradient).any() for gradient in gradients)
 
 
-def test_rows_are_packed_outside_of_static_shapes_alone() -> None:
-    lengths = tensor(LENGTHS, "int32")
-    assert packs()
-    assert isinstance(make_steps(lengths, STEPS), PackedSteps)
-    with static_shapes():
-        assert not packs()
-        assert isinstance(make_steps(lengths, STEPS), PaddedSteps)
-        with static_shapes():
-            pass
-        assert not packs()
-    assert packs()
+@pytest.mark.parametrize("compiled_by", ["itself", "its caller", "nothing"])
+def test_rows_are_packed_where_xla_does_not_compile(compiled_by: str) -> None:
+    made = []
+
+    @tf.function(jit_compile=True if compiled_by == "itself" else None)
+    def inner(lengths: Any) -> Any:
+        def body(step: Any) -> Any:  # a graph of its own
+            made.append(make_steps(lengths, STEPS))
+            return step + 1
+
+        return tf.while_loop(lambda step: step < 2, body, [tf.constant(0)])
+
+    outer = tf.function(lambda lengths: inner(lengths), jit_compile=compiled_by == "its caller")
+    outer(tensor(LENGTHS, "int32"))
+    expected = PackedSteps if compiled_by == "nothing" else PaddedSteps
+    assert made and all(isinstance(steps, expected) for steps in made)
+    assert packs() and isinstance(make_steps(tensor(LENGTHS, "int32"), STEPS), PackedSteps)

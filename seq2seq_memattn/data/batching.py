@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import PAD_ID
+from ..vocabulary import END_ID, PAD_ID, START_ID
 
 Indices = npt.NDArray[np.int64]
+TokenIds = npt.NDArray[np.int32]
+Batch = dict[str, TokenIds]
 
 
 class Position(NamedTuple):
@@ -147,6 +149,44 @@ def pad_batch(
             raise ValueError(f"length: expected at least {len(sequence)} tokens, got {length}")
         row[: len(sequence)] = sequence
     return batch
+
+
+def make_batch(
+    sources: Sequence[TokenIds],
+    targets: Sequence[TokenIds],
+    source_length: int | None = None,
+    target_length: int | None = None,
+) -> Batch:
+    """Pads examples and adds their end and start tokens.
+
+    Args:
+        sources, targets: int32 arrays without start and end tokens.
+        source_length, target_length: the padded lengths in tokens, end token included; None takes
+            the longest.
+
+    Returns:
+        A dict of int32 arrays, right padded with PAD_ID:
+        source [batch, source_length]: the source and the end token (of an empty example alone).
+        target_inputs [batch, target_length]: the start token and the target.
+        target_outputs [batch, target_length]: the target and the end token.
+
+    Raises:
+        ValueError: if an example is longer than it may be.
+    """
+    target_outputs = _with_ends(targets, target_length)
+    # The last column without end tokens is padding: there is room for the start token.
+    unended = np.where(target_outputs == END_ID, PAD_ID, target_outputs)[:, :-1]
+    starts = np.full([len(targets), 1], START_ID, np.int32)
+    return {
+        "source": _with_ends(sources, source_length),
+        "target_inputs": np.concatenate([starts, unended], axis=1),
+        "target_outputs": target_outputs,
+    }
+
+
+def _with_ends(sequences: Sequence[TokenIds], length: int | None) -> TokenIds:
+    ended = [np.append(sequence, np.int32(END_ID)) for sequence in sequences]
+    return pad_batch(ended, max(map(len, ended)) if length is None else length)
 
 
 def round_up(length: int, multiple: int) -> int:

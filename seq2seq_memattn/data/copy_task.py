@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import END_ID, START_ID, Vocabulary, vocabulary_from_dict
-from .batching import FIRST_BATCH, BucketBatches, Indices, Position, pad_batch, round_up
+from ..vocabulary import Vocabulary, vocabulary_from_dict
+from .batching import FIRST_BATCH, Batch, BucketBatches, Indices, Position, make_batch, round_up
 from .manifest import Split, read_manifest, verify_file
 from .sequences import TokenSequences, read_sequences
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-Batch = dict[str, npt.NDArray[np.int32]]
 
 BATCH_KEYS = ("source", "target_inputs", "target_outputs")
 BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
@@ -28,10 +26,7 @@ BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 
 class CopyTaskData:
     """The examples of one split, and the batches of a run over them.
 
-    A batch is a dict of int32 arrays, right padded with PAD_ID:
-        source [batch, source_length]: the source and the end token (of an empty example alone).
-        target_inputs [batch, target_length]: the start token and the target.
-        target_outputs [batch, target_length]: the target and the end token.
+    What a batch holds is said by `make_batch`.
 
     Args:
         directory: a data directory with a manifest.
@@ -93,16 +88,12 @@ class CopyTaskData:
         """Returns the padded batch of some examples, in the order of `indices`."""
         source_length = self._padded_length(self._source_lengths, indices)
         target_length = self._padded_length(self._target_lengths, indices)
-        source = pad_batch([self.source[i] for i in indices], source_length)
-        target = pad_batch([self.target[i] for i in indices], target_length)
-        # The last column of `target` is padding: there is room for the start token.
-        starts = np.full([len(indices), 1], START_ID, np.int32)
-        target_inputs = np.concatenate([starts, target[:, :-1]], axis=1)
-        # A sequence ends at its length with the end token, less one.
-        rows = np.arange(len(indices))
-        source[rows, self._source_lengths[indices] - 1] = END_ID
-        target[rows, self._target_lengths[indices] - 1] = END_ID
-        return {"source": source, "target_inputs": target_inputs, "target_outputs": target}
+        return make_batch(
+            [self.source[i] for i in indices],
+            [self.target[i] for i in indices],
+            source_length,
+            target_length,
+        )
 
     def numpy_batches(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None

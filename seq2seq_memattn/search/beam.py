@@ -145,6 +145,14 @@ def _static_limit(source: Any, limits: Any) -> int:
         return 2 * source.shape[1] + 10
 
 
+def writable(log_probs: Any) -> Any:
+    """Log-probabilities [..., vocab_size] in which padding and the start token are ruled out.
+
+    No target holds them, but nothing keeps a model that was hardly trained from preferring them.
+    """
+    return ops.where(ops.arange(log_probs.shape[-1]) >= END_ID, log_probs, DEAD)
+
+
 def _search(
     model: Any, memory: Any, state: Any, rules: _Rules, num_steps: Any, batch: Any
 ) -> tuple[_Beam, tuple[Any, Any]]:
@@ -172,8 +180,9 @@ def _search(
         beam = _Beam(*beam)
         state = keras.tree.pack_sequence_as(structure, carried)
         log_probs, _, state = model.step(beam.tokens, memory, state)
-        beam, parent = _select(beam, ops.cast(log_probs, "float32"), step, rules)
-        carried = [_reorder(array, parent) for array in keras.tree.flatten(state)]
+        log_probs = writable(ops.cast(log_probs, "float32"))
+        beam, parent = _select(beam, log_probs, step, rules)
+        carried = [_pick(array, parent) for array in keras.tree.flatten(state)]
         here = (ops.arange(num_steps) == step)[:, None, None]
         tokens = ops.where(here, beam.tokens[None], tokens)
         parents = ops.where(here, parent[None], parents)
@@ -207,7 +216,7 @@ def _select(beam: _Beam, log_probs: Any, step: Any, rules: _Rules) -> tuple[_Bea
     grown = ops.logical_not(ops.logical_or(was_frozen, ends))
     return _Beam(
         tokens=ops.where(was_frozen, PAD_ID, token),
-        log_probs=ops.take_along_axis(ops.reshape(totals, flat), chosen, axis=1),
+        log_probs=_pick(ops.reshape(totals, flat), chosen),
         lengths=_pick(beam.lengths, parent) + ops.cast(grown, "int32"),
         is_finished=ops.logical_or(
             _pick(beam.is_finished, parent),
@@ -256,25 +265,23 @@ def _trace(tokens: Any, parents: Any, order: Any) -> Any:
     num_steps = ops.shape(tokens)[0]
 
     def back(step: Any, slot: Any, traced: Any) -> Any:
-        here = ops.take_along_axis(ops.take(tokens, step, axis=0), slot, axis=1)
+        here = _pick(ops.take(tokens, step, axis=0), slot)
         row = (ops.arange(num_steps) == step)[None, None, :]
         traced = ops.where(row, here[:, :, None], traced)
-        return step - 1, ops.take_along_axis(ops.take(parents, step, axis=0), slot, axis=1), traced
+        return step - 1, _pick(ops.take(parents, step, axis=0), slot), traced
 
     empty = ops.zeros((*ops.shape(order), num_steps), dtype="int32")
     start = (ops.cast(num_steps, "int32") - 1, order, empty)
     return ops.while_loop(lambda step, *_: step >= 0, back, start)[2]
 
 
-def _reorder(array: Any, parent: Any) -> Any:
-    """Takes the parents' rows of [batch, beam, ...]."""
-    batch, beam = ops.shape(array)[0], array.shape[1]
-    rest = array.shape[2:]
-    index = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beam + parent, (-1,))
-    flat = ops.reshape(array, (batch * beam, *rest))
-    return ops.reshape(ops.take(flat, index, axis=0), (batch, beam, *rest))
-
-
 def _pick(array: Any, index: Any) -> Any:
-    """[batch, beam], [batch, n] -> [batch, n]."""
-    return ops.take_along_axis(array, index, axis=1)
+    """[batch, m, ...], [batch, n] -> [batch, n, ...].
+
+    As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
+    some 35 operations.
+    """
+    batch, width, rest = ops.shape(array)[0], array.shape[1], array.shape[2:]
+    rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * width + index, (-1,))
+    flat = ops.reshape(array, (batch * width, *rest))
+    return ops.reshape(ops.take(flat, rows, axis=0), (batch, index.shape[1], *rest))

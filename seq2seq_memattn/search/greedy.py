@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.decoding import for_decoding
-from seq2seq_memattn.search.beam import step_limits
+from seq2seq_memattn.search.beam import step_limits, writable
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
@@ -49,7 +49,7 @@ def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResu
     def advance(step: Any, last: Any, carried: Any, tokens: Any, total: Any, going: Any) -> Any:
         state = keras.tree.pack_sequence_as(structure, carried)
         log_probs, _, state = model.step(last, memory, state)
-        log_probs = ops.cast(log_probs[:, 0], "float32")
+        log_probs = writable(ops.cast(log_probs[:, 0], "float32"))
         token = ops.cast(ops.argmax(log_probs, axis=-1), "int32")
         total = total + ops.where(going, ops.max(log_probs, axis=-1), 0.0)
         here = (ops.arange(num_steps) == step)[None, :]

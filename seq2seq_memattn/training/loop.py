@@ -1,5 +1,6 @@
 """The training loop: updates, validation, checkpoints, stopping."""
 
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.training.parts import make_jax_parts, make_tensorflow_parts
 from seq2seq_memattn.training.reporting import Reporter
 from seq2seq_memattn.training.run_directory import BEST_NAME, CHECKPOINTS_NAME, open_run
-from seq2seq_memattn.training.watch import Clock, Signals, Sums, Window
+from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, Sums, Window
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
@@ -42,7 +43,7 @@ class TrainingResult(NamedTuple):
 
     Fields:
         update: int. Updates done.
-        loss: float. Of the last logged updates, nats per target token.
+        loss: float. Of the last logged updates, nats per target token; None if none was applied.
         best_bleu: float. Best validation BLEU, 0 to 100; -1 if never validated.
         best_update: int.
         seconds: float. Of training, over all starts of the run, validation included.
@@ -51,7 +52,7 @@ class TrainingResult(NamedTuple):
     """
 
     update: int
-    loss: float
+    loss: float | None
     best_bleu: float
     best_update: int
     seconds: float
@@ -68,6 +69,7 @@ class _Progress:
         self.best_bleu = -1.0
         self.best_update = 0
         self.stale = 0  # validations since the best
+        self.validated = 0  # the last update that was validated
         self.skipped = 0
         self.seconds = 0.0
         self.window = Window()
@@ -148,7 +150,7 @@ class Trainer:
             reporter.close()
         return TrainingResult(
             progress.update,
-            loss,
+            loss if math.isfinite(loss) else None,
             progress.best_bleu,
             progress.best_update,
             progress.seconds,
@@ -156,46 +158,49 @@ class Trainer:
             reason,
         )
 
-    def _updates(self, reporter: Reporter, caught: "Signals") -> tuple[str, float]:
-        progress, config, window = self.progress, self.config, self.progress.window
-        clock = Clock(progress.seconds)
-        window.start_clock()
+    def _updates(self, reporter: Reporter, caught: Signals) -> tuple[str, float]:
+        progress, config = self.progress, self.config
+        self._clock = Clock(progress.seconds)
+        progress.window.start_clock()
         in_a_row = 0
-        saved_at = time.monotonic()
-        reason = self._reason()
+        saved, saved_at = (progress.update, progress.validated), time.monotonic()
         batches = self._batches()
-        while reason is None:
-            result = self.updater(next(batches))
-            progress.update += 1
-            progress.position = self.train.batches.advance(progress.position, 1)
-            progress.seconds = clock.seconds()
-            in_a_row = 0 if result.is_applied else in_a_row + 1
-            if not result.is_applied:
-                progress.skipped += 1
-                reporter.say(
-                    f"update {progress.update} skipped: loss {result.loss}, "
-                    f"gradient norm {result.gradient_norm}"
-                )
-                if in_a_row >= config.max_nan_updates:
-                    raise ValueError(self._hopeless(in_a_row))
-            window.add(result)
-            reporter.advance(window.loss, window.tokens_per_second)
-            if progress.update % config.log_every == 0:
-                reporter.log(
-                    "train", progress.update, {**window.take(), "seconds": clock.seconds()}
-                )
-            if progress.update % config.validate_every == 0:
-                self._validate(reporter)
-                progress.seconds = clock.seconds()
-                window.start_clock()
+        while True:
+            self._validate_if_due(reporter, caught)
             reason = self._reason()
-            due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
-            if due or reason or caught.number:
+            now = (progress.update, progress.validated)
+            is_due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
+            if caught.number or (now != saved and (is_due or reason)):
                 path = self._save()
-                saved_at = time.monotonic()
+                saved, saved_at = now, time.monotonic()
                 if caught.number and not reason:
                     raise InterruptedRun(caught.number, path)
-        return reason, window.loss
+            if reason:
+                return reason, progress.window.loss
+            is_applied = self._update(next(batches), reporter)
+            in_a_row = 0 if is_applied else in_a_row + 1
+            if in_a_row >= config.max_nan_updates:
+                raise ValueError(self._hopeless(in_a_row))
+
+    def _update(self, batch: Any, reporter: Reporter) -> bool:
+        """One update; returns whether it was applied."""
+        progress, window = self.progress, self.progress.window
+        result = self.updater(batch)
+        progress.update += 1
+        progress.position = self.train.batches.advance(progress.position, 1)
+        progress.seconds = self._clock.seconds()
+        if not result.is_applied:
+            progress.skipped += 1
+            reporter.say(
+                f"update {progress.update} skipped: loss {result.loss}, "
+                f"gradient norm {result.gradient_norm}"
+            )
+        window.add(result)
+        reporter.advance(window.loss, window.tokens_per_second)
+        if progress.update % self.config.log_every == 0:
+            figures = {**window.take(), "seconds": progress.seconds}
+            reporter.log("train", progress.update, figures)
+        return result.is_applied
 
     def _batches(self) -> Iterator[Any]:
         if self._is_tensorflow:
@@ -219,23 +224,27 @@ class Trainer:
             f"loss or gradient; last good checkpoint: {last}"
         )
 
-    def _validate(self, reporter: Reporter) -> None:
-        progress = self.progress
+    def _validate_if_due(self, reporter: Reporter, caught: Signals) -> None:
+        """Validates every `validate_every` updates and after the last; a signal puts it off."""
+        progress, config = self.progress, self.config
+        is_due = progress.update % config.validate_every == 0
+        is_due = is_due or progress.update >= config.num_updates
+        if not is_due or progress.validated == progress.update:
+            return
         started = time.monotonic()
-        count = min(len(self.valid), self.config.valid_examples)
-        sources = [np.asarray(self.valid.source[i]) for i in range(count)]
-        with reporter.bar(count, "validation") as bar:
-            found = self.decoder(sources, VALIDATION_BATCH, bar.update)
-        vocabulary = self.valid.target_vocabulary
-        hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
-        references = [vocabulary.decode(self.valid.target[i]) for i in range(count)]
-        bleu = tokenised_bleu(hypotheses, references).score
-        seconds = time.monotonic() - started
+        try:
+            bleu = self._bleu(reporter, caught)
+        except SignalCame:
+            return
+        progress.validated = progress.update
         progress.stale += 1
         if bleu > progress.best_bleu:
             progress.best_bleu, progress.best_update, progress.stale = bleu, progress.update, 0
             record = {"update": progress.update, "bleu": bleu}
             write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
+        seconds = time.monotonic() - started
+        progress.seconds = self._clock.seconds()
+        progress.window.start_clock()
         reporter.log(
             "valid",
             progress.update,
@@ -245,6 +254,22 @@ class Trainer:
             f"update {progress.update}: validation BLEU {bleu:.2f} ({seconds:.0f} s), "
             f"best {progress.best_bleu:.2f} at {progress.best_update}"
         )
+
+    def _bleu(self, reporter: Reporter, caught: Signals) -> float:
+        """Validation BLEU; SignalCame if a signal came before all was decoded."""
+        count = min(len(self.valid), self.config.valid_examples)
+        sources = [np.asarray(self.valid.source[i]) for i in range(count)]
+        with reporter.bar(count, "validation") as bar:
+
+            def on_batch(decoded: int) -> None:
+                bar.update(decoded)
+                caught.check()
+
+            found = self.decoder(sources, VALIDATION_BATCH, on_batch)
+        vocabulary = self.valid.target_vocabulary
+        hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
+        references = [vocabulary.decode(self.valid.target[i]) for i in range(count)]
+        return tokenised_bleu(hypotheses, references).score
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())

@@ -8,7 +8,6 @@ import tensorflow as tf
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.recurrence import static_shapes
 from seq2seq_memattn.training.update_result import UpdateResult
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -64,9 +63,8 @@ class Updater:
     def _gradients(self, batch: dict[str, Any]) -> tuple[Any, Any, Any, list[Any]]:
         """Loss and gradient norm per token, tokens, and the gradients of the sum."""
         if self._jit_compile:
-            with static_shapes():
-                compiled = tf.function(self._local_gradients, jit_compile=True, autograph=False)
-                loss, num_tokens, gradients = compiled(batch)
+            compiled = tf.function(self._local_gradients, jit_compile=True, autograph=False)
+            loss, num_tokens, gradients = compiled(batch)
         else:
             loss, num_tokens, gradients = self._local_gradients(batch)
         context = tf.distribute.get_replica_context()

@@ -8,8 +8,12 @@ from typing import NamedTuple
 from seq2seq_memattn.training.update_result import UpdateResult
 
 
+class SignalCame(Exception):
+    """Ends work that is not worth finishing after a signal."""
+
+
 class Signals:
-    """Turns SIGTERM and SIGINT into a number that the loop looks at after each update."""
+    """Turns SIGTERM and SIGINT into a number that the loop looks at between updates."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -20,6 +24,11 @@ class Signals:
     def _catch(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.number = number
+
+    def check(self) -> None:
+        """Raises SignalCame after a signal."""
+        if self.number:
+            raise SignalCame
 
     def restore(self) -> None:
         for number, handler in self._before.items():

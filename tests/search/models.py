@@ -34,10 +34,7 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 def small_model(
     attention: str = "k_memory", vocab_size: int = 6, seed: int = 1, **options: Any
 ) -> Seq2Seq:
-    """A model with weights as large as after training, that writes no pad and no start token.
-
-    (Training teaches that; and a pad token inside a target would hide what follows it.)
-    """
+    """A model with weights as large as after training."""
     config = ModelConfig(
         source_vocab_size=8,
         target_vocab_size=vocab_size,
@@ -50,7 +47,6 @@ def small_model(
     model = Seq2Seq(config)
     randomise(model, seed=seed, scale=0.7)
     bias = np.array(model.logits.bias)
-    bias[[PAD_ID, START_ID]] = -50.0
     bias[END_ID] = 0.0
     model.logits.bias.assign(bias)
     return model
@@ -115,7 +111,9 @@ class PrefixModel:
             node = 0
             for token in prefix:
                 node = self._next(node, token)
-            return self.tables[sentence, node].astype(np.float64)
+            row = self.tables[sentence, node].astype(np.float64)
+            row[[PAD_ID, START_ID]] = -np.inf  # search writes neither
+            return row
 
         return log_probs
 

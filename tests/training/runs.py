@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from data_prep.copy_task import CopyTaskOptions, prepare
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
@@ -43,6 +44,11 @@ TRAINING = TrainingConfig(
     log_every=3,
 )
 TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds")
+
+
+def small_disk_of(size: str) -> pytest.MarkDecorator:
+    """For tests with the fixture `small_disk`."""
+    return pytest.mark.parametrize("small_disk", [size], indirect=True)
 
 
 def make_data(folder: Path, seed: int = 0) -> Path:

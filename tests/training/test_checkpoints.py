@@ -1,7 +1,5 @@
 import errno
 import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays, write_arrays
-from tests.training.runs import damage
+from tests.training.runs import damage, small_disk_of
 
 RECORD = {"update": 3, "best_bleu": 99.25, "position": [1, 4]}
 
@@ -219,20 +217,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_old_checkpoint(
     assert updates(folder) == [1]
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs the right to mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
+@small_disk_of("64k")
 def test_a_really_full_disk_leaves_the_old_checkpoint(small_disk: Path) -> None:
     folder = CheckpointFolder(small_disk / "checkpoints", keep=2)
     save(folder, 1)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from tests.training.runs import (
     flags,
     make_data,
     metrics,
+    small_disk_of,
 )
 
 SECONDS = 300  # that a start may take on a machine that does other things too
@@ -229,20 +229,8 @@ def test_bad_run_directories_give_one_line(data_dir: Path, tmp_path: Path) -> No
     assert "no checkpoint in" in error and "damaged checkpoint" in error
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for one checkpoint and a half."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(disk)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs the right to mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
+# One checkpoint and a half
+@small_disk_of("128k")
 @pytest.mark.slow
 def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     data_dir: Path, tmp_path: Path, small_disk: Path, uninterrupted: Path

@@ -84,7 +84,7 @@ def update(loss: float = 1.0, tokens: float = 10.0, norm: float = 0.5) -> Update
 def test_a_run_ends_after_its_updates(finished: tuple[Path, TrainingResult]) -> None:
     run_dir, result = finished
     assert (result.update, result.reason, result.skipped) == (NUM_UPDATES, "updates", 0)
-    assert result.best_update in (5, 10)
+    assert result.best_update in (5, 10, 12)
     assert result.seconds > 0
     assert 0.5 < result.loss < 2.5
     names = [path.name for path in checkpoints(run_dir)]
@@ -106,6 +106,7 @@ def test_each_logged_update_and_validation_has_one_line(
         ("train", 9),
         ("valid", 10),
         ("train", 12),
+        ("valid", 12),
     ]
     assert all(set(line) >= {"loss", "gradient_norm"} for line in lines if line["kind"] == "train")
     assert all("bleu" in line for line in lines if line["kind"] == "valid")
@@ -128,7 +129,17 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
 ) -> None:
     run_dir, expected = finished
-    train(data_dir, tmp_path / "run", num_updates=7)  # between two lines of the log
+    first = trainer(data_dir, tmp_path / "run")
+    updater, count = first.updater, itertools.count(1)
+
+    def stopped(batch: Any) -> UpdateResult:
+        if next(count) == 7:  # between two lines of the log
+            os.kill(os.getpid(), signal.SIGTERM)
+        return updater(batch)
+
+    first.updater = stopped
+    with pytest.raises(InterruptedRun):
+        first.run()
     result = train(data_dir, tmp_path / "run")
     assert_same_runs(tmp_path / "run", run_dir)
     assert result._replace(seconds=0.0) == expected._replace(seconds=0.0)
@@ -163,7 +174,7 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_to_the_one_before(
     assert "; the one before it is used" in captured
     assert f"going on from update {NUM_UPDATES - 1}" in captured
     # The last line of the log was of the update that is done again.
-    assert [line["update"] for line in metrics(run_dir)] == [3, 5, 6, 9, 10, 12]
+    assert [line["update"] for line in metrics(run_dir)] == [3, 5, 6, 9, 10, 12, 12]
     assert arrays_of(checkpoints(run_dir)[-1])[1]["update"] == NUM_UPDATES
 
 
@@ -204,7 +215,7 @@ def test_an_interrupted_window_of_the_log_goes_on(scripted: Scripted, tmp_path: 
     scripted([update(2.0, 10)], num_updates=1, log_every=3).run()
     scripted([update(1.0, 20)], num_updates=2, log_every=3).run()
     scripted([update(0.5, 10)], num_updates=3, log_every=3).run()
-    (line,) = metrics(tmp_path / "run")
+    (line,) = [line for line in metrics(tmp_path / "run") if line["kind"] == "train"]
     assert line["loss"] == 45 / 40
 
 
@@ -256,6 +267,11 @@ def test_updates_that_are_not_finite_are_skipped_said_and_counted(
     ):
         assert line in captured
     assert arrays_of(checkpoints(tmp_path / "run")[-1])[1]["skipped"] == 3
+
+
+def test_a_run_without_an_applied_update_has_no_loss(scripted: Scripted) -> None:
+    result = scripted(itertools.repeat(update(np.nan)), num_updates=2, max_nan_updates=3).run()
+    assert (result.update, result.skipped, result.loss) == (2, 2, None)
 
 
 def test_several_in_a_row_stop_the_run_and_the_last_good_checkpoint_is_named(
@@ -311,6 +327,29 @@ def test_a_signal_during_the_last_update_ends_nothing(scripted: Scripted) -> Non
         yield update()
 
     assert scripted(updates(), num_updates=2).run().reason == "updates"
+
+
+def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
+    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
+) -> None:
+    made = trainer(data_dir, tmp_path / "run", checkpoint_minutes=30.0)
+    decode = made.decoder
+
+    def interrupted(sources: Any, batch_size: int, on_batch: Any) -> Any:
+        def signalled(decoded: int) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            on_batch(decoded)
+            pytest.fail("the validation went on")
+
+        return decode(sources, batch_size, signalled)
+
+    made.decoder = interrupted  # type: ignore[assignment]
+    with pytest.raises(InterruptedRun):
+        made.run()
+    _, record = arrays_of(checkpoints(tmp_path / "run")[-1])
+    assert (record["update"], record["best_bleu"]) == (5, -1)
+    train(data_dir, tmp_path / "run")
+    assert_same_runs(tmp_path / "run", finished[0])
 
 
 # Configurations
