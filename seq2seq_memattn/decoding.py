@@ -1,37 +1,69 @@
 """A model made ready for search: what does not change from step to step is computed once."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from seq2seq_memattn.cell import AttentionCellState
+from seq2seq_memattn.folding import Folds, fold, folded_steps, folding_pays
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.products import Products
+
+
+class DecodingWeights(NamedTuple):
+    """What a `DecodingModel` makes of a model's weights, once for all sources.
+
+    Fields:
+        embeddings: float [vocab, embedding_dim].
+        table: float [vocab, n]. The embeddings as the lowest cell takes them.
+        products: the matrices of the products of a step, by name.
+        folds: `Folds`, or () where nothing is folded.
+    """
+
+    embeddings: Any
+    table: Any
+    products: Any
+    folds: Any
+
+
+class SearchMemory(NamedTuple):
+    """What the steps of a search read.
+
+    Fields:
+        attention: the record of the attention's `prepare`.
+        rows: float [batch, rows, n]. What scores combine: the record's rows, or folded ones.
+    """
+
+    attention: Any
+    rows: Any
 
 
 class DecodingModel:
     """What search sees of a `Seq2Seq`: `start` and `step`.
 
-    The embeddings' map into the lowest cell is a table with one row per token, and each cell has
-    one product per step. Make it outside of the loop (and inside the `tf.function`) that uses
-    it: it holds values of the weights, not the weights.
+    The embeddings' map into the lowest cell is a table with one row per token, each cell has one
+    product per step, and the maps of the context are folded into the memory's rows.
 
     Args:
         model: `Seq2Seq`.
+        folded: bool. Whether to fold the maps of the context into the rows, where that is
+            possible; see `folding_pays`.
+        weights: from another `DecodingModel` with the same `folded`: values of the model's weights
+            that were made outside of the graph that uses them. None: made here.
     """
 
-    def __init__(self, model: Seq2Seq) -> None:
+    def __init__(
+        self, model: Seq2Seq, folded: bool = True, weights: DecodingWeights | None = None
+    ) -> None:
         self._model = model
         self._cell = model.cell
-        embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
-        self._embeddings = embeddings
-        self._steps = self._cell.steps(embeddings.shape[-1])
-        self._table = self._steps[0].project(embeddings)  # [vocab, n]
-        self._weights = {name: w for step in self._steps for name, w in step.weights().items()}
+        self.weights = make_weights(model, folded) if weights is None else weights
+        self._folds: Folds | None = self.weights.folds or None
+        self._steps = _steps(model, self._folds)
         self.vocab_size = model.config.target_vocab_size
 
-    def start(self, source: Any, num_queries: int) -> tuple[Any, AttentionCellState]:
+    def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
         """Reads the source.
 
         Args:
@@ -39,14 +71,20 @@ class DecodingModel:
             num_queries: int > 0. Hypotheses of each source.
 
         Returns:
-            memory: record, batch first; the same for all hypotheses of a source.
+            memory: batch first; the same for all hypotheses of a source.
             state: record, [batch, num_queries] first.
         """
         memory, cell_states = self._model.encode(source)
-        return memory, self._cell.initial_state(memory, num_queries, cell_states)
+        state = self._cell.initial_state(memory, num_queries, cell_states)
+        if self._folds is None:
+            return SearchMemory(memory, memory.rows), state
+        rows = ops.matmul(memory.rows, self._folds.context)
+        shape = (*ops.shape(state.context)[:2], rows.shape[-1])
+        nothing = ops.zeros(shape, dtype=rows.dtype)  # the map of a context of zeros
+        return SearchMemory(memory, rows), state._replace(context=nothing)
 
     def step(
-        self, tokens: Any, memory: Any, state: AttentionCellState
+        self, tokens: Any, memory: SearchMemory, state: AttentionCellState
     ) -> tuple[Any, Any, AttentionCellState]:
         """Advances every hypothesis by one token.
 
@@ -59,32 +97,72 @@ class DecodingModel:
             scores: [batch, queries, rows], of the attention.
             state: as it came.
         """
-        num_queries = tokens.shape[1]
-        projected = ops.take(self._table, ops.reshape(tokens, (-1,)), axis=0)
+        weights = self.weights
         output, scores, state = self._cell.advance(
             self._steps,
-            Products(self._weights, self._rows(memory)),
-            projected,
-            memory,
+            Products(weights.products, memory.rows if memory.rows.shape[-1] else None),
+            ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
+            memory.attention,
             state,
-            num_queries,
-            inputs=ops.take(self._embeddings, tokens, axis=0),
+            num_queries=tokens.shape[1],
+            inputs=ops.take(weights.embeddings, tokens, axis=0),
         )
-        logits = self._model.to_logits(self._cell.mix(output, state.context))
+        logits = self._model.to_logits(self._mix(output, state.context))
         return ops.log_softmax(logits, axis=-1), scores, state
 
-    def _rows(self, memory: Any) -> Any:
-        return memory.rows if memory.rows.shape[-1] else None
+    def _mix(self, output: Any, context: Any) -> Any:
+        """As `AttentionCell.mix`, of a context that may come mapped."""
+        folds, mixing = self._folds, self._cell.mixing
+        if folds is None or mixing is None or not folds.output.shape[1]:
+            return self._cell.mix(output, context)
+        gates = folds.context.shape[1] - folds.output.shape[1]
+        mixed = ops.matmul(output, folds.output) + context[..., gates:]
+        return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
-    def alignment(self, scores: Any, memory: Any) -> Any:
+    def alignment(self, scores: Any, memory: SearchMemory) -> Any:
         """Source positions behind each query: [batch, queries, source_length]."""
-        return self._cell.attention.alignment(scores, memory)
+        return self._cell.attention.alignment(scores, memory.attention)
 
-    def positions_scored(self, scores: Any, memory: Any) -> Any:
+    def positions_scored(self, scores: Any, memory: SearchMemory) -> Any:
         """Encoder states scored for each query: float32 [batch, queries]."""
-        return self._cell.attention.positions_scored(scores, memory)
+        return self._cell.attention.positions_scored(scores, memory.attention)
 
 
-def for_decoding(model: Any) -> Any:
-    """A `DecodingModel` for a `Seq2Seq`; anything else that has `start` and `step` as it is."""
-    return DecodingModel(model) if isinstance(model, keras.Model) else model
+def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
+    """What `DecodingModel` makes of a model's weights as they are now."""
+    embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
+    folds = fold(model.cell, embeddings.shape[-1]) if folded else None
+    steps = _steps(model, folds)
+    return DecodingWeights(
+        embeddings=embeddings,
+        table=steps[0].project(embeddings),
+        products={name: w for step in steps for name, w in step.weights().items()},
+        folds=folds or (),
+    )
+
+
+def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
+    embedding_dim = model.config.embedding_dim
+    if folds is None:
+        return model.cell.steps(embedding_dim)
+    return folded_steps(model.cell, embedding_dim, folds)
+
+
+def for_decoding(model: Any, num_queries: int = 1, num_steps: int | None = None) -> Any:
+    """A `DecodingModel` for a `Seq2Seq`; anything else that has `start` and `step` as it is.
+
+    Args:
+        model: the model.
+        num_queries: int. Hypotheses of each source.
+        num_steps: int or None. Steps to expect, if that is known.
+    """
+    if not isinstance(model, keras.Model):
+        return model
+    return DecodingModel(model, folds_rows(model, num_queries, num_steps))
+
+
+def folds_rows(model: Seq2Seq, num_queries: int, num_steps: int | None) -> bool:
+    """Whether a search with a model folds the context's maps; see `folding_pays`."""
+    folds = fold(model.cell, model.config.embedding_dim)
+    num_rows = model.cell.attention.num_rows
+    return folds is not None and folding_pays(folds, num_rows, num_queries, num_steps)

@@ -38,6 +38,11 @@ class Attention(keras.layers.Layer, abc.ABC):
         super().__init__(**kwargs)
         self.built = True
 
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of every memory; None where each source position has one."""
+        return None
+
     def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
         """A sublayer that follows this layer's dtype policy and name."""
         return keras.layers.Dense(

@@ -105,6 +105,10 @@ class KMemoryAttention(Attention):
         self.encoder_energy = self._dense(num_slots, "encoder_energy", use_bias=use_bias)
         self.decoder_energy = self._dense(num_slots, "decoder_energy", use_bias=use_bias)
 
+    @property
+    def num_rows(self) -> int:
+        return self.num_slots
+
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> KMemory:
         mask = source_mask(encoder_outputs, mask)
         encoder_outputs = self._cast(encoder_outputs)

@@ -34,6 +34,10 @@ class NoAttention(Attention):
     ((2, 3, 0), (2, 3, 0))
     """
 
+    @property
+    def num_rows(self) -> int:
+        return 0
+
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> NoMemory:
         mask = source_mask(encoder_outputs, mask)
         return NoMemory(rows=self._cast(encoder_outputs)[:, :0, :0], mask=mask)

@@ -10,6 +10,7 @@ from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.search.penalties import best_penalty, length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
+CHUNK = 32  # steps after which what was written is put away
 DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
 
 
@@ -40,8 +41,15 @@ class BeamResult(NamedTuple):
     positions_scored: Any = ()
 
 
-class _Beam(NamedTuple):
-    """Hypotheses on their way; arrays are [batch, beam]."""
+class Beam(NamedTuple):
+    """Hypotheses on their way; arrays are [batch, beam].
+
+    Fields:
+        tokens: int32. The last token of each, which the model reads next.
+        log_probs: float32. Sums so far.
+        lengths: int32. Tokens without the end token.
+        is_finished: bool.
+    """
 
     tokens: Any
     log_probs: Any
@@ -49,8 +57,14 @@ class _Beam(NamedTuple):
     is_finished: Any
 
 
-class _Rules(NamedTuple):
-    """What stays the same during one search; limits and forced lengths are [batch, 1] or ()."""
+class Rules(NamedTuple):
+    """What stays the same during one search.
+
+    Fields:
+        beam_size, n_best, exponent, early_stopping: see `beam_search`.
+        limits: int32 [batch, 1]. Steps that a hypothesis may take.
+        forced_lengths: int32 [batch, 1], or () where nothing is forced.
+    """
 
     beam_size: int
     n_best: int
@@ -58,6 +72,18 @@ class _Rules(NamedTuple):
     early_stopping: bool
     limits: Any
     forced_lengths: Any
+
+
+class Written(NamedTuple):
+    """What the hypotheses at the end of some steps wrote during them.
+
+    Fields:
+        tokens: int32 [batch, beam, steps].
+        ancestors: int32 [batch, beam]. Their places in the beam before those steps.
+    """
+
+    tokens: Any
+    ancestors: Any
 
 
 def beam_search(
@@ -104,22 +130,22 @@ def beam_search(
         raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
-    model = for_decoding(model)
+    model = for_decoding(model, beam_size)
     source = ops.convert_to_tensor(source, dtype="int32")
     limits, num_steps = step_limits(source, max_length, forced_lengths)
     forced = () if forced_lengths is None else ops.cast(forced_lengths, "int32")[:, None]
-    rules = _Rules(
+    rules = Rules(
         beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None], forced
     )
     memory, state = model.start(source, beam_size)
-    beam, history = _search(model, memory, state, rules, num_steps, ops.shape(source)[0])
-    result = _best(beam, history, rules)
+    beam, chunks = _search(model, memory, state, rules, num_steps, ops.shape(source)[0])
+    result = best(beam, trace(chunks)[:, :, :num_steps], rules)
     if not return_alignments:
         return result
     taken = result.lengths + ops.cast(result.is_finished, "int32")
     scores, alignments, positions = follow(model, source, result.tokens, taken)
     return result._replace(
-        alignments=alignments, scores=scores, memory=memory, positions_scored=positions
+        alignments=alignments, scores=scores, memory=memory.attention, positions_scored=positions
     )
 
 
@@ -154,46 +180,95 @@ def writable(log_probs: Any) -> Any:
 
 
 def _search(
-    model: Any, memory: Any, state: Any, rules: _Rules, num_steps: Any, batch: Any
-) -> tuple[_Beam, tuple[Any, Any]]:
-    """The loop: the last beam, and tokens and parents [num_steps, batch, beam]."""
-    shape = (batch, rules.beam_size)
-    first = ops.arange(rules.beam_size)[None, :] == 0
-    beam = _Beam(
+    model: Any, memory: Any, state: Any, rules: Rules, num_steps: Any, batch: Any
+) -> tuple[Beam, Written]:
+    """The whole search, in chunks: the last beam, and what was written, [chunks, ...]."""
+    num_chunks = -(-num_steps // CHUNK)
+    shape = (num_chunks, batch, rules.beam_size)
+    slots = ops.arange(rules.beam_size, dtype="int32")
+    tokens = ops.full((*shape, CHUNK), PAD_ID, dtype="int32")
+    ancestors = slots + ops.zeros(shape, dtype="int32")
+    structure = state
+
+    def goes_on(step: Any, beam: Any, *_: Any) -> Any:
+        done = is_done(Beam(*beam), step, rules)
+        return ops.logical_and(step < num_steps, ops.logical_not(ops.all(done)))
+
+    def body(step: Any, beam: Any, carried: Any, tokens: Any, ancestors: Any) -> Any:
+        state = keras.tree.pack_sequence_as(structure, carried)
+        here = ops.arange(num_chunks) == step // CHUNK
+        step, beam, state, written = advance(model, memory, state, Beam(*beam), step, rules, CHUNK)
+        tokens = ops.where(here[:, None, None, None], written.tokens[None], tokens)
+        ancestors = ops.where(here[:, None, None], written.ancestors[None], ancestors)
+        return step, tuple(beam), keras.tree.flatten(state), tokens, ancestors
+
+    beam = first_beam(batch, rules.beam_size)
+    zero = ops.zeros((), dtype="int32")
+    start = (zero, tuple(beam), keras.tree.flatten(state), tokens, ancestors)
+    _, beam, _, tokens, ancestors = ops.while_loop(goes_on, body, start)
+    return Beam(*beam), Written(tokens, ancestors)
+
+
+def first_beam(batch: Any, beam_size: int) -> Beam:
+    """One live hypothesis of each source, which has written nothing."""
+    shape = (batch, beam_size)
+    first = ops.arange(beam_size)[None, :] == 0
+    return Beam(
         tokens=ops.full(shape, START_ID, dtype="int32"),
         log_probs=ops.where(first, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
         lengths=ops.zeros(shape, dtype="int32"),
         is_finished=ops.zeros(shape, dtype="bool"),
     )
-    history_tokens = ops.full((num_steps, *shape), PAD_ID, dtype="int32")
-    parents = ops.broadcast_to(ops.arange(rules.beam_size, dtype="int32"), (num_steps, *shape))
-    structure = state
-    carried = keras.tree.flatten(state)
+
+
+def advance(
+    model: Any, memory: Any, state: Any, beam: Beam, step: Any, rules: Rules, num_steps: Any
+) -> tuple[Any, Beam, Any, Written]:
+    """Takes steps until all sentences are done, `num_steps` at most.
+
+    Args:
+        model: has `step`; see `beam_search`.
+        memory, state: from the model.
+        beam: the hypotheses.
+        step: int32 scalar. Steps taken before.
+        rules: of the search.
+        num_steps: int, or int32 scalar.
+
+    Returns:
+        step, beam, state: as they came.
+        written: what the hypotheses of `beam` wrote meanwhile; padding where no step was taken.
+    """
+    shape = (ops.shape(beam.tokens)[0], rules.beam_size)
+    slots = ops.arange(rules.beam_size, dtype="int32")[None, :]
+    written = Written(
+        tokens=ops.full((*shape, num_steps), PAD_ID, dtype="int32"),
+        ancestors=slots + ops.zeros(shape, dtype="int32"),
+    )
+    structure, begin, end = state, step, step + num_steps
 
     def goes_on(step: Any, beam: Any, *_: Any) -> Any:
-        beam = _Beam(*beam)
-        return ops.logical_and(
-            step < num_steps, ops.logical_not(ops.all(_is_done(beam, step, rules)))
-        )
+        done = is_done(Beam(*beam), step, rules)
+        return ops.logical_and(step < end, ops.logical_not(ops.all(done)))
 
-    def advance(step: Any, beam: Any, carried: Any, tokens: Any, parents: Any) -> Any:
-        beam = _Beam(*beam)
+    def body(step: Any, beam: Any, carried: Any, written: Any) -> Any:
+        beam = Beam(*beam)
         state = keras.tree.pack_sequence_as(structure, carried)
         log_probs, _, state = model.step(beam.tokens, memory, state)
         log_probs = writable(ops.cast(log_probs, "float32"))
         beam, parent = _select(beam, log_probs, step, rules)
         carried = [_pick(array, parent) for array in keras.tree.flatten(state)]
-        here = (ops.arange(num_steps) == step)[:, None, None]
-        tokens = ops.where(here, beam.tokens[None], tokens)
-        parents = ops.where(here, parent[None], parents)
-        return step + 1, tuple(beam), carried, tokens, parents
+        tokens, ancestors = (_pick(array, parent) for array in written)
+        here = ops.arange(num_steps) == step - begin
+        tokens = ops.where(here, beam.tokens[:, :, None], tokens)
+        return step + 1, tuple(beam), carried, (tokens, ancestors)
 
-    start = (ops.zeros((), dtype="int32"), tuple(beam), carried, history_tokens, parents)
-    _, beam, _, history_tokens, parents = ops.while_loop(goes_on, advance, start)
-    return _Beam(*beam), (history_tokens, parents)
+    start = (step, tuple(beam), keras.tree.flatten(state), tuple(written))
+    step, beam, carried, written = ops.while_loop(goes_on, body, start)
+    state = keras.tree.pack_sequence_as(structure, carried)
+    return step, Beam(*beam), state, Written(*written)
 
 
-def _select(beam: _Beam, log_probs: Any, step: Any, rules: _Rules) -> tuple[_Beam, Any]:
+def _select(beam: Beam, log_probs: Any, step: Any, rules: Rules) -> tuple[Beam, Any]:
     """Chooses the best successors: the new beam and the parents, int32 [batch, beam]."""
     vocab = log_probs.shape[-1]
     is_end = ops.arange(vocab) == END_ID
@@ -214,7 +289,7 @@ def _select(beam: _Beam, log_probs: Any, step: Any, rules: _Rules) -> tuple[_Bea
     was_frozen = _pick(frozen[:, :, 0], parent)
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(was_frozen, ends))
-    return _Beam(
+    return Beam(
         tokens=ops.where(was_frozen, PAD_ID, token),
         log_probs=_pick(ops.reshape(totals, flat), chosen),
         lengths=_pick(beam.lengths, parent) + ops.cast(grown, "int32"),
@@ -231,7 +306,7 @@ def _force(log_probs: Any, is_end: Any, is_due: Any) -> Any:
     return ops.where(allowed, log_probs, DEAD)
 
 
-def _is_done(beam: _Beam, step: Any, rules: _Rules) -> Any:
+def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
     """Whether a sentence's result can no longer change: bool [batch]."""
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
     all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
@@ -246,33 +321,49 @@ def _is_done(beam: _Beam, step: Any, rules: _Rules) -> Any:
     return ops.logical_or(all_frozen, worst > reachable)
 
 
-def _best(beam: _Beam, history: tuple[Any, Any], rules: _Rules) -> BeamResult:
-    """Ranks the last beam and traces the n_best back to their first tokens."""
+def trace(chunks: Written) -> Any:
+    """What the hypotheses of the last beam wrote, from the first step on.
+
+    Args:
+        chunks: int32 [chunks, batch, beam, steps] and [chunks, batch, beam], one after the other.
+
+    Returns:
+        int32 [batch, beam, chunks * steps].
+    """
+    num_chunks, batch = ops.shape(chunks.tokens)[:2]
+    beam_size, steps = chunks.tokens.shape[2:]
+
+    def back(index: Any, slots: Any, traced: Any) -> Any:
+        tokens = _pick(ops.take(chunks.tokens, index, axis=0), slots)
+        here = (ops.arange(num_chunks) == index)[None, None, :, None]
+        traced = ops.where(here, tokens[:, :, None], traced)
+        return index - 1, _pick(ops.take(chunks.ancestors, index, axis=0), slots), traced
+
+    slots = ops.arange(beam_size, dtype="int32") + ops.zeros((batch, beam_size), dtype="int32")
+    traced = ops.full((batch, beam_size, num_chunks, steps), PAD_ID, dtype="int32")
+    start = (ops.cast(num_chunks, "int32") - 1, slots, traced)
+    traced = ops.while_loop(lambda index, *_: index >= 0, back, start)[2]
+    return ops.reshape(traced, (batch, beam_size, num_chunks * steps))
+
+
+def best(beam: Beam, tokens: Any, rules: Rules) -> BeamResult:
+    """The n_best of the last beam.
+
+    Args:
+        beam: the last one.
+        tokens: int32 [batch, beam, num_steps]. What its hypotheses wrote.
+        rules: of the search.
+    """
     ranked = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
     normalised, order = ops.top_k(ranked, rules.n_best)
     order = ops.cast(order, "int32")
     return BeamResult(
-        tokens=_trace(*history, order),
+        tokens=_pick(tokens, order),
         log_probs=_pick(beam.log_probs, order),
         normalised_log_probs=normalised,
         lengths=_pick(beam.lengths, order),
         is_finished=_pick(beam.is_finished, order),
     )
-
-
-def _trace(tokens: Any, parents: Any, order: Any) -> Any:
-    """Follows parents backwards: int32 [batch, n_best, num_steps]."""
-    num_steps = ops.shape(tokens)[0]
-
-    def back(step: Any, slot: Any, traced: Any) -> Any:
-        here = _pick(ops.take(tokens, step, axis=0), slot)
-        row = (ops.arange(num_steps) == step)[None, None, :]
-        traced = ops.where(row, here[:, :, None], traced)
-        return step - 1, _pick(ops.take(parents, step, axis=0), slot), traced
-
-    empty = ops.zeros((*ops.shape(order), num_steps), dtype="int32")
-    start = (ops.cast(num_steps, "int32") - 1, order, empty)
-    return ops.while_loop(lambda step, *_: step >= 0, back, start)[2]
 
 
 def _pick(array: Any, index: Any) -> Any:
