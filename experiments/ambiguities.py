@@ -24,16 +24,16 @@ PAIRS = (
 )
 ENCODINGS = ("masked", "sum_to_one", "mean_one")
 SLOTS = (32, 4)
-# A reading that has not converged by then is behind those that have.
 BEST: tuple[str, ...] = ()  # what is trained on longer sequences too
+# A reading that has not converged by then is behind those that have.
 BUDGET = {**SMALL, "num_updates": 2000, "validate_every": 250, "stop_at_bleu": 99.9}
 
 
-def ambiguity_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
     """One row per reading.
 
     Args:
-        scale, work_dir, results_dir: as in `table1_study`; "full" trains as the paper does.
+        scale, work_dir, results_dir: as in `table1.make_study`; "full" trains as the paper does.
         names: rows to run; all if empty.
 
     Raises:
@@ -78,10 +78,11 @@ def readings() -> list[Reading]:
             options = {"encoder_score": encoder, "normalise_over": axis, "decoder_score": decoder}
             over = f"_{axis}" if encoder == "softmax" else ""
             found.append(Reading(f"k{slots}_{encoder}{over}_{decoder}", slots, options))
-    for encoding in ENCODINGS:
-        for encoder in ("sigmoid", "softmax"):
-            options = {"encoder_score": encoder, "position_encoding": encoding}
-            found.append(Reading(f"k32_{encoder}_softmax_pe_{encoding}", 32, options))
+    for slots in SLOTS:
+        for encoding in ENCODINGS:
+            for encoder in ("sigmoid", "softmax"):
+                options = {"encoder_score": encoder, "position_encoding": encoding}
+                found.append(Reading(f"k{slots}_{encoder}_softmax_pe_{encoding}", slots, options))
     for slots in SLOTS:
         name = f"k{slots}_softmax_slots_softmax_dense_bridge"
         found.append(Reading(name, slots, {"bridge": "dense"}))
@@ -100,7 +101,27 @@ def _row(reading: Reading, scale: Scale) -> Row:
     return Row(name, row.config, options, row.max_length, name, name, {})
 
 
-def ambiguities_markdown(results: Sequence[dict[str, Any]]) -> str:
+def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The table, by suffix of its file."""
+    return {".md": _markdown(results)}
+
+
+def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """By length and slots, the pairs of scores apart from everything else."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        name, slots = result["name"], result["name"].partition("_")[0]
+        of = f"l{result['max_length']}_{slots}"
+        is_pair = not name.removesuffix("_l50").endswith("bridge") and "_pe_" not in name
+        # What position encodings and bridges are compared with.
+        is_default = name in (f"{slots}_softmax_slots_softmax", f"{slots}_sigmoid_softmax")
+        for kind, belongs in (("pairs", is_pair), ("others", not is_pair or is_default)):
+            if belongs:
+                groups.setdefault(f"{of}_{kind}", []).append(result)
+    return groups
+
+
+def _markdown(results: Sequence[dict[str, Any]]) -> str:
     """The readings in order: how well and how soon they learn."""
     lines = [
         "| reading | best BLEU | exact lines | updates to 90 | updates to 99 | loss at 1,000 |",

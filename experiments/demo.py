@@ -28,6 +28,7 @@ OPTIONS = {
     "checkpoint_minutes": 1.0,
 }
 ATTENTIONS = ("k_memory:32", "bahdanau")
+IN_SUMMARY = ("name", "label", "bleu", "training", "evaluation", "command", "commit")
 SAMPLE = "7 3 11 0 19 3 14 8 1 16 5 5 12 9 2"
 
 
@@ -92,10 +93,7 @@ def main(arguments: list[str]) -> None:
         **provenance(),
         "max_length": max_length,
         "model": ModelConfig().to_dict(),
-        "rows": [
-            {key: result[key] for key in ("name", "label", "bleu", "training", "evaluation")}
-            for result in results
-        ],
+        "rows": [{name: result[name] for name in IN_SUMMARY} for result in results],
         "figures": figures,
     }
     write_json(run_dir / "result.json", summary)

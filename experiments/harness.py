@@ -68,11 +68,11 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
 
 def build_trainer(cfg: Any) -> Callable[[Any], float]:
     """One update on a batch."""
-    from seq2seq_memattn.training.parts import make_tensorflow_parts
+    from seq2seq_memattn.training.parts import make_parts
 
     _use_threads(cfg.threads)
     config = TrainingConfig(batch_size=cfg.batch)
-    _, _, updater = make_tensorflow_parts(model_config(cfg), config)
+    _, _, updater = make_parts(model_config(cfg), config)
 
     def step(batch: Any) -> float:
         examples = as_examples(batch)

@@ -1,53 +1,70 @@
 """Reproduces a table: python -m experiments.reproduce table1|ambiguities --scale=tiny|small|full.
 
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
-Results, one JSON file per row, the table and the curves go to `--results_dir`.
+Results, one JSON file per row, the table and the curves go to a folder in `--results_dir`.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 
-from experiments import cli
-from experiments.ambiguities import ambiguities_markdown, ambiguity_study
+from experiments import ambiguities, cli, table1
 from experiments.study import Study, valid_curves
-from experiments.table1 import table1_csv, table1_markdown, table1_study
 from seq2seq_memattn.data.text_files import open_output
 
-StudyMaker = Callable[[Any, Sequence[str], Path, Path], Study]
-STUDIES: dict[str, StudyMaker] = {"table1": table1_study, "ambiguities": ambiguity_study}
+
+class Subject(NamedTuple):
+    """What can be reproduced.
+
+    Fields:
+        study: makes the `Study` from scale, names of rows, work_dir and results_dir.
+        tables: the files made of the results: suffix and text. The first is shown.
+        figures: groups of results, each a figure of learning curves, by name.
+    """
+
+    study: Callable[[Any, Sequence[str], Path, Path], Study]
+    tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
+    figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
 
 
-def write_table(name: str, scale: str, results: Sequence[dict[str, Any]], folder: Path) -> str:
-    """Writes the table and the figure of learning curves of finished rows; returns the table."""
+SUBJECTS = {
+    "table1": Subject(table1.make_study, table1.tables, table1.figures),
+    "ambiguities": Subject(ambiguities.make_study, ambiguities.tables, ambiguities.figures),
+}
+
+
+def write_results(
+    subject: Subject, scale: str, results: Sequence[dict[str, Any]], folder: Path
+) -> str:
+    """Writes the tables and figures of finished rows; returns the table that is shown."""
     import seq2seq_memattn.plots as plots
 
     folder.mkdir(parents=True, exist_ok=True)
-    table = table1_markdown(results) if name == "table1" else ambiguities_markdown(results)
-    with open_output(str(folder / f"{name}_{scale}.md")) as stream:
-        stream.write(table)
-    if name == "table1":
-        with open_output(str(folder / f"{name}_{scale}.csv")) as stream:
-            stream.write(table1_csv(results))
-    plots.save(plots.learning_curves(valid_curves(results)), folder / f"{name}_{scale}_curves")
-    return table
+    tables = subject.tables(results)
+    for suffix, text in tables.items():
+        with open_output(str(folder / f"{scale}{suffix}")) as stream:
+            stream.write(text)
+    for name, group in subject.figures(results).items():
+        plots.save(plots.learning_curves(valid_curves(group)), folder / f"{scale}_{name}")
+    return next(iter(tables.values()))
 
 
 def main(arguments: list[str]) -> None:
     """Runs a study from flags."""
     options = flags.FLAGS
-    if len(arguments) != 1 or arguments[0] not in STUDIES:
-        raise ValueError(f"expected one of {', '.join(STUDIES)}; got {' '.join(arguments)!r}")
+    if len(arguments) != 1 or arguments[0] not in SUBJECTS:
+        raise ValueError(f"expected one of {', '.join(SUBJECTS)}; got {' '.join(arguments)!r}")
     name = arguments[0]
+    subject = SUBJECTS[name]
     results_dir = Path(options.results_dir)
     if options.scale == "tiny":  # a trial of the machinery: no result
         results_dir = Path(options.work_dir) / "tiny_results"
-    study = STUDIES[name](options.scale, options.rows, Path(options.work_dir), results_dir)
-    results = study.run()
-    everything = STUDIES[name](options.scale, [], Path(options.work_dir), results_dir).finished()
-    cli.print_note(write_table(name, options.scale, everything, results_dir))
+    where = Path(options.work_dir), results_dir
+    results = subject.study(options.scale, options.rows, *where).run()
+    everything = subject.study(options.scale, [], *where).finished()
+    cli.print_note(write_results(subject, options.scale, everything, results_dir / name))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 
 

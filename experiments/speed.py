@@ -102,10 +102,10 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
-    from seq2seq_memattn.training.parts import make_tensorflow_parts
+    from seq2seq_memattn.training.parts import make_parts
 
     config = TrainingConfig(batch_size=setting.batch_size)
-    _, _, updater = make_tensorflow_parts(setting.model_config(), config)
+    _, _, updater = make_parts(setting.model_config(), config)
     # As drawn: neither sorted nor in buckets.
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]

@@ -73,9 +73,13 @@ class Study:
 
     def _run_row(self, row: Row) -> dict[str, Any]:
         path = self._path(row)
+        made = self._identity(row)
         if path.exists():
-            cli.print_note(f"{row.name}: already there, {path}")
-            return read_json(path)
+            found = read_json(path)
+            if all(found.get(name) == value for name, value in made.items()):
+                cli.print_note(f"{row.name}: already there, {path}")
+                return found
+            cli.print_note(f"{row.name}: was made with other options, and is made again")
         data = self._prepare(row)
         run_dir = self.runs_dir / row.name
         arguments = train_arguments(row, data, run_dir)
@@ -90,11 +94,9 @@ class Study:
             ]
         )
         result = {
-            "name": row.name,
+            **made,
             "label": row.label,
             "curve_name": row.curve,
-            "max_length": row.max_length,
-            "options": dict(row.options),
             "paper": dict(row.paper),
             "bleu": evaluation["bleu"],
             "training": training,
@@ -105,6 +107,16 @@ class Study:
         }
         write_json(path, result)
         return result
+
+    def _identity(self, row: Row) -> dict[str, Any]:
+        """What a result was made with, as its file says it."""
+        return {
+            "name": row.name,
+            "max_length": row.max_length,
+            "options": dict(row.options),
+            "num_train": self.num_train,
+            "num_valid": self.num_valid,
+        }
 
     def _prepare(self, row: Row) -> Path:
         data = self.data_dir / f"copy_{row.max_length}_{self.num_train}"
@@ -148,15 +160,25 @@ def run_command(arguments: Sequence[str]) -> dict[str, Any]:
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True
     )
-    before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    caught = 0
+
+    def hand_on(number: int, frame: Any) -> None:
+        nonlocal caught
+        del frame
+        caught = number
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, hand_on)
     try:
         output, _ = process.communicate()
     except KeyboardInterrupt:  # the terminal sent it to the command as well
+        caught = signal.SIGINT
         output, _ = process.communicate()
     finally:
         signal.signal(signal.SIGTERM, before)
-    if process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
-        raise SystemExit(process.returncode)
+    if caught or process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
+        # Even if the command came to its end: what follows it was not asked for any more.
+        raise SystemExit(128 + caught if caught else process.returncode)
     if process.returncode:
         raise ValueError(f"{arguments[0]} failed with exit status {process.returncode}")
     return json.loads(output.strip().split("\n")[-1])

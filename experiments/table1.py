@@ -21,7 +21,7 @@ def label(attention: str) -> str:
     return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
 
 
-def table1_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
     """The rows of Table 1.
 
     Args:
@@ -89,8 +89,20 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table1_csv(results: Sequence[dict[str, Any]]) -> str:
-    """The same as CSV."""
+def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The table, by suffix of its file."""
+    return {".md": table1_markdown(results), ".csv": _csv(results)}
+
+
+def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each length."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        groups.setdefault(f"l{result['max_length']}", []).append(result)
+    return groups
+
+
+def _csv(results: Sequence[dict[str, Any]]) -> str:
     lines = ["length,model,paper_bleu,bleu,exact,updates,seconds"]
     for result in results:
         training = result["training"]

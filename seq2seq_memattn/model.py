@@ -50,6 +50,7 @@ class Seq2Seq(keras.Model):
         super().__init__(**kwargs)
         if not isinstance(config, ModelConfig):
             config = ModelConfig.from_dict(config)
+        _check_widths(config)
         self.config = config
         self.seed_generator = keras.random.SeedGenerator(config.seed)
         seeds, dtype = _Seeds(config.seed), self.dtype_policy
@@ -153,6 +154,25 @@ class Seq2Seq(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}
+
+
+def _check_widths(config: ModelConfig) -> None:
+    """Refuses widths that do not fit; in a layer's call, Keras would wrap the message."""
+    read = config.encoder_units * (2 if config.bidirectional else 1)
+    keys = config.encoder_projection_units or read
+    if config.attention == "luong_dot" and keys != config.decoder_units:
+        raise ValueError(
+            f"`attention` luong_dot needs encoder outputs as wide as the decoder's; got {keys} and "
+            f"{config.decoder_units} units. Project them: "
+            f"`encoder_projection_units` {config.decoder_units}."
+        )
+    encoder = (config.encoder_cell, config.encoder_layers, read)
+    decoder = (config.decoder_cell, config.decoder_layers, config.decoder_units)
+    if config.bridge == "copy" and encoder != decoder:
+        raise ValueError(
+            "`bridge` copy needs encoder and decoder of equal states; got {} x {} of {} units and "
+            "{} x {} of {}.".format(*encoder[1::-1], encoder[2], *decoder[1::-1], decoder[2])
+        )
 
 
 def make_attention(config: ModelConfig, dtype: Any = None) -> Attention:

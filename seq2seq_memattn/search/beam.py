@@ -330,8 +330,7 @@ def trace(chunks: Written) -> Any:
     Returns:
         int32 [batch, beam, chunks * steps].
     """
-    num_chunks, batch = ops.shape(chunks.tokens)[:2]
-    beam_size, steps = chunks.tokens.shape[2:]
+    num_chunks, batch, beam_size, steps = ops.shape(chunks.tokens)
 
     def back(index: Any, slots: Any, traced: Any) -> Any:
         tokens = _pick(ops.take(chunks.tokens, index, axis=0), slots)
@@ -372,7 +371,7 @@ def _pick(array: Any, index: Any) -> Any:
     As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
     some 35 operations.
     """
-    batch, width, rest = ops.shape(array)[0], array.shape[1], array.shape[2:]
+    batch, width, *rest = ops.shape(array)
     rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * width + index, (-1,))
     flat = ops.reshape(array, (batch * width, *rest))
     return ops.reshape(ops.take(flat, rows, axis=0), (batch, index.shape[1], *rest))

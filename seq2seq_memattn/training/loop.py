@@ -16,9 +16,14 @@ from seq2seq_memattn.data.copy_task import CopyTaskData
 from seq2seq_memattn.metrics import tokenised_bleu
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
-from seq2seq_memattn.training.parts import make_jax_parts, make_tensorflow_parts
+from seq2seq_memattn.training.parts import make_parts
 from seq2seq_memattn.training.reporting import Reporter
-from seq2seq_memattn.training.run_directory import BEST_NAME, CHECKPOINTS_NAME, open_run
+from seq2seq_memattn.training.run_directory import (
+    BEST_NAME,
+    CHECKPOINTS_NAME,
+    check_run,
+    open_run,
+)
 from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, Sums, Window
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
@@ -103,7 +108,7 @@ class Trainer:
     def __init__(
         self, run_dir: Path, data_dir: Path, model_config: ModelConfig, config: TrainingConfig
     ) -> None:
-        open_run(run_dir, data_dir, model_config, config)
+        check_run(run_dir, data_dir, model_config, config)
         keras.config.set_dtype_policy(config.precision)
         self.run_dir = run_dir
         self.config = config
@@ -119,8 +124,8 @@ class Trainer:
             pad_to_multiple=multiple,
         )
         self.valid = CopyTaskData(data_dir, "valid", config.batch_size, shuffle=False)
-        make = make_tensorflow_parts if self._is_tensorflow else make_jax_parts
-        self.model, self.optimizer, self.updater = make(model_config, config)
+        self.model, self.optimizer, self.updater = make_parts(model_config, config)
+        open_run(run_dir, data_dir, model_config, config)  # not before all of that is possible
         self.decoder = BatchDecoder(self.model, config.beam_size)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
@@ -214,7 +219,8 @@ class Trainer:
             return "bleu"
         if config.patience and progress.stale >= config.patience:
             return "patience"
-        return "updates" if progress.update >= config.num_updates else None
+        is_over = progress.update >= config.num_updates and progress.validated == progress.update
+        return "updates" if is_over else None
 
     def _hopeless(self, in_a_row: int) -> str:
         paths = self.folder.paths()

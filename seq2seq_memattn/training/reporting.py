@@ -1,9 +1,11 @@
 """What a run tells while it works: a progress bar, JSON lines, TensorBoard."""
 
+import contextlib
 import json
 import math
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,10 @@ class Reporter:
         """Writes figures of an update ("train") or of a validation ("valid")."""
         rounded = {name: _number(value) for name, value in figures.items()}
         line = {"kind": kind, "update": update, **rounded}
-        print(json.dumps(line), file=self._stream, flush=True)
+        try:
+            print(json.dumps(line), file=self._stream, flush=True)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
         if self._board is not None:
             self._board.write({f"{kind}/{name}": value for name, value in figures.items()}, update)
 
@@ -83,16 +88,28 @@ class _Board:
     def __init__(self, folder: Path) -> None:
         import tensorflow as tf
 
-        self._summary = tf.summary
-        self._writer = tf.summary.create_file_writer(str(folder))
+        self._tf = tf
+        self._folder = folder
+        with self._os_errors():
+            self._writer = tf.summary.create_file_writer(str(folder))
 
     def write(self, figures: dict[str, float], update: int) -> None:
-        with self._writer.as_default(step=update):
+        with self._os_errors(), self._writer.as_default(step=update):
             for name, value in figures.items():
-                self._summary.scalar(name, value)
+                self._tf.summary.scalar(name, value)
+            self._writer.flush()
 
     def close(self) -> None:
-        self._writer.close()
+        with self._os_errors():
+            self._writer.close()
+
+    @contextlib.contextmanager
+    def _os_errors(self) -> Iterator[None]:
+        """TensorFlow's errors, such as that of a full disk, as those of Python's files."""
+        try:
+            yield
+        except self._tf.errors.OpError as error:
+            raise OSError(None, error.message, str(self._folder)) from error
 
 
 def _has_tensorflow() -> bool:

@@ -12,7 +12,6 @@ import dataclasses
 import importlib.metadata
 import json
 import platform
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
-from seq2seq_memattn.data.text_files import open_output, remove_leftovers
+from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_from_dict
@@ -59,30 +58,45 @@ def versions() -> dict[str, str]:
     return found
 
 
-def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: TrainingConfig) -> None:
-    """Makes a run directory, or checks that the one that is there is of this configuration.
+def check_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: TrainingConfig) -> None:
+    """Refuses a directory that is neither new nor a run of this configuration; changes nothing.
 
     Raises:
-        ValueError: if it is of another one; names the options that differ.
+        ValueError: names the options that differ, or says what is there.
     """
-    manifest = read_manifest(data_dir)
-    new = {
-        "model": model.to_dict(),
-        "training": training.to_dict(),
-        "data": _fingerprint(manifest),
-    }
     path = run_dir / CONFIG_NAME
     if path.exists():
-        _check_same(path, _read_json(path), new)
+        _check_same(path, _read_json(path), _describe(data_dir, model, training))
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
         raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
+
+
+def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: TrainingConfig) -> None:
+    """Makes a run directory, or goes on with the one that is there.
+
+    Raises:
+        ValueError: see `check_run`.
+        OSError: if the disk is full; what was there stays.
+    """
+    check_run(run_dir, data_dir, model, training)
+    new = _describe(data_dir, model, training)
     run_dir.mkdir(parents=True, exist_ok=True)
     remove_leftovers(run_dir)
     remove_leftovers(run_dir / CHECKPOINTS_NAME)
-    with open_output(path) as stream:  # first: without it, a directory with files is not a run
+    # First: without it, a directory with files is not a run.
+    with open_output(run_dir / CONFIG_NAME) as stream:
         json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
         stream.write("\n")
-    shutil.copyfile(data_dir / MANIFEST_NAME, run_dir / MANIFEST_NAME)
+    with atomic_binary(run_dir / MANIFEST_NAME) as binary:
+        binary.write((data_dir / MANIFEST_NAME).read_bytes())
+
+
+def _describe(data_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict[str, Any]:
+    return {
+        "model": model.to_dict(),
+        "training": training.to_dict(),
+        "data": _fingerprint(read_manifest(data_dir)),
+    }
 
 
 def _is_killed_start(path: Path) -> bool:
@@ -96,10 +110,13 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    # A run of an earlier version lacks the options that came later: it had their defaults.
+    defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     differing = []
     for group in ("model", "training", "data"):
-        for name in sorted({*old.get(group, {}), *new[group]}):
-            before, now = old.get(group, {}).get(name), new[group].get(name)
+        given = {**defaults.get(group, {}), **old.get(group, {})}
+        for name in sorted({*given, *new[group]}):
+            before, now = given.get(name), new[group].get(name)
             if before != now and name not in FREE_OPTIONS:
                 differing.append(f"{name} was {before!r}, is {now!r}")
     if differing:
@@ -137,7 +154,7 @@ def load_run(run_dir: Path) -> Run:
     path = run_dir / CONFIG_NAME
     if not path.exists():
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
-    config = ModelConfig.from_dict(_read_json(path)["model"])
+    config = ModelConfig.from_dict(_read_json(path).get("model", {}))
     manifest = read_manifest(run_dir, check_files=False)
     model = Seq2Seq(config)
     best = run_dir / BEST_NAME

@@ -51,10 +51,10 @@ def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configurat
 def test_the_tiny_form_of_a_row_takes_an_update(attention):
     import numpy as np
 
-    from seq2seq_memattn.training.parts import make_tensorflow_parts
+    from seq2seq_memattn.training.parts import make_parts
 
     experiment = tiny(load_experiment(name_of(20, attention)))
-    model, _, updater = make_tensorflow_parts(experiment.model, experiment.training)
+    model, _, updater = make_parts(experiment.model, experiment.training)
     before = [np.asarray(v) for v in model.trainable_variables]
     ids = np.array([[5, 4, 2], [7, 2, 0]], np.int32)
     starts = np.array([[1, 5, 4], [1, 7, 0]], np.int32)

@@ -16,7 +16,9 @@ from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResul
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.training.update_result import UpdateResult
 from tests.training.runs import (
+    MODEL,
     NUM_UPDATES,
+    TRAINING,
     arrays_of,
     assert_same_runs,
     checkpoints,
@@ -329,13 +331,17 @@ def test_a_signal_during_the_last_update_ends_nothing(scripted: Scripted) -> Non
     assert scripted(updates(), num_updates=2).run().reason == "updates"
 
 
+@pytest.mark.parametrize("number", [1, 3], ids=["in between", "the last"])
 def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
-    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
+    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult], number: int
 ) -> None:
     made = trainer(data_dir, tmp_path / "run", checkpoint_minutes=30.0)
-    decode = made.decoder
+    decode, count = made.decoder, itertools.count(1)
 
     def interrupted(sources: Any, batch_size: int, on_batch: Any) -> Any:
+        if next(count) < number:
+            return decode(sources, batch_size, on_batch)
+
         def signalled(decoded: int) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             on_batch(decoded)
@@ -347,12 +353,19 @@ def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
     with pytest.raises(InterruptedRun):
         made.run()
     _, record = arrays_of(checkpoints(tmp_path / "run")[-1])
-    assert (record["update"], record["best_bleu"]) == (5, -1)
+    assert (record["update"], record["validated"]) == {1: (5, 0), 3: (12, 10)}[number]
     train(data_dir, tmp_path / "run")
     assert_same_runs(tmp_path / "run", finished[0])
 
 
 # Configurations
+
+
+def test_what_cannot_be_made_leaves_no_run_behind(data_dir: Path, tmp_path: Path) -> None:
+    model = dataclasses.replace(MODEL, attention="luong_dot")
+    with pytest.raises(ValueError, match="got 8 and 6 units.*`encoder_projection_units` 6"):
+        Trainer(tmp_path / "run", data_dir, model, TRAINING)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_of_another_configuration_is_refused(scripted: Scripted, tmp_path: Path) -> None:

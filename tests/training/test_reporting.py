@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
 
 from seq2seq_memattn.training.reporting import Reporter
+from tests.training.runs import small_disk_of
 
 
 def lines_of(run_dir: Path) -> list[dict[str, Any]]:
@@ -77,6 +78,22 @@ def test_tensorboard_has_the_same_figures(tmp_path: Path) -> None:
         assert [event.step for event in found] == [line["update"] for line in expected]
         values = [float(make_ndarray(event.tensor_proto)) for event in found]
         assert values == pytest.approx([line[name] for line in expected], rel=1e-5)
+
+
+@small_disk_of("64k")
+def test_a_full_disk_is_an_os_error_that_names_the_file(small_disk: Path) -> None:
+    def fill() -> str:
+        with pytest.raises(OSError) as raised:
+            for update in range(1, 5000):
+                reporter.log("train", update, {"loss": 1.0})
+        return str(raised.value.filename)
+
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(16 * 1024))
+    reporter = Reporter(small_disk, 0, 10**6)
+    assert fill().endswith(("metrics.jsonl", "tensorboard"))
+    ballast.unlink()  # so that both can be closed
+    reporter.close()
 
 
 def test_progress_and_messages_go_to_standard_error(
