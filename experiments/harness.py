@@ -2,7 +2,8 @@
 
     python -m experiments.harness PEERS_DIR [the harness's own flags, see its README]
 
-`--attention` takes this project's names; `--option no_feeding` switches input feeding off.
+`--attention` takes this project's names; `--option no_feeding` switches input feeding off,
+`--option plain` decodes without XLA.
 """
 
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
-from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
 
 def model_config(cfg: Any) -> ModelConfig:
@@ -43,24 +44,26 @@ def as_examples(batch: Any) -> list[np.ndarray]:
 def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     """Decodes a batch; every hypothesis has its source's length."""
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.search.batch_decoder import compiled
-    from seq2seq_memattn.search.beam import beam_search
+    from seq2seq_memattn.search.chunked import ChunkedSearch
 
     _use_threads(cfg.threads)
-    model = Seq2Seq(model_config(cfg))
-
-    def find(source: Any, lengths: Any) -> Any:
-        return beam_search(model, source, cfg.beam, forced_lengths=lengths).tokens[:, 0]
-
-    search = compiled(model, find, ranks=(2, 1))
+    search = ChunkedSearch(
+        Seq2Seq(model_config(cfg)),
+        cfg.beam,
+        n_best=1,
+        length_penalty_exponent=0.0,
+        batch_size=cfg.batch,
+        jit_compile="plain" not in cfg.extra.option,
+        force_lengths=True,
+    )
 
     def decode(batch: Any) -> list[list[int]]:
         examples = as_examples(batch)
         source = make_batch(examples, examples)["source"]
-        found = np.asarray(search(source, batch.lengths.astype(np.int32)))
+        found = search(source, batch.lengths + 1)
         return [
             (row[:length] - NUM_SPECIAL_IDS).tolist()
-            for row, length in zip(found, (found == END_ID).argmax(axis=1), strict=True)
+            for row, length in zip(found.tokens[:, 0], found.lengths[:, 0], strict=True)
         ]
 
     return decode

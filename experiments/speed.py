@@ -40,6 +40,7 @@ class Setting:
         beam_size: int > 0; not for training.
         num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
         input_feeding: bool.
+        jit_compile: bool. Whether XLA compiles the steps of decoding.
     """
 
     attention: str
@@ -49,6 +50,7 @@ class Setting:
     beam_size: int
     num_sentences: int
     input_feeding: bool = True
+    jit_compile: bool = True
 
     def model_config(self) -> ModelConfig:
         """The toy model of the paper."""
@@ -77,8 +79,8 @@ def make_work(setting: Setting) -> tuple[Callable[[], None], int]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.search.batch_decoder import compiled, sorted_batches
-    from seq2seq_memattn.search.beam import beam_search
+    from seq2seq_memattn.search.batch_decoder import sorted_batches
+    from seq2seq_memattn.search.chunked import ChunkedSearch
 
     model = Seq2Seq(setting.model_config())
     batches = [
@@ -86,16 +88,19 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
 
-    def find(source: Any, lengths: Any) -> Any:
-        found = beam_search(model, source, setting.beam_size, forced_lengths=lengths)
-        return found.tokens, found.lengths
-
-    search = compiled(model, find, ranks=(2, 1))
+    search = ChunkedSearch(
+        model,
+        setting.beam_size,
+        n_best=1,
+        length_penalty_exponent=0.0,
+        batch_size=setting.batch_size,
+        jit_compile=setting.jit_compile,
+        force_lengths=True,
+    )
 
     def work() -> None:
         for batch, lengths in batches:
-            _, found = search(batch, lengths)
-            if not (np.asarray(found)[:, 0] == lengths).all():
+            if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
                 raise ValueError("a hypothesis has not the length that it was forced to")
 
     return work
@@ -184,6 +189,7 @@ def main(arguments: list[str]) -> None:
                     options.beam_size,
                     options.num_sentences,
                     options.input_feeding,
+                    options.jit_compile,
                 )
                 for attention in options.attentions
             ]
@@ -202,5 +208,6 @@ if __name__ == "__main__":
     flags.DEFINE_integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
     flags.DEFINE_integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
     flags.DEFINE_bool("input_feeding", True, "feed the context back")
+    flags.DEFINE_bool("jit_compile", True, "compile the steps of decoding with XLA")
     flags.DEFINE_string("output", None, "JSON file for the rows")
     cli.run(main)

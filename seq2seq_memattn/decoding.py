@@ -119,6 +119,10 @@ class DecodingModel:
         mixed = ops.matmul(output, folds.output) + context[..., gates:]
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
+    def without_sources(self, memory: SearchMemory) -> SearchMemory:
+        """The memory without what `step` does not read and is as long as the source."""
+        return memory._replace(attention=self._cell.attention.without_sources(memory.attention))
+
     def alignment(self, scores: Any, memory: SearchMemory) -> Any:
         """Source positions behind each query: [batch, queries, source_length]."""
         return self._cell.attention.alignment(scores, memory.attention)

@@ -102,6 +102,10 @@ class Attention(keras.layers.Layer, abc.ABC):
         """
         return ops.matmul(scores, rows)
 
+    def without_sources(self, memory: Any) -> Any:
+        """The memory without what is as long as the source and only `alignment` reads."""
+        return memory
+
     def alignment(self, scores: Any, memory: Any) -> Any:
         """Source positions behind each query: float [batch, queries, source_length]."""
         del memory

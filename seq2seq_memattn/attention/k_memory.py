@@ -138,6 +138,9 @@ class KMemoryAttention(Attention):
         score = softmax if self.decoder_score == "softmax" else ops.sigmoid
         return score(energies), state  # eq. 7
 
+    def without_sources(self, memory: Any) -> KMemory:
+        return memory._replace(alpha=memory.alpha[:, :0])
+
     def alignment(self, scores: Any, memory: Any) -> Any:
         """Section 5: the product of beta and alpha, summed over slots."""
         return ops.matmul(scores, ops.swapaxes(memory.alpha, 1, 2))

@@ -47,6 +47,9 @@ class NoAttention(Attention):
     ) -> tuple[Any, Any]:
         return self._cast(queries)[:, :, :0], state
 
+    def without_sources(self, memory: Any) -> NoMemory:
+        return memory._replace(mask=memory.mask[:, :0])
+
     def alignment(self, scores: Any, memory: Any) -> Any:
         real = ops.cast(memory.mask, self.compute_dtype)
         queries = ops.sum(scores, axis=-1, keepdims=True)  # [batch, queries, 1], all 0

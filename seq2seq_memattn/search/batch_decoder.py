@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.data.batching import pad_batch
-from seq2seq_memattn.search.beam import BeamResult, beam_search
-from seq2seq_memattn.vocabulary import END_ID
+from seq2seq_memattn.search.beam import BeamResult
+from seq2seq_memattn.search.chunked import ChunkedSearch
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 Ids = npt.NDArray[np.int32]
+
+MANY = 64  # sources, from which on XLA makes up for the time that it compiles
 
 
 class Hypothesis(NamedTuple):
@@ -32,12 +34,17 @@ class Hypothesis(NamedTuple):
 
 
 class BatchDecoder:
-    """Decodes lists of sources with one compiled graph for all batches.
+    """Decodes lists of sources.
 
     Args:
         model: `Seq2Seq`. Its weights are read anew at each call.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
+        jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: where
+            there are enough sources to make up for its time.
+
+    Raises:
+        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(
@@ -48,20 +55,19 @@ class BatchDecoder:
         length_penalty_exponent: float = 0.0,
         max_length: int | None = None,
         return_alignments: bool = False,
+        jit_compile: bool | None = None,
     ) -> None:
-        def search(source: Any) -> BeamResult:
-            return beam_search(
-                model,
-                source,
-                beam_size,
-                n_best,
-                length_penalty_exponent,
-                max_length,
-                return_alignments=return_alignments,
-            )
-
-        self._search = compiled(model, search)
+        if beam_size < 1:
+            raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
+        if not 1 <= n_best <= beam_size:
+            raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+        self._model = model
+        self._options = (beam_size, n_best, length_penalty_exponent)
         self._n_best = n_best
+        self._max_length = max_length
+        self._return_alignments = return_alignments
+        self._jit_compile = jit_compile
+        self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
 
     def __call__(
         self,
@@ -83,8 +89,13 @@ class BatchDecoder:
             ValueError: if `batch_size` is not positive.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
+        search = None
         for indices, batch in sorted_batches(sources, batch_size):
-            found = keras.tree.map_structure(np.asarray, self._search(batch))
+            if search is None:
+                search = self._search(batch_size, len(sources))
+            lengths = np.count_nonzero(batch != PAD_ID, axis=1)
+            limits = 2 * lengths + 10 if self._max_length is None else self._max_length
+            found = search(batch, np.broadcast_to(limits, lengths.shape))
             for row, index in enumerate(indices):
                 results[index] = [
                     _hypothesis(found, row, rank, len(sources[index]) + 1)
@@ -94,35 +105,16 @@ class BatchDecoder:
                 on_batch(len(indices))
         return results
 
-
-def compiled(
-    model: Any, search: Callable[..., Any], ranks: Sequence[int] = (2,)
-) -> Callable[..., Any]:
-    """The graph of a function of int32 arrays: one for all sizes, or on JAX one for each.
-
-    Args:
-        model: the model that the function uses; its weights are read anew at each call.
-        search: the function.
-        ranks: the number of axes of each argument; by default one [batch, source_length].
-    """
-    if keras.backend.backend() == "jax":
-        return _compiled_by_jax(model, search)
-    import tensorflow as tf
-
-    signature = [tf.TensorSpec([None] * rank, tf.int32) for rank in ranks]
-    return tf.function(search, input_signature=signature, autograph=False)
-
-
-def _compiled_by_jax(model: Any, search: Callable[..., Any]) -> Callable[..., Any]:
-    import jax
-
-    @jax.jit
-    def run(values: Any, *arguments: Any) -> Any:
-        mapping = list(zip(model.variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=mapping):
-            return search(*arguments)
-
-    return lambda *arguments: run([v.value for v in model.variables], *arguments)
+    def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
+        """The search for batches of this size, with the weights as they are now."""
+        jit = num_sources >= MANY if self._jit_compile is None else self._jit_compile
+        if (batch_size, jit) not in self._searches:
+            self._searches[batch_size, jit] = ChunkedSearch(
+                self._model, *self._options, batch_size, self._return_alignments, jit
+            )
+        else:
+            self._searches[batch_size, jit].update_weights()
+        return self._searches[batch_size, jit]
 
 
 def sorted_batches(

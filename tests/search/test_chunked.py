@@ -1,0 +1,115 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.search import chunked
+from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.chunked import ChunkedSearch
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.search.models import ATTENTIONS, padded, small_model, sources_of, teacher_forced
+from tests.tolerances import as_array, assert_close
+
+# In chunks of 2 steps, sentences leave after each of the first chunks.
+LIMITS = np.array([9, 1, 3, 7, 2, 5, 2], np.int32)
+SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
+
+compilers = pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "xla"])
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked, "CHUNK", 2)
+
+
+def assert_same(ours: BeamResult, theirs: Any) -> None:
+    for name in ("tokens", "lengths", "is_finished"):
+        np.testing.assert_array_equal(getattr(ours, name), as_array(getattr(theirs, name)))
+    for name in ("log_probs", "normalised_log_probs"):
+        assert_close(getattr(ours, name), as_array(getattr(theirs, name)))
+
+
+def slow_but(name: str) -> list[Any]:
+    """Every attention, all but one of them in slow tests."""
+    return [n if n == name else pytest.param(n, marks=pytest.mark.slow) for n in ATTENTIONS]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
+    model, source = small_model(attention), padded(SOURCES)
+    search = ChunkedSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))
+    assert_same(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
+
+
+@pytest.mark.parametrize("attention", slow_but("k_memory"))
+def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
+    model = small_model(attention)
+    search = ChunkedSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
+    for chosen in (slice(None), slice(2, 5)):
+        source, limits = padded(SOURCES[chosen]), LIMITS[chosen]
+        assert_same(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
+
+
+@compilers
+def test_sentences_that_are_done_leave_the_batch(
+    jit_compile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = ChunkedSearch(
+        small_model(), 2, 1, 0.0, batch_size=7, jit_compile=jit_compile, force_lengths=True
+    )
+    sizes = []
+    chunk = search._chunk
+
+    def counted(*arguments: Any) -> Any:
+        sizes.append(arguments[5].shape[0])
+        return chunk(*arguments)
+
+    monkeypatch.setattr(search, "_chunk", counted)
+    found = search(padded(SOURCES), LIMITS)
+    assert found.lengths[:, 0].tolist() == (LIMITS - 1).tolist()
+    # Done after 2, 4, 6, 8 and 10 steps: 3, 4, 5, 6 and 7 of them.
+    assert sizes == ([7, 4, 4, 2, 1] if jit_compile else [7, 4, 3, 2, 1])
+
+
+def test_forced_lengths_are_scored_like_any_other() -> None:
+    model = small_model("bahdanau")
+    search = ChunkedSearch(model, 3, 1, 0.0, batch_size=7, force_lengths=True)
+    found = search(padded(SOURCES), LIMITS)
+    for row, source in enumerate(SOURCES):
+        target = found.tokens[row, 0, : LIMITS[row]].tolist()
+        assert target[-1] == END_ID and END_ID not in target[:-1]
+        assert (found.tokens[row, 0, LIMITS[row] :] == PAD_ID).all()
+        assert_close(found.log_probs[row], teacher_forced(model, padded([source])[0], [target]))
+
+
+@compilers
+@pytest.mark.parametrize(
+    "attention", ["k_memory", pytest.param("bahdanau", marks=pytest.mark.slow)]
+)
+def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
+    model, source = small_model(attention), padded(SOURCES)
+    search = ChunkedSearch(model, 4, 2, 0.0, 7, return_alignments=True, jit_compile=jit_compile)
+    found = search(source, LIMITS)
+    expected = beam_search(model, source, 4, 2, 0.0, LIMITS, return_alignments=True)
+    assert_same(found, expected)
+    for name in ("alignments", "scores", "positions_scored"):
+        assert_close(getattr(found, name), as_array(getattr(expected, name)))
+
+
+@pytest.mark.parametrize("attention", ["k_memory", "bahdanau"])
+def test_folding_changes_rounding_only(attention: str) -> None:
+    model, source = small_model(attention), padded(SOURCES)
+    found = [ChunkedSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]
+    assert_same(found[0], found[1])
+
+
+def test_weights_are_read_on_demand() -> None:
+    model, source = small_model(), padded(SOURCES)
+    search = ChunkedSearch(model, 2, 1, 0.0, batch_size=7)
+    before = search(source, LIMITS)
+    embeddings = model.target_embedding.embeddings
+    embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
+    assert_same(search(source, LIMITS), before)  # of the table that was made of them
+    search.update_weights()
+    assert_same(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
+    assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
