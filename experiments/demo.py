@@ -16,7 +16,7 @@ from experiments.copy_rows import SMALL, short_name
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, valid_curves
-from experiments.table1 import label, table1_markdown
+from experiments.table1 import add_decoding_times, label, table1_markdown
 from seq2seq_memattn.config import ModelConfig
 
 OPTIONS = {
@@ -28,7 +28,16 @@ OPTIONS = {
     "checkpoint_minutes": 1.0,
 }
 ATTENTIONS = ("k_memory:32", "bahdanau")
-IN_SUMMARY = ("name", "label", "bleu", "training", "evaluation", "command", "commit")
+IN_SUMMARY = (
+    "name",
+    "label",
+    "bleu",
+    "training",
+    "decoding_seconds",
+    "evaluation",
+    "command",
+    "commit",
+)
 SAMPLE = "7 3 11 0 19 3 14 8 1 16 5 5 12 9 2"
 
 
@@ -84,6 +93,7 @@ def main(arguments: list[str]) -> None:
     if flags.FLAGS.num_updates:
         options["num_updates"] = flags.FLAGS.num_updates
     results = demo_study(run_dir, max_length, options).run()
+    results = add_decoding_times(results, run_dir / "rows")
     figures = draw(run_dir, results, max_length)
     table = table1_markdown(results)
     cli.print_note(f"\n{table}")

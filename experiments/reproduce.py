@@ -20,18 +20,25 @@ class Subject(NamedTuple):
 
     Fields:
         study: makes the `Study` from scale, names of rows, work_dir and results_dir.
+        extend: adds to finished results, in their folder, what is measured of all of them at once.
         tables: the files made of the results: suffix and text. The first is shown.
         figures: groups of results, each a figure of learning curves, by name.
     """
 
     study: Callable[[Any, Sequence[str], Path, Path], Study]
+    extend: Callable[[Sequence[dict[str, Any]], Path], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
     figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
 
 
 SUBJECTS = {
-    "table1": Subject(table1.make_study, table1.tables, table1.figures),
-    "ambiguities": Subject(ambiguities.make_study, ambiguities.tables, ambiguities.figures),
+    "table1": Subject(table1.make_study, table1.add_decoding_times, table1.tables, table1.figures),
+    "ambiguities": Subject(
+        ambiguities.make_study,
+        lambda results, _: list(results),
+        ambiguities.tables,
+        ambiguities.figures,
+    ),
 }
 
 
@@ -63,7 +70,8 @@ def main(arguments: list[str]) -> None:
         results_dir = Path(options.work_dir) / "tiny_results"
     where = Path(options.work_dir), results_dir
     results = subject.study(options.scale, options.rows, *where).run()
-    everything = subject.study(options.scale, [], *where).finished()
+    study = subject.study(options.scale, [], *where)
+    everything = subject.extend(study.finished(), study.results_dir)
     cli.print_note(write_results(subject, options.scale, everything, results_dir / name))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 

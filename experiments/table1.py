@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from experiments import cli
 from experiments.copy_rows import ATTENTIONS, LENGTHS, short_name, small, tiny
 from experiments.experiment import load_experiment
-from experiments.study import Row, Study
+from experiments.records import provenance, read_json, write_json
+from experiments.study import Row, Study, run_command
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 Scale = Literal["tiny", "small", "full"]
@@ -72,26 +74,84 @@ def _differences(
     return {name: value for name, value in new.items() if value != old[name]}
 
 
+def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """Adds `decoding_seconds`: of 1,000 sources of 0..L tokens, sorted, all models in turns.
+
+    Decoding time depends on the shapes of a model, not on its weights, so untrained ones of the
+    same shapes are timed, by `experiments.speed`.
+    """
+    groups = figures(results)
+    extended = []
+    for name, group in groups.items():
+        path = folder / f"decoding_{name}.json"
+        attentions = ",".join(result["curve_name"] for result in group)
+        is_there = path.exists() and read_json(path)["attentions"] == attentions
+        if not is_there:
+            write_json(path, {"attentions": attentions, **_time(group, attentions)})
+        seconds = {row["attention"]: row["seconds"] for row in read_json(path)["rows"]}
+        extended += [{**r, "decoding_seconds": seconds[r["curve_name"]]} for r in group]
+    return extended
+
+
+def _time(group: Sequence[dict[str, Any]], attentions: str) -> dict[str, Any]:
+    arguments = [
+        "experiments.speed",
+        f"--lengths={group[0]['max_length']}",
+        f"--attentions={attentions}",
+        "--modes=uniform",
+        f"--num_sentences={group[0]['num_valid']}",
+    ]
+    cli.print_note(f"decoding times: python -m {' '.join(arguments)}")
+    rows = run_command(arguments)["rows"]
+    return {**provenance(), "command": f"python -m {' '.join(arguments)}", "rows": rows}
+
+
 def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
-    """The table: the paper's BLEU, ours, and how we got there."""
+    """The table: the paper's figures, ours, and how we got there."""
     lines = [
-        "| Length | Model | BLEU, paper | BLEU, ours | exact lines | updates | minutes |",
-        "|---|---|---|---|---|---|---|",
+        "| Length | Model | BLEU, paper | BLEU, ours | exact lines | seconds, paper "
+        "| seconds, ours | updates | minutes |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
-        training, paper = result["training"], result["paper"].get("bleu")
-        lines.append(
-            f"| {result['max_length']} | {result['label']} "
-            f"| {'-' if paper is None else format(paper, '.2f')} | {result['bleu']:.2f} "
-            f"| {100 * result['evaluation']['exact']:.1f} % "
-            f"| {training['best_update']:,} | {training['seconds'] / 60:.0f} |"
-        )
+        training, paper = result["training"], result["paper"]
+        cells = [
+            str(result["max_length"]),
+            result["label"],
+            _figure(paper.get("bleu")),
+            _figure(result["bleu"]),
+            f"{100 * result['evaluation']['exact']:.1f} %",
+            _figure(paper.get("seconds")),
+            _figure(result.get("decoding_seconds")),
+            f"{training['best_update']:,}",
+            f"{training['seconds'] / 60:.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The table, by suffix of its file."""
     return {".md": table1_markdown(results), ".csv": _csv(results)}
+
+
+def _csv(results: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        "length,model,paper_bleu,bleu,exact,paper_decoding_seconds,decoding_seconds,updates,"
+        "training_seconds"
+    ]
+    for result in results:
+        training, paper = result["training"], result["paper"]
+        lines.append(
+            f"{result['max_length']},{result['label']},{paper.get('bleu', '')},{result['bleu']},"
+            f"{result['evaluation']['exact']},{paper.get('seconds', '')},"
+            f"{result['decoding_seconds']},{training['best_update']},{training['seconds']:.1f}"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -100,15 +160,3 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     for result in results:
         groups.setdefault(f"l{result['max_length']}", []).append(result)
     return groups
-
-
-def _csv(results: Sequence[dict[str, Any]]) -> str:
-    lines = ["length,model,paper_bleu,bleu,exact,updates,seconds"]
-    for result in results:
-        training = result["training"]
-        lines.append(
-            f"{result['max_length']},{result['label']},{result['paper'].get('bleu', '')},"
-            f"{result['bleu']},{result['evaluation']['exact']},{training['best_update']},"
-            f"{training['seconds']:.1f}"
-        )
-    return "\n".join(lines) + "\n"
