@@ -1,10 +1,13 @@
 """How a preparation makes a data directory: whole or not at all, and once."""
 
 import contextlib
+import fcntl
+import importlib.metadata
+import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,10 @@ import numpy as np
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.manifest import Manifest
-from seq2seq_memattn.data.text_files import sync_directory
+from seq2seq_memattn.data.text_files import open_output, remove_leftovers, sync_directory
+
+WORK_NAME = "work"  # inside a preparation that can be gone on with: what only it needs
+_STATE_NAME = "state.json"
 
 
 def prepare_once(
@@ -41,14 +47,8 @@ def prepare_once(
             options; names those that differ.
     """
     final = Path(output_dir).resolve()
-    if (final / manifests.MANIFEST_NAME).exists():
+    if _is_prepared(final, output_dir):
         return _existing(output_dir, task, options), False
-    if final.exists() and not (final.is_dir() and not any(final.iterdir())):
-        raise ValueError(
-            f"{output_dir}: expected a new or empty directory, or a prepared one with its "
-            f"{manifests.MANIFEST_NAME}"
-        )
-    final.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(final)
     temporary = final.with_name(f".{final.name}.preparing-{os.getpid()}")
     temporary.mkdir()
@@ -63,13 +63,111 @@ def prepare_once(
     return manifest, True
 
 
-def versions() -> dict[str, str]:
-    """Returns the versions of what shapes prepared data."""
+def prepare_resumably(
+    output_dir: str,
+    task: str,
+    options: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    write: Callable[[Path], Manifest],
+) -> tuple[Manifest, bool]:
+    """Does what `prepare_once` does, and goes on where an interrupted preparation stopped.
+
+    The files are written into `.NAME.preparing-kept` beside the directory NAME. What `write` needs
+    only to go on it keeps in the folder `WORK_NAME` there. A ValueError, that is bad input, removes
+    all of it; a kill, a full disk or Ctrl-C leaves it for the next start.
+
+    Args:
+        output_dir, task, options: see `prepare_once`.
+        inputs: what the files read are known by, as JSON values: the same for every start.
+        write: writes the files into the directory it gets, or those that are not there yet, and
+            returns their manifest.
+
+    Returns:
+        The manifest, and whether it was made now.
+
+    Raises:
+        ValueError: see `prepare_once`; also if another process is preparing this directory, or an
+            interrupted preparation had other options or inputs.
+    """
+    final = Path(output_dir).resolve()
+    if _is_prepared(final, output_dir):
+        return _existing(output_dir, task, options), False
+    kept = final.with_name(f".{final.name}.preparing-kept")
+    kept.mkdir(exist_ok=True)
+    with _lock(kept):
+        if (kept / manifests.MANIFEST_NAME).exists():  # killed on the last steps
+            manifest = _existing(str(kept), task, options)
+        else:
+            _check_state(kept, {"task": task, "options": dict(options), "inputs": dict(inputs)})
+            remove_leftovers(kept)
+            remove_leftovers(kept / WORK_NAME)
+            try:
+                manifest = write(kept)
+            except ValueError:
+                shutil.rmtree(kept, ignore_errors=True)
+                raise
+            except OSError as error:
+                if error.errno is None or error.filename is not None:
+                    raise
+                raise OSError(error.errno, error.strerror, str(kept)) from error
+            manifests.write_manifest(kept, manifest)
+        shutil.rmtree(kept / WORK_NAME, ignore_errors=True)
+        kept.replace(final)
+    sync_directory(final.parent)
+    return manifest, True
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Returns the versions of what shapes prepared data, these packages among it."""
     return {
         "seq2seq_memattn": __version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
+        **{package: importlib.metadata.version(package) for package in packages},
     }
+
+
+def _is_prepared(final: Path, output_dir: str) -> bool:
+    """Returns whether there is a data directory; ValueError if something else is in its place."""
+    if (final / manifests.MANIFEST_NAME).exists():
+        return True
+    if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+        raise ValueError(
+            f"{output_dir}: expected a new or empty directory, or a prepared one with its "
+            f"{manifests.MANIFEST_NAME}"
+        )
+    final.parent.mkdir(parents=True, exist_ok=True)
+    return False
+
+
+@contextlib.contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    """Keeps other processes out; the lock ends with the process, however that ends."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ValueError(f"{directory}: another process is preparing this directory") from None
+    finally:
+        os.close(descriptor)
+
+
+def _check_state(directory: Path, state: dict[str, Any]) -> None:
+    """Writes what is being prepared; ValueError if the directory is of something else."""
+    path = directory / WORK_NAME / _STATE_NAME
+    state = json.loads(json.dumps(state))  # as it is read back
+    if path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found != state:
+            raise ValueError(
+                f"{directory}: an interrupted preparation with other options or input files; "
+                "remove it, or repeat its command"
+            )
+        return
+    path.parent.mkdir(exist_ok=True)
+    with open_output(path) as stream:
+        json.dump(state, stream)
 
 
 def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifest:

@@ -127,6 +127,9 @@ class TrainingConfig(Options):
     """How a model is trained: optimiser, schedule of checkpoints, validation, stopping."""
 
     batch_size: int = option(128, "sentences per update")
+    batch_tokens: int = option(
+        0, "tokens of the longer side per update, padding included; 0: batch_size sentences"
+    )
     bucket_width: int = option(10, "length buckets of this many tokens; one batch, one bucket")
     num_updates: int = option(200_000, "updates after which training ends")
     learning_rate: float = option(1e-4, "Adam's learning rate")
@@ -164,5 +167,7 @@ class TrainingConfig(Options):
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        if self.batch_tokens < 0:
+            raise ValueError(f"`batch_tokens` must not be negative; got {self.batch_tokens}.")
         if self.learning_rate <= 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")

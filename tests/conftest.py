@@ -1,7 +1,9 @@
 """Every test starts from the same seeds and leaves the global state as it found it."""
 
 import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of TensorFlow
@@ -41,3 +43,17 @@ def seeded_and_isolated() -> Iterator[None]:
     changed = [name for name in before if before[name] != after[name]]
     if changed:
         pytest.fail(f"changed and did not restore: {', '.join(changed)} (see `monkeypatch`)")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of the size that is the fixture's parameter: see `small_disk_of`."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={request.param}", "tmpfs", str(disk)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs the right to mount")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)

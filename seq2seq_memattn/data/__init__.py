@@ -6,3 +6,5 @@ from .batching import pad_batch as pad_batch
 from .copy_task import CopyTaskData as CopyTaskData
 from .manifest import Manifest as Manifest
 from .manifest import read_manifest as read_manifest
+from .splits import open_split as open_split
+from .text import TextData as TextData

@@ -1,17 +1,22 @@
-"""Which examples make up which batch: resumable, in plain NumPy.
+"""Which examples make up which batch: resumable, in plain NumPy but for `prefetched`.
 
 An epoch's batches are a function of (seed, epoch) alone, so a `Position` of two ints is all that a
 checkpoint keeps of the data. (NumPy may change its generators between versions; a run goes on bit
 for bit with the version that it began with.)
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..vocabulary import END_ID, PAD_ID, START_ID
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+BATCH_KEYS = ("source", "target_inputs", "target_outputs")
 
 Indices = npt.NDArray[np.int64]
 TokenIds = npt.NDArray[np.int32]
@@ -44,6 +49,9 @@ class BucketBatches:
             i * bucket_width + 1 .. (i + 1) * bucket_width.
         seed: seed of the run.
         shuffle: False for evaluation.
+        batch_tokens: if not 0, a batch has, instead of `batch_size`, as many examples as fill at
+            most this number of tokens when each is as long as its bucket allows (unshuffled: as
+            the longest of all); at least one.
 
     Raises:
         ValueError: if there are no examples, or an argument is out of its range.
@@ -56,23 +64,30 @@ class BucketBatches:
         bucket_width: int,
         seed: int,
         shuffle: bool = True,
+        batch_tokens: int = 0,
     ) -> None:
         if len(lengths) == 0 or np.min(lengths) < 1:
             raise ValueError("lengths: expected examples of at least one token, the end token")
         for name, value in (("batch_size", batch_size), ("bucket_width", bucket_width)):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
-        if seed < 0:
-            raise ValueError(f"seed: expected at least 0, got {seed}")
+        for name, value in (("seed", seed), ("batch_tokens", batch_tokens)):
+            if value < 0:
+                raise ValueError(f"{name}: expected at least 0, got {value}")
         self._seed = seed
         self._shuffle = shuffle
         # Sorted by these, examples that may share a batch stand side by side.
         self._keys = (np.asarray(lengths) - 1) // bucket_width if shuffle else np.asarray(lengths)
-        sizes = (
-            np.unique(self._keys, return_counts=True)[1] if shuffle else np.array([len(lengths)])
-        )
-        self._cuts = _batch_starts(sizes, batch_size)
-        self._num_incomplete = int(np.count_nonzero(sizes % batch_size))
+        if shuffle:
+            buckets, sizes = np.unique(self._keys, return_counts=True)
+            longest = (buckets + 1) * bucket_width
+        else:
+            longest, sizes = np.array([np.max(lengths)]), np.array([len(lengths)])
+        batch_sizes = np.full(len(sizes), batch_size)
+        if batch_tokens:
+            batch_sizes = np.maximum(1, batch_tokens // longest)
+        self._cuts = _batch_starts(sizes, batch_sizes)
+        self._num_incomplete = int(np.count_nonzero(sizes % batch_sizes))
 
     @property
     def num_batches(self) -> int:
@@ -81,7 +96,7 @@ class BucketBatches:
 
     @property
     def num_incomplete_batches(self) -> int:
-        """Batches of an epoch with fewer than `batch_size` examples: at most one per bucket."""
+        """Batches of an epoch with fewer examples than others have: at most one per bucket."""
         return self._num_incomplete
 
     def epoch(self, epoch: int) -> list[Indices]:
@@ -194,8 +209,41 @@ def round_up(length: int, multiple: int) -> int:
     return -(-length // multiple) * multiple
 
 
-def _batch_starts(sizes: npt.NDArray[np.integer], batch_size: int) -> Indices:
+def padded_length(longest: int, limit: int, bucket_width: int, multiple: int | None) -> int:
+    """Returns the length in tokens to which one side of a batch is padded.
+
+    Args:
+        longest: longest sequence of that side of the batch.
+        limit: longest sequence of that side of the split.
+        bucket_width: width of a length bucket.
+        multiple: None for `longest` itself; else the length is rounded up to the bucket's boundary,
+            at most to `limit`, and then to a multiple of this: few lengths, for compilers.
+    """
+    if multiple is None:
+        return longest
+    return round_up(min(round_up(longest, bucket_width), limit), multiple)
+
+
+def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.data.Dataset":
+    """Returns the batches of an iterator, made ahead, as a tf.data.Dataset of dicts.
+
+    Args:
+        batches: begins the iteration, at each iteration over the dataset.
+    """
+    import tensorflow as tf
+
+    def generate() -> Iterator[Batch]:
+        for batch, _ in batches():
+            yield batch
+
+    spec: dict[str, Any] = {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
+    return tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+
+
+def _batch_starts(sizes: npt.NDArray[np.integer], batch_sizes: npt.NDArray[np.integer]) -> Indices:
     """Returns where batches begin when buckets of these sizes lie one after the other."""
-    ends = np.cumsum(sizes)
-    starts = [np.arange(end - size, end, batch_size) for size, end in zip(sizes, ends, strict=True)]
+    starts = [
+        np.arange(end - size, end, batch_size)
+        for size, end, batch_size in zip(sizes, np.cumsum(sizes), batch_sizes, strict=True)
+    ]
     return np.concatenate(starts).astype(np.int64)

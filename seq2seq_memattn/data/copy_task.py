@@ -6,20 +6,28 @@ module is plain NumPy; only `CopyTaskData.tf_dataset` needs TensorFlow.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..vocabulary import Vocabulary, vocabulary_from_dict
-from .batching import FIRST_BATCH, Batch, BucketBatches, Indices, Position, make_batch, round_up
+from .batching import (
+    FIRST_BATCH,
+    Batch,
+    BucketBatches,
+    Indices,
+    Position,
+    make_batch,
+    padded_length,
+    prefetched,
+)
 from .manifest import Split, read_manifest, verify_file
 from .sequences import TokenSequences, read_sequences
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-BATCH_KEYS = ("source", "target_inputs", "target_outputs")
 BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
 
 
@@ -38,6 +46,7 @@ class CopyTaskData:
         pad_to_multiple: None pads to the longest of a batch. An int gives few shapes, for XLA and
             JAX: lengths are rounded up to the bucket's boundary (at most to the split's longest),
             then to a multiple of this number of tokens.
+        batch_tokens: see `BucketBatches`.
 
     Attributes:
         manifest: the directory's manifest.
@@ -59,6 +68,7 @@ class CopyTaskData:
         seed: int = 0,
         shuffle: bool = True,
         pad_to_multiple: int | None = None,
+        batch_tokens: int = 0,
     ) -> None:
         if pad_to_multiple is not None and pad_to_multiple < 1:
             raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
@@ -79,10 +89,15 @@ class CopyTaskData:
             bucket_width,
             seed,
             shuffle,
+            batch_tokens,
         )
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def references(self, count: int) -> list[str]:
+        """Returns the text of the first `count` targets, which a score compares with."""
+        return [self.target_vocabulary.decode(self.target[i]) for i in range(count)]
 
     def batch(self, indices: Indices) -> Batch:
         """Returns the padded batch of some examples, in the order of `indices`."""
@@ -94,6 +109,10 @@ class CopyTaskData:
             source_length,
             target_length,
         )
+
+    def advance(self, position: Position, num_batches: int) -> Position:
+        """Returns the position `num_batches` batches later; ValueError if `position` is none."""
+        return self.batches.advance(position, num_batches)
 
     def numpy_batches(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None
@@ -114,22 +133,15 @@ class CopyTaskData:
 
         The position after n of its batches is `batches.advance(position, n)`.
         """
-        import tensorflow as tf
-
-        def generate() -> Iterator[Batch]:
-            for batch, _ in self.numpy_batches(position, num_epochs):
-                yield batch
-
-        spec: dict[str, Any] = {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
-        return tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+        return prefetched(lambda: self.numpy_batches(position, num_epochs))
 
     def _padded_length(self, lengths: npt.NDArray[np.int64], indices: Indices) -> int:
-        """Returns the length in tokens to which one side of a batch is padded."""
-        longest = int(lengths[indices].max())
-        if self._pad_to_multiple is None:
-            return longest
-        boundary = min(round_up(longest, self._bucket_width), int(lengths.max()))
-        return round_up(boundary, self._pad_to_multiple)
+        return padded_length(
+            int(lengths[indices].max()),
+            int(lengths.max()),
+            self._bucket_width,
+            self._pad_to_multiple,
+        )
 
 
 def _read_side(directory: Path, split: Split, role: str, vocabulary: Vocabulary) -> TokenSequences:

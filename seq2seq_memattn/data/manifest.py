@@ -25,7 +25,7 @@ class DataFile:
     """One file of a split.
 
     Args:
-        role: "source" or "target" for text; "examples" where one file holds both sides.
+        role: "source" or "target" for text; "examples" for shards of token ids of both sides.
         path: name relative to the data directory, with `/` between folders.
         num_bytes: size on disk.
         sha256: checksum of the bytes on disk, in hexadecimal.
@@ -47,12 +47,14 @@ class Split:
     """One part of the data, such as "train".
 
     Args:
-        file_format: "text" (one example per line, a file per side) or "tfrecord".
+        file_format: "text" (one example per line, a file per side) or "tfrecord" (see `records`;
+            the text may lie beside the ids, as scores need it).
         files: the files; those with the same role are read one after the other.
         num_examples: pairs of source and target.
         max_source_length: longest source, in tokens including the end token.
         max_target_length: longest target, in tokens including the end token.
         num_target_tokens: all targets together, in tokens including the end tokens.
+        left_out: pairs of the corpus that are not in the split, by the filter that took them out.
     """
 
     file_format: str
@@ -61,6 +63,7 @@ class Split:
     max_source_length: int
     max_target_length: int
     num_target_tokens: int
+    left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.file_format not in FILE_FORMATS:
@@ -196,15 +199,21 @@ def _make(record: Callable[..., T], values: dict[str, Any], where: str) -> T:
 
 
 def _check_fields(record: type, values: Any, prefix: str) -> None:
-    """Compares the names and JSON types of a dict's values with the fields of a dataclass."""
+    """Compares the names and JSON types of a dict's values with the fields of a dataclass.
+
+    A field with a default may be missing: it came after the first version of the format.
+    """
     if not isinstance(values, dict):
         name = prefix.removesuffix(".")
         raise ValueError(f"{name}: expected a JSON object, got {type(values).__name__}")
-    fields = {field.name: _JSON_TYPES[field.type] for field in dataclasses.fields(record)}
+    fields = {field.name: field for field in dataclasses.fields(record)}
     for name in sorted(values.keys() - fields.keys()):
         raise ValueError(f"{prefix}{name}: unknown field")
-    for name, expected in fields.items():
+    for name, field in fields.items():
+        expected = _JSON_TYPES[field.type]
         if name not in values:
+            if field.default_factory is not dataclasses.MISSING:
+                continue
             raise ValueError(f"{prefix}{name}: missing")
         # bool is a subclass of int, and true is no count.
         if not isinstance(values[name], expected) or isinstance(values[name], bool):
@@ -218,6 +227,7 @@ _JSON_TYPES: dict[Any, type] = {
     int: int,
     tuple[DataFile, ...]: list,
     Mapping[str, Any]: dict,
+    Mapping[str, int]: dict,
     Mapping[str, Split]: dict,
     Mapping[str, str]: dict,
 }

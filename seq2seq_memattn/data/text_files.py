@@ -10,11 +10,13 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 STANDARD_STREAM = "-"  # the name that stands for standard input, or output
+LINES_PER_REPORT = 4096  # lines between two calls of `on_read`
+READ_BYTES = 1 << 18  # unpacked at a time; without such a buffer gzip's readline is slow
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
@@ -23,13 +25,21 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
 
 
 def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the lines of a text file without their newlines.
+    """Yields the lines of a text file without their newlines, as str; see `iterate_bytes`."""
+    return (line.decode("utf-8") for line in iterate_bytes(path))
+
+
+def iterate_bytes(
+    path: str | os.PathLike[str], on_read: Callable[[int], None] | None = None
+) -> Iterator[bytes]:
+    """Yields the lines of a text file without their newlines, as the bytes of valid UTF-8.
 
     Args:
         path: a text file, a gzip file if the name ends in `.gz`, or `-` for standard input.
+        on_read: called now and then with the bytes of the file read so far, packed as they are.
 
     Yields:
-        One str per line. A newline at the very end begins no further line.
+        The bytes of each line. A newline at the very end begins no further line.
 
     Raises:
         ValueError: if the file is missing, a directory, empty, damaged or not UTF-8; names the
@@ -37,16 +47,19 @@ def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """
     name = display_name(path, "standard input")
     start = 0  # bytes of the unpacked file before the line
-    with _open_input(path) as stream:
+    with _open_input(path) as (stream, file):
         for number, line in enumerate(_raw_lines(stream, name), 1):
             try:
-                yield line.removesuffix(b"\n").decode("utf-8")
+                line.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise ValueError(
                     f"{name}: line {number}: expected UTF-8, got byte 0x{line[error.start]:02x} "
                     f"at byte {start + error.start} of the file"
                 ) from None
+            yield line.removesuffix(b"\n")
             start += len(line)
+            if on_read is not None and number % LINES_PER_REPORT == 0:
+                on_read(file.tell())
     if not start:
         raise ValueError(f"{name}: expected lines of text, got an empty file")
 
@@ -127,18 +140,26 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _open_input(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens a file, gzip file or standard input for reading bytes; leaves standard input open."""
+def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens a file, gzip file or standard input for reading bytes; leaves standard input open.
+
+    Yields:
+        The stream of the unpacked bytes, and the file itself.
+    """
     if os.fspath(path) == STANDARD_STREAM:
-        yield sys.stdin.buffer
+        yield sys.stdin.buffer, sys.stdin.buffer
         return
     if not os.path.exists(path):
         raise ValueError(f"{os.fspath(path)}: no such file")
     if os.path.isdir(path):
         raise ValueError(f"{os.fspath(path)}: expected a file, got a directory")
-    is_packed = os.fspath(path).endswith(".gz")
-    with gzip.open(path, "rb") if is_packed else open(path, "rb") as stream:
-        yield cast(BinaryIO, stream)
+    with open(path, "rb") as file:
+        if not os.fspath(path).endswith(".gz"):
+            yield file, file
+            return
+        with gzip.open(file, "rb") as unpacked:
+            buffered = io.BufferedReader(cast(io.RawIOBase, unpacked), READ_BYTES)
+            yield cast(BinaryIO, buffered), file
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:

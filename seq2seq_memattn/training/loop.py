@@ -12,7 +12,7 @@ import numpy as np
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import FIRST_BATCH, Position
-from seq2seq_memattn.data.copy_task import CopyTaskData
+from seq2seq_memattn.data.splits import open_split
 from seq2seq_memattn.metrics import tokenised_bleu
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
@@ -115,15 +115,16 @@ class Trainer:
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
         # XLA compiles for each shape: there must be few.
         multiple = 1 if config.jit_compile or not self._is_tensorflow else None
-        self.train = CopyTaskData(
+        self.train = open_split(
             data_dir,
             "train",
             config.batch_size,
             config.bucket_width,
             config.seed,
             pad_to_multiple=multiple,
+            batch_tokens=config.batch_tokens,
         )
-        self.valid = CopyTaskData(data_dir, "valid", config.batch_size, shuffle=False)
+        self.valid = open_split(data_dir, "valid", config.batch_size, shuffle=False)
         self.model, self.optimizer, self.updater = make_parts(model_config, config)
         open_run(run_dir, data_dir, model_config, config)  # not before all of that is possible
         self.decoder = BatchDecoder(self.model, config.beam_size)
@@ -192,7 +193,7 @@ class Trainer:
         progress, window = self.progress, self.progress.window
         result = self.updater(batch)
         progress.update += 1
-        progress.position = self.train.batches.advance(progress.position, 1)
+        progress.position = self.train.advance(progress.position, 1)
         progress.seconds = self._clock.seconds()
         if not result.is_applied:
             progress.skipped += 1
@@ -274,8 +275,7 @@ class Trainer:
             found = self.decoder(sources, VALIDATION_BATCH, on_batch)
         vocabulary = self.valid.target_vocabulary
         hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
-        references = [vocabulary.decode(self.valid.target[i]) for i in range(count)]
-        return tokenised_bleu(hypotheses, references).score
+        return tokenised_bleu(hypotheses, self.valid.references(count)).score
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())

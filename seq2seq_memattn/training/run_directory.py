@@ -1,7 +1,8 @@
 """The directory of a run: its configuration, checkpoints, best weights and figures.
 
 config.json       model and training options, data, versions, command
-manifest.json     of the data, with the vocabularies: all that decoding needs of the data
+manifest.json     of the data, with the vocabularies and, beside it, their files: all that
+                  decoding needs of the data
 checkpoints/      what the run goes on from
 best.npz          the weights of the best validation BLEU, with update and score
 metrics.jsonl     one JSON line per logged update and per validation
@@ -22,7 +23,7 @@ from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays
-from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_from_dict
+from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
 
 CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
@@ -87,8 +88,11 @@ def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: Traini
     with open_output(run_dir / CONFIG_NAME) as stream:
         json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
         stream.write("\n")
-    with atomic_binary(run_dir / MANIFEST_NAME) as binary:
-        binary.write((data_dir / MANIFEST_NAME).read_bytes())
+    manifest = read_manifest(data_dir)
+    vocabularies = vocabulary_files(manifest.source_vocabulary, manifest.target_vocabulary)
+    for name in (*vocabularies, MANIFEST_NAME):
+        with atomic_binary(run_dir / name) as binary:
+            binary.write((data_dir / name).read_bytes())
 
 
 def _describe(data_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict[str, Any]:

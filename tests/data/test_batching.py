@@ -112,6 +112,25 @@ def test_a_position_of_other_data_is_refused(position: Position) -> None:
         next(batches_of().iterate(position))
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_batches_by_tokens_never_exceed_them_padded(shuffle: bool) -> None:
+    batches = BucketBatches(LENGTHS, BATCH_SIZE, BUCKET_WIDTH, 0, shuffle, batch_tokens=100)
+    epoch = batches.epoch(0)
+    assert sorted(np.concatenate(epoch).tolist()) == list(range(len(LENGTHS)))
+    assert all(len(indices) * LENGTHS[indices].max() <= 100 for indices in epoch)
+    if shuffle:  # a full batch has as many examples as its bucket's longest allow
+        fullest = {}
+        for indices in epoch:
+            bucket = int(LENGTHS[indices].max() - 1) // BUCKET_WIDTH
+            fullest[bucket] = max(fullest.get(bucket, 0), len(indices))
+        assert all(size == 100 // ((bucket + 1) * BUCKET_WIDTH) for bucket, size in fullest.items())
+
+
+def test_an_example_longer_than_the_tokens_of_a_batch_is_a_batch() -> None:
+    batches = BucketBatches(np.array([3, 50, 60]), 9, 10, 0, batch_tokens=20)
+    assert sorted(as_lists(batches.epoch(0))) == [[0], [1], [2]]
+
+
 @pytest.mark.parametrize(
     ("lengths", "batch_size", "bucket_width", "seed", "message"),
     [

@@ -104,7 +104,12 @@ def all_fields() -> list[tuple[Any, ...]]:
     return [(*at, f.name) for at, record in records for f in dataclasses.fields(record)]
 
 
-@pytest.mark.parametrize("path", all_fields(), ids=str)
+LATER_FIELDS = [("splits", "train", "left_out")]  # manifests from before them are read
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in all_fields() if path not in LATER_FIELDS], ids=str
+)
 def test_a_missing_field_is_named(path: tuple[Any, ...], tmp_path: Path) -> None:
     make_directory(tmp_path)
 
@@ -116,6 +121,12 @@ def test_a_missing_field_is_named(path: tuple[Any, ...], tmp_path: Path) -> None
     change(tmp_path, remove)
     with pytest.raises(ValueError, match=rf"manifest.json: .*{path[-1]}: missing$"):
         read_manifest(tmp_path)
+
+
+def test_a_manifest_from_before_filters_were_counted_is_read(tmp_path: Path) -> None:
+    make_directory(tmp_path)
+    change(tmp_path, lambda content: content["splits"]["train"].pop("left_out"))
+    assert read_manifest(tmp_path).split("train").left_out == {}
 
 
 @pytest.mark.parametrize("path", all_fields(), ids=str)

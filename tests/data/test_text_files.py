@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_memattn.data.text_files import iterate_lines, open_output, read_lines
+from seq2seq_memattn.data.text_files import (
+    iterate_bytes,
+    iterate_lines,
+    open_output,
+    read_lines,
+)
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -169,3 +174,16 @@ def test_a_symbolic_link_goes_on_pointing_at_the_file(tmp_path: Path) -> None:
         stream.write("new")
     assert (tmp_path / "link").is_symlink()
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_reading_bytes_tells_how_far_the_file_has_been_read(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"text{suffix}"
+    content = "".join(f"line {i} é\n" for i in range(200_000)).encode()
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    positions: list[int] = []
+    lines = list(iterate_bytes(path, positions.append))
+    assert b"".join(line + b"\n" for line in lines) == content
+    assert len(positions) > 10
+    assert positions == sorted(positions)
+    assert 0.9 * path.stat().st_size < positions[-1] <= path.stat().st_size

@@ -87,6 +87,19 @@ def test_every_other_option_is_named_when_it_differs(run_dir: Path, data_dir: Pa
     assert (run_dir / CONFIG_NAME).read_text() == before
 
 
+def test_a_run_from_before_an_option_goes_on_with_its_default(
+    run_dir: Path, data_dir: Path
+) -> None:
+    path = run_dir / CONFIG_NAME
+    config = json.loads(path.read_text())
+    del config["training"]["batch_tokens"]
+    path.write_text(json.dumps(config))
+    open_run(run_dir, data_dir, MODEL, TRAINING)
+    path.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="another configuration: batch_tokens was 0, is 90$"):
+        open_run(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, batch_tokens=90))
+
+
 def test_other_data_is_named(run_dir: Path, data_dir: Path, tmp_path: Path) -> None:
     other = make_data(tmp_path / "other", seed=1)
     with pytest.raises(ValueError, match=r"another configuration: train.source.txt was '\w+', is"):

@@ -1,0 +1,62 @@
+"""The one interface of vocabularies: from a line of text to token ids and back.
+
+The ids of the special tokens are the same for every kind, so models, search and batches never ask a
+vocabulary for them.
+"""
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+PAD_ID = 0  # fills batches; the mask of a model is `ids != PAD_ID`
+START_ID = 1  # first of target_inputs
+END_ID = 2  # last of source and target_outputs
+UNKNOWN_ID = 3  # only in the kinds that have an unknown token; an ordinary id elsewhere
+NUM_SPECIAL_IDS = 3  # pad, start and end: what no kind gives another meaning
+
+
+class Vocabulary(abc.ABC):
+    """Maps lines of text to token ids and back; a new kind writes the four abstract members.
+
+    A kind has a name in `to_dict()["kind"]` and a row in the table of `vocabulary_from_dict`. What
+    it needs beside that dict, such as a model file, lies in the data directory.
+    """
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of ids, the special ones included; every id is in [0, size)."""
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of one line, without start and end token; none of them is below 3.
+
+        Raises:
+            ValueError: if the line holds what the vocabulary cannot express. The message names it;
+                the caller adds file and line.
+        """
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what `vocabulary_from_dict` needs: plain JSON values, and the name in "kind"."""
+
+    @abc.abstractmethod
+    def _decode_content(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids in [NUM_SPECIAL_IDS, size)."""
+
+    @final
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of ids up to the first end token, without pad and start tokens.
+
+        Raises:
+            ValueError: if an id before the end token is not in [0, size).
+        """
+        content = []
+        for token in map(int, ids):
+            if token == END_ID:
+                break
+            if not 0 <= token < self.size:
+                raise ValueError(f"expected ids in [0, {self.size}), got {token}")
+            if token not in (PAD_ID, START_ID):
+                content.append(token)
+        return self._decode_content(content)

@@ -1,0 +1,63 @@
+"""Vocabularies that lie in a file of the data directory."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any, ClassVar
+
+from .base import Vocabulary
+
+
+class FileVocabulary(Vocabulary):
+    """A vocabulary made from the bytes of one file, whose name and checksum are in its dict.
+
+    A kind adds to the members of `Vocabulary` its name, `KIND`.
+
+    Args:
+        content: what the file holds.
+        file: its name in the data directory.
+
+    Raises:
+        ValueError: if the name is not one in the data directory itself.
+    """
+
+    KIND: ClassVar[str]
+
+    def __init__(self, content: bytes, file: str) -> None:
+        if not file or PurePath(file).name != file:
+            raise ValueError(f"file: expected a name without directories, got {file!r}")
+        self.content = content
+        self.file = file
+
+    def to_dict(self) -> dict[str, Any]:
+        sha256 = hashlib.sha256(self.content).hexdigest()
+        return {"kind": self.KIND, "file": self.file, "sha256": sha256}
+
+
+def read_content(spec: Mapping[str, Any], directory: Path) -> tuple[bytes, str]:
+    """Reads the file of a vocabulary and compares it with the checksum of its dict.
+
+    Args:
+        spec: what `FileVocabulary.to_dict` returned.
+        directory: the data directory.
+
+    Returns:
+        The bytes of the file, and its name.
+
+    Raises:
+        ValueError: if the dict has no name or checksum, or the file is missing or another one.
+    """
+    for name in ("file", "sha256"):
+        if not isinstance(spec.get(name), str):
+            raise ValueError(f"vocabulary: {name}: expected a string, got {spec.get(name)!r}")
+    path = directory / PurePath(spec["file"]).name
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file, expected a vocabulary of {spec['kind']}")
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != spec["sha256"]:
+        raise ValueError(
+            f"{path}: not the vocabulary that the data were prepared with: expected sha256 "
+            f"{spec['sha256']}, got {found}"
+        )
+    return content, spec["file"]

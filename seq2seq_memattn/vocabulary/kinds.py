@@ -1,0 +1,42 @@
+"""The table of kinds: from the dict in a manifest to its vocabulary."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .base import Vocabulary
+from .listed import CharacterVocabulary, WordVocabulary
+from .subwords import SubwordVocabulary
+from .symbols import SymbolVocabulary
+
+_KINDS: dict[str, Callable[[Mapping[str, Any], Path], Vocabulary]] = {
+    CharacterVocabulary.KIND: CharacterVocabulary.from_dict,
+    SubwordVocabulary.KIND: SubwordVocabulary.from_dict,
+    SymbolVocabulary.KIND: SymbolVocabulary.from_dict,
+    WordVocabulary.KIND: WordVocabulary.from_dict,
+}
+
+
+def vocabulary_from_dict(spec: Mapping[str, Any], directory: Path | str) -> Vocabulary:
+    """Makes the vocabulary that `Vocabulary.to_dict` described.
+
+    Args:
+        spec: the dict, with the kind's name in "kind".
+        directory: the data directory, where a kind's own files lie.
+
+    Returns:
+        The vocabulary.
+
+    Raises:
+        ValueError: if the kind is unknown, the dict is not one of its kind, or the kind's file is
+            missing or of another vocabulary.
+    """
+    kind = spec.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"kind of vocabulary: expected one of {sorted(_KINDS)}, got {kind!r}")
+    return _KINDS[kind](spec, Path(directory))
+
+
+def vocabulary_files(*specs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the names of the files that vocabularies need beside their dicts, each once."""
+    return tuple(dict.fromkeys(spec["file"] for spec in specs if "file" in spec))

@@ -1,0 +1,134 @@
+"""Words and characters: the frequent ones have ids, all others share the unknown token."""
+
+import abc
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self, final
+
+from .base import UNKNOWN_ID
+from .files import FileVocabulary, read_content
+
+UNKNOWN_WORD = "<unk>"
+UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"
+FIRST_ID = UNKNOWN_ID + 1  # of the list
+
+
+class ListedVocabulary(FileVocabulary):
+    """A list of tokens behind the unknown token; its file holds one a line, in the order of ids.
+
+    A kind adds how a line is split and joined, and what stands for the unknown token.
+
+    Args:
+        tokens: the tokens in the order of their ids, the first of which is 4; distinct, not empty,
+            without newline, and not what stands for the unknown token.
+        file: name of the file in the data directory.
+
+    Raises:
+        ValueError: if a token breaks these rules.
+    """
+
+    UNKNOWN: ClassVar[str]
+
+    def __init__(self, tokens: Iterable[str], file: str) -> None:
+        self._tokens = (self.UNKNOWN, *tokens)
+        for token in self._tokens[1:]:
+            if token == self.UNKNOWN or not self._is_token(token):
+                raise ValueError(f"{file}: expected one of the {self.KIND} a line, got {token!r}")
+        self._ids = {token: i for i, token in enumerate(self._tokens, UNKNOWN_ID)}
+        if len(self._ids) != len(self._tokens):
+            raise ValueError(f"{file}: expected distinct {self.KIND}, got one of them twice")
+        super().__init__("".join(f"{token}\n" for token in self._tokens[1:]).encode(), file)
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any], directory: Path) -> Self:
+        """Makes the vocabulary from `to_dict` and its file."""
+        content, file = read_content(spec, directory)
+        return cls(content.decode().split("\n")[:-1], file)
+
+    @property
+    def size(self) -> int:
+        return UNKNOWN_ID + len(self._tokens)
+
+    def encode(self, text: str) -> list[int]:
+        ids = self._ids
+        return [ids.get(token, UNKNOWN_ID) for token in self.split(text)]
+
+    def _decode_content(self, ids: Sequence[int]) -> str:
+        return self._join([self._tokens[i - UNKNOWN_ID] for i in ids])
+
+    @staticmethod
+    @abc.abstractmethod
+    def split(text: str) -> Iterable[str]:
+        """Returns the tokens of one line, known or not."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _join(tokens: Sequence[str]) -> str:
+        """Undoes `split`."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _is_token(token: str) -> bool:
+        """Returns whether `split` can return this."""
+
+
+@final
+class WordVocabulary(ListedVocabulary):
+    """Words, which are what stands between spaces; an unknown one comes back as `<unk>`.
+
+    Args:
+        tokens, file: see `ListedVocabulary`.
+
+    Example:
+    >>> vocabulary = WordVocabulary(["a", "cat"], "words.txt")
+    >>> vocabulary.size, vocabulary.encode("a  black cat")
+    (6, [4, 3, 5])
+    >>> vocabulary.decode([4, 3, 5, 2])
+    'a <unk> cat'
+    """
+
+    KIND = "words"
+    UNKNOWN = UNKNOWN_WORD
+
+    @staticmethod
+    def split(text: str) -> Iterable[str]:
+        return filter(None, text.split(" "))
+
+    @staticmethod
+    def _join(tokens: Sequence[str]) -> str:
+        return " ".join(tokens)
+
+    @staticmethod
+    def _is_token(token: str) -> bool:
+        return bool(token) and " " not in token and "\n" not in token
+
+
+@final
+class CharacterVocabulary(ListedVocabulary):
+    r"""Characters (code points), spaces among them; an unknown one comes back as U+FFFD.
+
+    Args:
+        tokens, file: see `ListedVocabulary`.
+
+    Example:
+    >>> vocabulary = CharacterVocabulary("ab ", "characters.txt")
+    >>> vocabulary.encode("b ä")
+    [5, 6, 3]
+    >>> vocabulary.decode([5, 6, 4, 2])
+    'b a'
+    """
+
+    KIND = "characters"
+    UNKNOWN = UNKNOWN_CHARACTER
+
+    @staticmethod
+    def split(text: str) -> Iterable[str]:
+        return text
+
+    @staticmethod
+    def _join(tokens: Sequence[str]) -> str:
+        return "".join(tokens)
+
+    @staticmethod
+    def _is_token(token: str) -> bool:
+        return len(token) == 1 and token != "\n"

@@ -1,0 +1,70 @@
+"""Made-up parallel text, and data directories prepared from it."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from data_prep.parallel_text import ParallelTextOptions, prepare
+
+SYLLABLES = ("ba", "dö", "ki", "lu", "más", "ne", "po", "rüh", "ša", "te")
+STRANGE = (  # none of these ends a line, and all of them come back
+    "a\u00a0b",
+    "a\u2028b",
+    "日本 語",
+    "\U0001f600",
+    "tab\there",
+    "<s> </s> <unk> <0x41>",
+    "a\0b",
+    "e\u0301 é",
+)
+
+
+def sentences(count: int, seed: int, longest: int = 12) -> list[str]:
+    """Sentences of 1 to `longest` words, frequent and rare ones."""
+    generator = random.Random(seed)
+    words = ["".join(generator.choices(SYLLABLES, k=generator.randint(1, 4))) for _ in range(300)]
+    weights = [1 / rank for rank in range(1, 301)]
+    return [
+        " ".join(generator.choices(words, weights, k=generator.randint(1, longest)))
+        for _ in range(count)
+    ]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> Path:
+    """Writes a text file."""
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
+    """Distinct pairs whose target is the source with its words turned round."""
+    sources = [f"{line} {i}" for i, line in enumerate(sentences(count, seed))]
+    return sources, [" ".join(reversed(line.split(" "))) for line in sources]
+
+
+def text_options(
+    folder: Path,
+    train: tuple[Sequence[str], Sequence[str]],
+    valid: tuple[Sequence[str], Sequence[str]],
+    **options: Any,
+) -> ParallelTextOptions:
+    """Writes the text of the splits into a folder; returns options that prepare it there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for split, sides in (("train", train), ("valid", valid)):
+        for side, lines in zip(("source", "target"), sides, strict=True):
+            files[f"{split}_{side}"] = str(write_lines(folder / f"{split}.{side}", lines))
+    given: dict[str, Any] = {
+        "output_dir": str(folder / "data"),
+        "vocab_size": 400,
+        "processes": 1,
+        **files,
+    }
+    return ParallelTextOptions(**(given | options))
+
+
+def make_text_data(folder: Path, num_train: int = 300, **options: Any) -> Path:
+    """A data directory of made-up pairs."""
+    prepare(text_options(folder, pairs(num_train, 1), pairs(20, 2), **options))
+    return folder / "data"

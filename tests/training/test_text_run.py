@@ -1,0 +1,71 @@
+"""Runs on shards of text: the same Trainer, positions and files as on the copy task."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.train import fit_to_data
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.run_directory import load_run
+from seq2seq_memattn.translator import Translator
+from tests.texts import make_text_data
+from tests.training.runs import MODEL, TRAINING, assert_same_runs
+
+NUM_UPDATES = 12  # an epoch has fewer
+STOP = 6  # where the other run is validated too
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_text_data(tmp_path_factory.mktemp("text"), 60, shard_pairs=25)
+
+
+def train(data_dir: Path, run_dir: Path, num_updates: int) -> Trainer:
+    training = dataclasses.replace(
+        TRAINING, num_updates=num_updates, validate_every=STOP, batch_tokens=150
+    )
+    model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
+    trainer = Trainer(run_dir, data_dir, model, training)
+    trainer.run()
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def run_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    run_dir = tmp_path_factory.mktemp("run") / "run"
+    trainer = train(data_dir, run_dir, NUM_UPDATES)
+    assert isinstance(trainer.train, TextData)
+    assert trainer.progress.position.epoch > 0
+    return run_dir
+
+
+def test_a_run_on_shards_that_was_stopped_ends_like_one_that_was_not(
+    data_dir: Path, run_dir: Path, tmp_path: Path
+) -> None:
+    for num_updates in (STOP, NUM_UPDATES):
+        train(data_dir, tmp_path / "run", num_updates)
+    assert_same_runs(tmp_path / "run", run_dir)
+
+
+def test_the_vocabulary_travels_with_the_run(data_dir: Path, run_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_dir, tmp_path / "elsewhere")
+    run = load_run(tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere" / "subwords.model").exists()
+    line = "ba dö 日本"
+    vocabulary = TextData(data_dir, "valid", 1).source_vocabulary
+    assert run.source_vocabulary.encode(line) == vocabulary.encode(line)
+    ((best,),) = Translator(run, beam_size=2)([line], batch_size=1)
+    assert isinstance(best.text, str)
+
+
+def test_a_run_with_the_vocabulary_of_other_data_is_refused(run_dir: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run_dir, tmp_path / "run")
+    other = make_text_data(tmp_path / "other", 61)
+    shutil.copy(other / "subwords.model", copy / "subwords.model")
+    with pytest.raises(ValueError, match=r"subwords\.model: not the vocabulary that"):
+        load_run(copy)
