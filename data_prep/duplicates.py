@@ -6,7 +6,6 @@ probability of less than n^2 / 2^65, which is 7e-5 for 52 million. A duplicate i
 """
 
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,8 @@ class DuplicateFinder:
         self._write()
         self.close()
         with open(self._flags, "wb") as stream:  # a full disk is found here, not by a signal below
-            os.posix_fallocate(stream.fileno(), 0, max(1, self._count))
+            for start in range(0, max(1, self._count), READ_HASHES):
+                stream.write(bytes(min(READ_HASHES, max(1, self._count - start))))
         flags = np.memmap(self._flags, np.uint8, "r+")
         num_passes = -(-self._count // HASHES_AT_A_TIME)
         for rest in range(num_passes):

@@ -1,15 +1,16 @@
-"""Prepares parallel text: two files whose lines are translations of each other, a pair a line.
+r"""Prepares parallel text: two files whose lines are translations of each other, a pair a line.
 
-    python -m data_prep.parallel_text --train_source=train.en.gz --train_target=train.de.gz \
+    python -m data_prep.parallel_text \
+        --train_source=train.en.gz --train_target=train.de.gz \
         --valid_source=val.en.gz --valid_target=val.de.gz --vocab_size=16000 --output_dir=D
 
-The text is read twice: once to check it, count it, draw the sample that the vocabulary is made
-from and find duplicates; once to encode it, in one process per CPU core. Memory does not grow with
-the corpus; the disk also holds 9 bytes a pair for the time being. A command that was interrupted
-goes on when it is repeated; one whose directory is ready does nothing.
+The directory gets the vocabulary, the token ids of all splits in shards, and the text of validation
+and test sets, which scores need. Only training pairs are filtered.
 
-The ids of training pairs, in shards, and of validation and test pairs, whose text is kept beside
-them. Only training pairs are filtered.
+The text is read twice: to check it, count it, find duplicates and draw the sample that the
+vocabulary is made from; and to encode it, in one process per CPU core. Memory does not grow with
+the corpus; on disk, 9 bytes a pair are needed for the time being. A command that was interrupted
+goes on when it is repeated; one whose directory is ready does nothing.
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from data_prep.text_corpus import EvaluationText, TextPreparation
 from data_prep.text_pairs import check_input
 from data_prep.text_shards import FILTERS, Limits
 from data_prep.text_vocabulary import VocabularyOptions
+from data_prep.workers import num_cores
 from experiments import cli
 from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -44,14 +46,12 @@ class ParallelTextOptions(Options):
     valid_target: str = option(dataclasses.MISSING, "validation text, target side")
     output_dir: str = option(dataclasses.MISSING, "data directory to make")
     test_source: str = option(
-        "", "source sides of test sets, separated by commas; a set is called by its file, up to "
-        "the first dot"
-    )  # fmt: skip
-    test_target: str = option("", "target sides of the test sets")
+        "", "test sets, source sides, separated by commas; each is called by its file's first part"
+    )
+    test_target: str = option("", "test sets, target sides, in the same order")
     kind: Literal["subwords", "words", "characters"] = option(
-        "subwords", "what a token is: a piece of a SentencePiece BPE model, or what stands between "
-        "spaces, or a character"
-    )  # fmt: skip
+        "subwords", "tokens: SentencePiece BPE pieces, what stands between spaces, or characters"
+    )
     vocab_size: int = option(16_000, "ids of a vocabulary, special ones included")
     separate_vocabularies: bool = option(False, "one vocabulary for each side, not one for both")
     model_file: str = option("", "subwords: use this SentencePiece model and train none")
@@ -65,12 +65,14 @@ class ParallelTextOptions(Options):
         1_000_000, "a vocabulary is made from at most this many lines, drawn with the seed"
     )
     max_length: int = option(
-        100, "training pairs with a side of more tokens, end token included, are left out"
+        100, "leave out training pairs with a side of more tokens, end token included"
     )
     max_length_ratio: float = option(
-        9.0, "so are those whose sides' lengths in tokens have a higher ratio; 0: any ratio"
+        9.0, "leave out training pairs with one side more times as long in tokens; 0: keep them"
     )
-    remove_duplicates: bool = option(True, "so are pairs that occurred before, exactly alike")
+    remove_duplicates: bool = option(
+        True, "leave out training pairs that occurred before, both sides alike"
+    )
     shard_pairs: int = option(50_000, "pairs read for each shard")
     processes: int = option(0, "processes that encode; 0: one per CPU core")
     seed: int = option(0, "seed of the sample that vocabularies are made from")
@@ -164,7 +166,7 @@ def prepare(options: ParallelTextOptions, task: str = TASK) -> tuple[Manifest, b
             limits=Limits(options.max_length, options.max_length_ratio),
             remove_duplicates=options.remove_duplicates,
             shard_pairs=options.shard_pairs,
-            processes=options.processes or len(os.sched_getaffinity(0)),
+            processes=options.processes or num_cores(),
             seed=options.seed,
         )
         source, target, splits = preparation.run()

@@ -19,7 +19,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 def worker_pool(
     num_processes: int, start: Callable[..., None] | None = None, *arguments: Any
 ) -> Iterator[ProcessPoolExecutor]:
-    """Yields a pool of processes; tasks that have not begun when the block raises never do.
+    """Yields a pool of processes, which are ended at once if the block raises.
 
     Args:
         num_processes: int > 0.
@@ -28,18 +28,30 @@ def worker_pool(
     Raises:
         OSError: if a process died, killed by the system for instance.
     """
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         num_processes, mp_context=CONTEXT, initializer=_begin, initargs=(start, arguments)
     )
     try:
         yield pool
-    except BrokenProcessPool:
+    except BaseException as error:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        if not isinstance(error, BrokenProcessPool):
+            raise
         raise OSError(
             "a worker process died, for want of memory perhaps; what is done is kept: "
             "the same command goes on from there, with fewer --processes if need be"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def num_cores() -> int:
+    """Returns the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:

@@ -131,7 +131,7 @@ class TextData:
         if group < 0 or not 0 <= batch < self._count(group):
             raise ValueError(f"position: expected one of this data, got {group} and {batch}")
         batch += num_batches
-        while batch >= self._count(group):
+        while batch and batch >= self._count(group):  # at 0, a group need not be read
             batch -= self._count(group)
             group += 1
         return Position(group, batch)
@@ -152,6 +152,7 @@ class TextData:
             for number, indices in enumerate(order[first:], first):
                 batch = self._batch(pairs, indices)
                 yield batch, self.advance(Position(group, number), 1)
+            del pairs  # before the next group is read
             group, first = group + 1, 0
 
     def tf_dataset(

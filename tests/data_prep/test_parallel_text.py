@@ -1,5 +1,6 @@
 import dataclasses
 import gzip
+import io
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 
 from data_prep.output import WORK_NAME
 from data_prep.parallel_text import ParallelTextOptions, prepare
@@ -201,6 +203,26 @@ def test_a_given_model_is_used_as_it_is(tmp_path: Path) -> None:
     shard = "train-00000.tfrecord"
     first, second = (contents(tmp_path / name / "data")[shard] for name in ("first", "second"))
     assert first == second
+
+
+def test_a_model_without_byte_fallback_is_used_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TRAIN[0]), model_writer=model, vocab_size=80, minloglevel=2
+    )
+    (tmp_path / "foreign").write_bytes(model.getvalue())
+    valid = (["ba dö", "日 ba"], ["ba", "ki"])
+    options = text_options(tmp_path, TRAIN, valid, model_file=str(tmp_path / "foreign"))
+    manifest, _ = prepare(options)
+    assert "foreign: trained without byte fallback" in capsys.readouterr().err
+    (source, _) = vocabularies(manifest, tmp_path / "data")
+    assert source.size == 3 + 80
+    found = decoded(tmp_path / "data", "valid")
+    assert found[0] == ("ba dö", "ba")
+    assert found[1] == (source.decode([*source.encode("日"), *source.encode("ba")]), "ki")
+    assert "日" not in found[1][0]
 
 
 def test_a_given_file_that_is_no_model_is_named(tmp_path: Path) -> None:

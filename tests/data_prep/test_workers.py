@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import time
@@ -36,6 +37,16 @@ def test_a_worker_that_dies_is_an_error_of_one_line() -> None:
 def test_a_workers_own_error_comes_through() -> None:
     with pytest.raises(ValueError, match="invalid literal"), worker_pool(1) as pool:
         pool.submit(int, "x").result()
+
+
+def test_an_error_of_the_block_ends_tasks_at_once() -> None:
+    started = time.monotonic()
+    with pytest.raises(KeyError), worker_pool(1) as pool:
+        pool.submit(double, 1).result()  # the process is there
+        pool.submit(time.sleep, 60)
+        raise KeyError
+    assert time.monotonic() - started < 30
+    assert not multiprocessing.active_children()
 
 
 def test_ctrl_c_does_not_end_a_worker() -> None:
