@@ -1,12 +1,15 @@
 """Parallel text for a model: a split of shards of token ids, as padded batches.
 
-However long the corpus, memory holds only the shards of one group. An epoch is a seeded permutation
-of the shards, cut into groups; the pairs of a group are shuffled and batched as `BucketBatches`
-does. A corpus of one group is read once, and shuffled like the copy task.
+However long the corpus, memory holds only the shards of two groups: the one that batches are made
+of and the next, which is read meanwhile. An epoch is a seeded permutation of the shards, cut into
+groups; the pairs of a group are shuffled and batched as `BucketBatches` does. A corpus of one group
+is read once, and shuffled like the copy task.
 """
 
 import functools
+import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +36,7 @@ from .text_files import iterate_lines
 if TYPE_CHECKING:
     import tensorflow as tf
 
-GROUP_PAIRS = 500_000  # pairs shuffled together at least, about 100 MiB; fewer if there are fewer
+GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 100 MiB
 
 
 class TextData:
@@ -51,7 +54,7 @@ class TextData:
         shuffle: False for evaluation: the shards in order, sorted by length within each group.
         pad_to_multiple: see `padded_length`; lengths are limited by the split's longest.
         batch_tokens: see `BucketBatches`.
-        group_pairs: pairs that a group has at least, if the split has them.
+        group_pairs: pairs that a group has at most, give or take a shard.
 
     Attributes:
         manifest: the directory's manifest.
@@ -146,14 +149,19 @@ class TextData:
             num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
         """
         group, first = self.advance(position, 0)
-        while num_epochs is None or group < num_epochs * self._num_groups:
-            pairs = self._read(self._shards_of(group))
-            order = self._batches(pairs).epoch(group)
-            for number, indices in enumerate(order[first:], first):
-                batch = self._batch(pairs, indices)
-                yield batch, self.advance(Position(group, number), 1)
-            del pairs  # before the next group is read
-            group, first = group + 1, 0
+        end = math.inf if num_epochs is None else num_epochs * self._num_groups
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(self._read, self._shards_of(group)) if group < end else None
+            while coming:
+                pairs = coming.result()
+                following = self._shards_of(group + 1)
+                coming = reader.submit(self._read, following) if group + 1 < end else None
+                batches = self._batches(pairs)
+                self._num_batches[group] = batches.num_batches
+                for number, indices in enumerate(batches.epoch(group)[first:], first):
+                    batch = self._batch(pairs, indices)
+                    yield batch, self.advance(Position(group, number), 1)
+                group, first = group + 1, 0
 
     def tf_dataset(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None
