@@ -13,7 +13,7 @@ class TiedDense(keras.layers.Layer):
     The embedding comes as an argument, so that the layer that owns it is trained, saved and
     counted once.
 
-    Source: Press and Wolf (2017), section 2; the bias is that of google/seq2seq's output layer.
+    Source: Press and Wolf (2017); the bias is that of google/seq2seq's output layer.
 
     Args:
         units: int > 0. Rows of the embedding: the size of the vocabulary.

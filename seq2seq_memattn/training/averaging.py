@@ -16,7 +16,7 @@ def average_checkpoints(
 ) -> tuple[list[int], list[str]]:
     """Writes the mean of the weights of the last checkpoints that are whole.
 
-    Source: Junczys-Dowmunt, Dwojak and Sennrich (2016), section 2.4. The sum is in float64; one
+    Source: Junczys-Dowmunt, Dwojak and Sennrich (2016). The sum is in float64; one
     file is in memory at a time.
 
     Args:
