@@ -1,4 +1,4 @@
-"""The flags of decoding that evaluate and translate share."""
+"""What the commands that use a trained run share: their flags, the run, pairs of files."""
 
 from pathlib import Path
 from typing import Any
@@ -6,14 +6,18 @@ from typing import Any
 from absl import flags
 
 from experiments import cli
+from seq2seq_memattn.data.text_files import read_lines
 
 
-def define() -> None:
-    """Defines the flags; call it in a command's own file only."""
+def define_run() -> None:
+    """Defines the flags of every command that reads sources; call it in a command's own file."""
     flags.DEFINE_string("run_dir", None, "run directory of a trained model", required=True)
-    flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
-    flags.DEFINE_integer("batch_size", 100, "sources decoded at a time", lower_bound=1)
-    flags.DEFINE_float("length_penalty", 0.0, "exponent of the GNMT length penalty")
+    flags.DEFINE_string(
+        "checkpoint",
+        "best",
+        "weights of the run: best, latest, or a file of it, such as average.npz",
+    )
+    flags.DEFINE_integer("batch_size", 100, "sources taken at a time", lower_bound=1)
     flags.DEFINE_integer(
         "max_source_length",
         None,
@@ -22,13 +26,29 @@ def define() -> None:
     )
 
 
-def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[Any, Any]:
-    """The run and its `Translator`, from the flags."""
-    from seq2seq_memattn.training.run_directory import load_run
-    from seq2seq_memattn.translator import Translator
+def define() -> None:
+    """Defines the flags of `define_run` and those of search."""
+    define_run()
+    flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
+    flags.DEFINE_float("length_penalty", 0.0, "exponent of the GNMT length penalty")
+
+
+def load_run() -> Any:
+    """The run that the flags name; damaged checkpoints that were passed over are said."""
+    from seq2seq_memattn.training import run_directory
 
     options = flags.FLAGS
-    run = load_run(Path(options.run_dir))
+    run = run_directory.load_run(Path(options.run_dir), options.checkpoint)
+    for problem in run.problems:
+        cli.print_note(f"{problem}; the one before it is used")
+    return run
+
+
+def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[Any, Any]:
+    """The run and its `Translator`, from the flags."""
+    from seq2seq_memattn.translator import Translator
+
+    options, run = flags.FLAGS, load_run()
     return run, Translator(
         run,
         options.beam_size,
@@ -39,7 +59,17 @@ def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[A
     )
 
 
-def report_cut(translator: Any) -> None:
-    """Says once how many sources were too long."""
-    if translator.num_cut:
-        cli.print_note(f"{translator.num_cut} sources were cut at {translator.limit} tokens")
+def report_cut(sources: Any) -> None:
+    """Says once how many sources a `SourceReader` found too long."""
+    if sources.num_cut:
+        cli.print_note(f"{sources.num_cut} sources were cut at {sources.limit} tokens")
+
+
+def read_pair(source: str, target: str) -> tuple[list[str], list[str]]:
+    """Two files of as many lines; raises ValueError with both counts if they differ."""
+    sources, targets = read_lines(source), read_lines(target)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{source} and {target}: expected as many lines, got {len(sources)} and {len(targets)}"
+        )
+    return sources, targets

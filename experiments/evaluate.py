@@ -1,7 +1,8 @@
 """Scores a run: python -m experiments.evaluate --run_dir=D --source=F --reference=F.
 
-Prints BLEU with its signature, by source length too; `--baseline` is another system's output,
-for sacrebleu's paired bootstrap.
+Scores the lines as they are given, without undoing any tokenisation: BLEU of tokenised text (as
+multi-bleu.perl), by length too, and, for detokenised text, standard BLEU and chrF, each with
+sacrebleu's signature. `--baseline` is another system's output, for sacrebleu's paired bootstrap.
 """
 
 import json
@@ -17,37 +18,27 @@ from experiments import cli, decoding_flags
 from seq2seq_memattn.data.text_files import open_output, read_lines
 
 
-def read_pair(source: str, reference: str) -> tuple[list[str], list[str]]:
-    """Two files of as many lines; raises ValueError with both counts if they differ."""
-    sources, references = read_lines(source), read_lines(reference)
-    if len(sources) != len(references):
-        raise ValueError(
-            f"{source} and {reference}: expected as many lines, "
-            f"got {len(sources)} and {len(references)}"
-        )
-    return sources, references
-
-
 def compare(hypotheses: list[str], baseline: list[str], references: list[str]) -> dict[str, Any]:
-    """Runs sacrebleu's paired bootstrap of BLEU against another system."""
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.significance import PairedTest
+    """The run against another system: figures by score, each also said in a line."""
+    from seq2seq_memattn.metrics import paired_bootstrap
 
-    metric = BLEU(references=[references], tokenize="none", smooth_method="none", force=True)
-    systems: Any = [("baseline", baseline), ("run", hypotheses)]
-    _, scores = PairedTest(systems, {"BLEU": metric}, None, "bs", n_samples=1000)()
-    results: Any = scores["BLEU"]
-    before, now = results
-    return {"baseline_bleu": before.score, "bleu_p_value": now.p_value}
+    options = flags.FLAGS
+    found = paired_bootstrap(hypotheses, baseline, references, options.lowercase)
+    for name, one in found.items():
+        cli.print_note(
+            f"{name}: {one.score:.2f} ± {one.ci:.2f}, {options.baseline} {one.baseline:.2f} ± "
+            f"{one.baseline_ci:.2f}, p = {one.p_value:.4f} (paired bootstrap)"
+        )
+    return {"file": options.baseline, **{name: one._asdict() for name, one in found.items()}}
 
 
 def main(arguments: list[str]) -> None:
     """Evaluates from flags."""
     del arguments
-    from seq2seq_memattn.metrics import bleu_by_length, tokenised_bleu
+    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores
 
     options = flags.FLAGS
-    sources, references = read_pair(options.source, options.reference)
+    sources, references = decoding_flags.read_pair(options.source, options.reference)
     baseline = read_lines(options.baseline) if options.baseline else None
     if baseline is not None and len(baseline) != len(references):
         raise ValueError(
@@ -58,23 +49,27 @@ def main(arguments: list[str]) -> None:
     with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
         translations = translator(sources, options.batch_size, options.source, bar.update)
     seconds = time.perf_counter() - started
-    decoding_flags.report_cut(translator)
+    decoding_flags.report_cut(translator.sources)
     hypotheses = [best[0].text for best in translations]
-    bleu = tokenised_bleu(hypotheses, references)
+    scores = corpus_scores(hypotheses, references, options.lowercase)
     result: dict[str, Any] = {
         "run_dir": options.run_dir,
         "update": run.update,
-        "bleu": round(bleu.score, 4),
-        "signature": bleu.signature,
+        "bleu": round(scores["bleu"].score, 4),
+        "signature": scores["bleu"].signature,
+        "standard_bleu": round(scores["standard_bleu"].score, 4),
+        "standard_bleu_signature": scores["standard_bleu"].signature,
+        "chrf": round(scores["chrf"].score, 4),
+        "chrf_signature": scores["chrf"].signature,
         "lines": len(sources),
         "exact": sum(a == b for a, b in zip(hypotheses, references, strict=True)) / len(sources),
         "seconds": round(seconds, 2),
         "beam_size": options.beam_size,
         "length_penalty": options.length_penalty,
-        "by_length": bleu_by_length(hypotheses, references),
+        "by_length": bleu_by_length(hypotheses, references, lowercase=options.lowercase),
     }
     if baseline is not None:
-        result |= compare(hypotheses, baseline, references)
+        result["baseline"] = compare(hypotheses, baseline, references)
     if options.output_dir:
         _write(Path(options.output_dir), hypotheses, result)
     cli.print_result(result)
@@ -93,5 +88,6 @@ if __name__ == "__main__":
     flags.DEFINE_string("source", None, "sources, one per line", required=True)
     flags.DEFINE_string("reference", None, "references, one per line", required=True)
     flags.DEFINE_string("baseline", None, "another system's output, for the paired bootstrap")
+    flags.DEFINE_bool("lowercase", False, "leave case out of account in every score")
     flags.DEFINE_string("output_dir", None, "where hypotheses.txt and evaluation.json go")
     cli.run(main)

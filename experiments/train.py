@@ -28,12 +28,18 @@ def fit_to_data(model: ModelConfig, manifest: Manifest, data_dir: Path) -> Model
     )
 
 
-def train(data_dir: Path, run_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict:
+def train(
+    data_dir: Path,
+    run_dir: Path,
+    model: ModelConfig,
+    training: TrainingConfig,
+    init_from: Path | None = None,
+) -> dict:
     """Trains in `run_dir` from wherever it stands; returns the figures of the run."""
     model = fit_to_data(model, read_manifest(data_dir), data_dir)
     from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
 
-    return Trainer(run_dir, data_dir, model, training).run()._asdict()
+    return Trainer(run_dir, data_dir, model, training, init_from).run()._asdict()
 
 
 def main(arguments: list[str]) -> None:
@@ -48,6 +54,7 @@ def main(arguments: list[str]) -> None:
             Path(flags.FLAGS.run_dir),
             cli.overridden(experiment.model),
             cli.overridden(experiment.training),
+            Path(flags.FLAGS.init_from) if flags.FLAGS.init_from else None,
         )
     except InterruptedRun as interrupted:
         cli.print_note(str(interrupted))
@@ -59,6 +66,9 @@ if __name__ == "__main__":
     flags.DEFINE_string("config", None, "experiment, a file in experiments/configs", required=True)
     flags.DEFINE_string("data_dir", None, "data directory", required=True)
     flags.DEFINE_string("run_dir", None, "run directory, made or gone on with", required=True)
+    flags.DEFINE_string(
+        "init_from", None, "a run whose best weights a new run begins with, instead of random ones"
+    )
     cli.define_override_flags(ModelConfig)
     cli.define_override_flags(TrainingConfig)
     cli.run(main)

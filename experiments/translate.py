@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     with tqdm(total=len(lines), unit="sentence", file=sys.stderr) as bar:
         translations = translator(lines, options.batch_size, options.input, bar.update)
     seconds = time.perf_counter() - started
-    decoding_flags.report_cut(translator)
+    decoding_flags.report_cut(translator.sources)
     with open_output(options.output) as stream:
         for number, found in enumerate(translations):
             stream.writelines(f"{_line(number, one, options.n_best)}\n" for one in found)
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
             "run_dir": options.run_dir,
             "update": run.update,
             "lines": len(lines),
-            "cut": translator.num_cut,
+            "cut": translator.sources.num_cut,
             "seconds": round(seconds, 2),
         },
         to_stderr=options.output == "-",

@@ -98,6 +98,11 @@ class ModelConfig(Options):
         "output_and_context", "what the mixing layer reads"
     )
     mixing_units: int = option(0, "width of the mixing layer; 0: that of the decoder")
+    tied_embeddings: Literal["none", "target", "all"] = option(
+        "none",
+        "target: the output layer has the target embeddings as its weights; all: the source "
+        "embeddings too, for one joint vocabulary",
+    )
     dropout: float = option(0.2, "share of each cell's inputs dropped in training, drawn per step")
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
         "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
@@ -120,6 +125,37 @@ class ModelConfig(Options):
                 raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
+        self._check_tied()
+
+    def _check_tied(self) -> None:
+        if self.tied_embeddings != "none" and self.embedding_dim != self.output_units:
+            raise ValueError(
+                f"`tied_embeddings` {self.tied_embeddings} needs embeddings as wide as what the "
+                f"output layer reads; embedding_dim is {self.embedding_dim}, that is "
+                f"{self.output_units} (mixing_units sets it)."
+            )
+        if self.tied_embeddings == "all" and self.source_vocab_size != self.target_vocab_size:
+            raise ValueError(
+                "`tied_embeddings` all needs one vocabulary for both sides; source_vocab_size is "
+                f"{self.source_vocab_size}, target_vocab_size is {self.target_vocab_size}."
+            )
+
+    @property
+    def mixing_layer(self) -> str:
+        """The kind of mixing layer that the model has: tanh, linear or none."""
+        if self.mixing != "auto":
+            return self.mixing
+        return "none" if self.attention == "none" else "tanh"
+
+    @property
+    def output_units(self) -> int:
+        """Width of what the output layer reads."""
+        if self.mixing_layer != "none":
+            return self.mixing_units or self.decoder_units
+        if self.attention == "none" or self.mixing_from == "output":
+            return self.decoder_units
+        encoder_units = self.encoder_units * (2 if self.bidirectional else 1)
+        return self.decoder_units + (self.encoder_projection_units or encoder_units)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +168,21 @@ class TrainingConfig(Options):
     )
     bucket_width: int = option(10, "length buckets of this many tokens; one batch, one bucket")
     num_updates: int = option(200_000, "updates after which training ends")
-    learning_rate: float = option(1e-4, "Adam's learning rate")
+    label_smoothing: float = option(
+        0.0, "share of a target token's probability that training spreads over the vocabulary"
+    )
+    learning_rate: float = option(1e-4, "Adam's learning rate, or the highest of its schedule")
+    schedule: Literal["constant", "inverse_sqrt", "exponential", "plateau"] = option(
+        "constant",
+        "learning rate after the warm-up: as it is; falling with the square root of the updates; "
+        "times decay_rate for every decay_every updates; times decay_rate where BLEU stops rising",
+    )
+    warmup_updates: int = option(0, "updates in which the learning rate rises from 0, linearly")
+    decay_start: int = option(0, "exponential: updates before the decay begins")
+    decay_every: int = option(10_000, "exponential: updates in which the rate falls by decay_rate")
+    decay_rate: float = option(0.5, "exponential, plateau: factor of the learning rate")
+    decay_staircase: bool = option(False, "exponential: decay at the end of decay_every, at once")
+    decay_patience: int = option(3, "plateau: validations without a better BLEU before a decay")
     adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
     clip_norm: float = option(5.0, "gradients are scaled down to this global norm; 0: never")
     checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
@@ -162,6 +212,8 @@ class TrainingConfig(Options):
             "validate_every",
             "valid_examples",
             "beam_size",
+            "decay_every",
+            "decay_patience",
             "log_every",
             "max_nan_updates",
         ):
@@ -171,3 +223,17 @@ class TrainingConfig(Options):
             raise ValueError(f"`batch_tokens` must not be negative; got {self.batch_tokens}.")
         if self.learning_rate <= 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise ValueError(f"`label_smoothing` must be in [0, 1); got {self.label_smoothing}.")
+        if not 0.0 < self.decay_rate <= 1.0:
+            raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")
+        for name in ("warmup_updates", "decay_start"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must not be negative; got {getattr(self, name)}.")
+        if self.schedule == "inverse_sqrt" and not self.warmup_updates:
+            raise ValueError("`warmup_updates` must be positive for schedule inverse_sqrt; got 0.")
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether the learning rate changes from update to update."""
+        return self.schedule != "constant" or self.warmup_updates > 0

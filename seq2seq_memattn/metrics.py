@@ -1,12 +1,16 @@
-"""BLEU, as sacrebleu computes it."""
+"""BLEU and chrF, and the comparison of two systems, as sacrebleu computes them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+
+METRICS = ("bleu", "standard_bleu", "chrf")
 
 
-class Bleu(NamedTuple):
+class Score(NamedTuple):
     """A score with what is needed to reproduce it.
 
     Fields:
@@ -18,25 +22,124 @@ class Bleu(NamedTuple):
     signature: str
 
 
-def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
+class Comparison(NamedTuple):
+    """A system and a baseline on the same references, by paired bootstrap resampling.
+
+    Fields:
+        score, baseline: float, 0 to 100. The scores of both.
+        ci, baseline_ci: float. Half the width of their 95 % confidence intervals.
+        p_value: float in (0, 1]. How often a difference as large would come by chance; 1 for equal
+            scores, where sacrebleu gives the smallest value that it has.
+        signature: sacrebleu's, with the number of resamples ("bs") and their seed.
+    """
+
+    score: float
+    baseline: float
+    ci: float
+    baseline_ci: float
+    p_value: float
+    signature: str
+
+
+def tokenised_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False
+) -> Score:
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
     Raises:
         ValueError: if the numbers of lines differ, or there is none.
     """
+    return _score("bleu", hypotheses, references, lowercase)
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False
+) -> dict[str, Score]:
+    """Every score of the same lines, as they are given.
+
+    Args:
+        hypotheses, references: lines.
+        lowercase: bool. Whether case is left out of account.
+
+    Returns:
+        bleu: `tokenised_bleu`, for text whose tokens stand between spaces.
+        standard_bleu: sacrebleu's default, which tokenises (13a): for detokenised text.
+        chrf: chrF2, of characters without spaces: for detokenised text.
+
+    Raises:
+        ValueError: if the numbers of lines differ, or there is none.
+    """
+    return {name: _score(name, hypotheses, references, lowercase) for name in METRICS}
+
+
+def paired_bootstrap(
+    hypotheses: Sequence[str],
+    baseline: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+) -> dict[str, Comparison]:
+    """Compares a system with a baseline, in each score of `corpus_scores`.
+
+    Source: Koehn (2004), as sacrebleu has it, with its number of resamples and its seed (which the
+    environment variable SACREBLEU_SEED changes).
+
+    Raises:
+        ValueError: if the numbers of lines differ, or there is none.
+    """
+    for lines in (hypotheses, baseline):
+        _check_lines(lines, references)
+    systems: Any = [("baseline", list(baseline)), ("system", list(hypotheses))]
+    comparisons = {}
+    for name in METRICS:
+        test = PairedTest(systems, {name: _metric(name, lowercase)}, [list(references)], "bs")
+        signatures, results = test()
+        (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
+        found: Any = results[key]
+        theirs, ours = found
+        p_value = ours.p_value if ours.score != theirs.score else 1.0
+        comparisons[name] = Comparison(
+            score=float(ours.score),
+            baseline=float(theirs.score),
+            ci=float(ours.ci),
+            baseline_ci=float(theirs.ci),
+            p_value=float(p_value),
+            signature=str(signatures[key]),
+        )
+    return comparisons
+
+
+def _score(
+    name: str, hypotheses: Sequence[str], references: Sequence[str], lowercase: bool
+) -> Score:
+    _check_lines(hypotheses, references)
+    metric = _metric(name, lowercase)
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(score.score, str(metric.get_signature()))
+
+
+def _metric(name: str, lowercase: bool) -> Any:
+    """A new metric; `force` silences the remark that lines look tokenised."""
+    if name == "bleu":
+        return BLEU(lowercase, force=True, tokenize="none", smooth_method="none")
+    if name == "standard_bleu":
+        return BLEU(lowercase, force=True)
+    return CHRF(lowercase=lowercase)
+
+
+def _check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise ValueError(
             f"expected as many references as hypotheses, {len(hypotheses)}; got {len(references)}"
         )
     if not references:
         raise ValueError("expected at least one reference; got none")
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return Bleu(score.score, str(metric.get_signature()))
 
 
 def bleu_by_length(
-    hypotheses: Sequence[str], references: Sequence[str], num_groups: int = 5
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    num_groups: int = 5,
+    lowercase: bool = False,
 ) -> list[dict[str, float]]:
     """BLEU of groups of equal numbers of lines, by the length of their references.
 
@@ -45,6 +148,7 @@ def bleu_by_length(
     Args:
         hypotheses, references: tokenised lines.
         num_groups: int > 0.
+        lowercase: bool. Whether case is left out of account in BLEU.
 
     Returns:
         For each group, `shortest` and `longest` reference in tokens, `lines`, `bleu` and
@@ -64,7 +168,7 @@ def bleu_by_length(
                 "shortest": lengths[chosen[0]],
                 "longest": lengths[chosen[-1]],
                 "lines": len(chosen),
-                "bleu": tokenised_bleu(ours, theirs).score,
+                "bleu": tokenised_bleu(ours, theirs, lowercase).score,
                 "exact": exact,
             }
         )

@@ -16,6 +16,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.gates import state_units
+from seq2seq_memattn.tied_dense import TiedDense
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
@@ -54,8 +55,14 @@ class Seq2Seq(keras.Model):
         self.config = config
         self.seed_generator = keras.random.SeedGenerator(config.seed)
         seeds, dtype = _Seeds(config.seed), self.dtype_policy
-        self.source_embedding = _embedding(config.source_vocab_size, "source", config, seeds, dtype)
+        is_joint = config.tied_embeddings == "all"
+        if not is_joint:
+            self.source_embedding = _embedding(
+                config.source_vocab_size, "source", config, seeds, dtype
+            )
         self.target_embedding = _embedding(config.target_vocab_size, "target", config, seeds, dtype)
+        if is_joint:
+            self.source_embedding = self.target_embedding
         self.encoder = Encoder(
             config.encoder_units,
             config.encoder_layers,
@@ -88,19 +95,20 @@ class Seq2Seq(keras.Model):
             dtype=dtype,
             name="bridge",
         )
-        mixing = config.mixing if config.mixing != "auto" else ("tanh" if has_attention else "none")
+        mixing = config.mixing_layer
         self.cell = AttentionCell(
             cells,
             attention,
             config.read,
             config.input_feeding,
-            None if mixing == "none" else config.mixing_units or config.decoder_units,
+            None if mixing == "none" else config.output_units,
             "linear" if mixing == "linear" else "tanh",
             config.mixing_from,
             dtype=dtype,
             name="decoder",
         )
-        self.logits = keras.layers.Dense(config.target_vocab_size, dtype=dtype, name="logits")
+        output_layer = keras.layers.Dense if config.tied_embeddings == "none" else TiedDense
+        self.logits = output_layer(config.target_vocab_size, dtype=dtype, name="logits")
         self.decoder = TeacherForcedDecoder(self.cell, config.dropout, self.seed_generator)
         _seed_initializers(self._flatten_layers(include_self=False), seeds)
         self._build_all()
@@ -144,7 +152,10 @@ class Seq2Seq(keras.Model):
 
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, in float32 at least."""
-        logits = self.logits(mixed)
+        if isinstance(self.logits, TiedDense):
+            logits = self.logits(mixed, ops.convert_to_tensor(self.target_embedding.embeddings))
+        else:
+            logits = self.logits(mixed)
         narrow = self.compute_dtype in ("float16", "bfloat16")
         return ops.cast(logits, "float32") if narrow else logits
 

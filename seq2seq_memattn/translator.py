@@ -7,6 +7,7 @@ import numpy as np
 
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
 from seq2seq_memattn.training.run_directory import Run
+from seq2seq_memattn.vocabulary import Vocabulary
 
 
 class Translation(NamedTuple):
@@ -21,17 +22,67 @@ class Translation(NamedTuple):
     hypothesis: Hypothesis | None
 
 
+class SourceReader:
+    """Turns lines into sources for a run's model.
+
+    Args:
+        run: `Run`.
+        max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
+            there; None: where the model needs it (position encodings).
+
+    Attributes:
+        limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
+        num_cut: int. Sources cut so far.
+    """
+
+    def __init__(self, run: Run, max_source_length: int | None = None) -> None:
+        self._vocabulary = run.source_vocabulary
+        self.limit = max_source_length or run.model.config.max_source_length or None
+        self.num_cut = 0
+
+    def __call__(self, lines: Sequence[str], name: str) -> list[np.ndarray]:
+        """Encodes lines.
+
+        Args:
+            lines: text.
+            name: what errors call the lines, such as a file's name.
+
+        Returns:
+            For each line int32 [length], without the end token; an empty line has none.
+
+        Raises:
+            ValueError: for a line that the vocabulary cannot encode; names it, from 1 on.
+        """
+        return [self._cut(source) for source in encode_lines(self._vocabulary, lines, name)]
+
+    def _cut(self, source: np.ndarray) -> np.ndarray:
+        if not self.limit or len(source) < self.limit:
+            return source
+        self.num_cut += 1
+        return source[: self.limit - 1]
+
+
+def encode_lines(vocabulary: Vocabulary, lines: Sequence[str], name: str) -> list[np.ndarray]:
+    """Ids of lines, int32 [length] each; a ValueError names the line, from 1 on."""
+    encoded = []
+    for number, line in enumerate(lines, 1):
+        try:
+            encoded.append(np.asarray(vocabulary.encode(line), np.int32))
+        except ValueError as error:
+            raise ValueError(f"{name}, line {number}: {error}") from None
+    return encoded
+
+
 class Translator:
     """Translates lines with one run.
 
     Args:
         run: `Run`.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
-        max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
-            there; None: where the model needs it (position encodings).
+        max_source_length: see `SourceReader`.
 
     Attributes:
-        num_cut: int. Sources cut so far.
+        sources: `SourceReader`.
     """
 
     def __init__(
@@ -45,7 +96,7 @@ class Translator:
     ) -> None:
         self._run = run
         self._n_best = n_best
-        self._limit = max_source_length or run.model.config.max_source_length or None
+        self.sources = SourceReader(run, max_source_length)
         self._decoder = BatchDecoder(
             run.model,
             beam_size,
@@ -53,12 +104,6 @@ class Translator:
             length_penalty_exponent,
             return_alignments=return_alignments,
         )
-        self.num_cut = 0
-
-    @property
-    def limit(self) -> int | None:
-        """Tokens, end token included, at which sources are cut; None: nowhere."""
-        return self._limit
 
     def __call__(
         self,
@@ -81,23 +126,13 @@ class Translator:
         Raises:
             ValueError: for a line that the vocabulary cannot encode; names it, from 1 on.
         """
-        sources = [self._encode(line, f"{name}, line {i}") for i, line in enumerate(lines, 1)]
+        sources = self.sources(lines, name)
         chosen = [i for i, source in enumerate(sources) if len(source)]
         found = self._decoder([sources[i] for i in chosen], batch_size, on_batch)
         results = [[Translation("", None)] * self._n_best for _ in lines]
         for index, hypotheses in zip(chosen, found, strict=True):
             results[index] = [self._translation(hypothesis) for hypothesis in hypotheses]
         return results
-
-    def _encode(self, line: str, where: str) -> np.ndarray:
-        try:
-            ids = self._run.source_vocabulary.encode(line)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
-        if self._limit and len(ids) + 1 > self._limit:
-            self.num_cut += 1
-            ids = ids[: self._limit - 1]
-        return np.asarray(ids, np.int32)
 
     def _translation(self, hypothesis: Hypothesis) -> Translation:
         return Translation(self._run.target_vocabulary.decode(hypothesis.tokens), hypothesis)

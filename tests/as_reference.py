@@ -13,6 +13,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.cell import AttentionCell
 from seq2seq_memattn.encoder import Encoder
+from seq2seq_memattn.tied_dense import TiedDense
 from tests.reference import attention as reference
 from tests.reference import decoder, recurrent
 from tests.reference.activations import Array
@@ -134,6 +135,14 @@ def bridge(bridge: Any, encoded: recurrent.EncoderResult, row: int) -> list[recu
     return states
 
 
+def output_weights(model: Any) -> tuple[Array, Array]:
+    """Kernel and bias of the output layer; tied, its kernel is the target embeddings."""
+    if isinstance(model.logits, TiedDense):
+        return as_array(model.target_embedding.embeddings).T, as_array(model.logits.bias)
+    kernel, bias = [as_array(weight) for weight in model.logits.weights]
+    return kernel, bias
+
+
 def teacher_forced_logits(
     model: Any, source: Ids, lengths: Sequence[int], target_inputs: Ids
 ) -> Array:
@@ -144,7 +153,7 @@ def teacher_forced_logits(
         kernel, bias = [as_array(weight) for weight in model.encoder_projection.weights]
         outputs = outputs @ kernel + bias
     embedded = as_array(model.target_embedding.embeddings)[target_inputs]
-    weights = decoder_weights(model.cell, *[as_array(weight) for weight in model.logits.weights])
+    weights = decoder_weights(model.cell, *output_weights(model))
     logits = []
     for row, length in enumerate(lengths):
         attention = attend(model.cell.attention, outputs[row], length)

@@ -26,6 +26,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.tied_dense import TiedDense
 from tests.commands import run_python
 from tests.inputs import normal, randomise, tensor
 from tests.tolerances import as_array, assert_close
@@ -71,19 +72,21 @@ def translate(model: Any, outputs: Any, mask: Any, queries: Any) -> Any:
     return model({"source": source, "target_inputs": target})
 
 
+JOINT: dict[str, Any] = {"tied_embeddings": "all", "source_vocab_size": 7, "mixing_units": 5}
+
+
 def tiny(attention: str, **more: Any) -> ModelConfig:
-    return ModelConfig(
-        source_vocab_size=6,
-        target_vocab_size=7,
-        embedding_dim=5,
-        encoder_units=3,
-        encoder_layers=1,
-        decoder_units=UNITS,
-        decoder_layers=1,
-        attention=attention,
-        attention_units=4,
-        **more,
-    )
+    sizes = {
+        "source_vocab_size": 6,
+        "target_vocab_size": 7,
+        "embedding_dim": 5,
+        "encoder_units": 3,
+        "encoder_layers": 1,
+        "decoder_units": UNITS,
+        "decoder_layers": 1,
+        "attention_units": 4,
+    }
+    return ModelConfig(attention=attention, **{**sizes, **more})
 
 
 def wrapping(attention: Any, **options: Any) -> Any:
@@ -121,6 +124,12 @@ LAYERS: dict[str, Case] = {
         lambda **layer: Encoder(3, 2, "gru", stacking="concatenated", dropout=0.1, **layer), encode
     ),
     "Encoder per direction": Case(lambda **layer: Encoder(3, 2, seed=5, **layer), encode),
+    "TiedDense": Case(
+        lambda **layer: TiedDense(QUERIES, **layer),
+        lambda dense, outputs, mask, queries: dense(
+            outputs, queries[0, :, :ENCODER_UNITS]
+        ),  # any rows will do
+    ),
     "Bridge": Case(
         lambda **layer: Bridge("dense", [[3, 4], [5]], "backward", "tanh", **layer), bridge
     ),
@@ -139,6 +148,7 @@ LAYERS: dict[str, Case] = {
     ),
     "Seq2Seq": Case(lambda **layer: Seq2Seq(tiny("k_memory:4"), **layer), translate),
     "Seq2Seq bahdanau": Case(lambda **layer: Seq2Seq(tiny("bahdanau"), **layer), translate),
+    "Seq2Seq tied": Case(lambda **layer: Seq2Seq(tiny("k_memory:4", **JOINT), **layer), translate),
     "Seq2Seq none": Case(lambda **layer: Seq2Seq(tiny("none"), **layer), translate),
 }
 layers = pytest.mark.parametrize("name", LAYERS)
@@ -258,6 +268,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     attention: lambda attention=attention: Seq2Seq(tiny(attention))  # type: ignore[misc]
     for attention in ("k_memory:4", "bahdanau", "luong_general", "none")
 }
+MODELS["tied"] = lambda: Seq2Seq(tiny("k_memory:4", tied_embeddings="target", mixing_units=5))
+MODELS["one vocabulary"] = lambda: Seq2Seq(tiny("k_memory:4", **JOINT))
 MODELS["a model of a user"] = lambda: Reader(UNITS)
 saved_models = pytest.mark.parametrize("name", MODELS)
 

@@ -33,6 +33,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gru": {"decoder_cell": "gru", "decoder_layers": 1},
     "no mixing": {"mixing": "none", "decoder_layers": 3},
     "linear mixing of the output": {"mixing": "linear", "mixing_from": "output"},
+    "tied": {"tied_embeddings": "target", "mixing_units": 5},
+    "one vocabulary": {"tied_embeddings": "all", "embedding_dim": 7, "vocab_size": 8},
     "dense bridge": {"bridge": "dense", "bridge_activation": "tanh"},
 }
 

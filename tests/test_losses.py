@@ -17,21 +17,33 @@ TARGETS = np.array(
 LOGITS = normal(3, 4, VOCAB, scale=3.0)
 
 
-def expected_sum(logits: Any) -> float:
+def expected_sum(logits: Any, label_smoothing: float = 0.0) -> float:
     """The loss of each real token, one by one."""
     total = 0.0
     for row, target in zip(logits, TARGETS, strict=True):
         for energies, token in zip(row, target, strict=True):
             if token != PAD_ID:
-                total += np.log(np.exp(energies).sum()) - energies[token]
+                log_probs = energies - np.log(np.exp(energies).sum())
+                wanted = np.full(VOCAB, label_smoothing / VOCAB)
+                wanted[token] += 1.0 - label_smoothing
+                total -= np.sum(wanted * log_probs)
     return total
+
+
+smoothings = pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.6])
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_sum_is_that_of_the_real_tokens_one_by_one(mode: str, dtype: str) -> None:
-    loss, num_tokens = run(mode, summed_cross_entropy, TARGETS, tensor(LOGITS, dtype))
-    assert_close(loss, np.array(expected_sum(LOGITS)), dtype)
+@smoothings
+def test_the_sum_is_that_of_the_real_tokens_one_by_one(
+    mode: str, dtype: str, label_smoothing: float
+) -> None:
+    def summed(targets: Any, logits: Any) -> Any:
+        return summed_cross_entropy(targets, logits, label_smoothing)
+
+    loss, num_tokens = run(mode, summed, TARGETS, tensor(LOGITS, dtype))
+    assert_close(loss, np.array(expected_sum(LOGITS, label_smoothing)), dtype)
     assert float(num_tokens) == 3 + 1 + 4  # end tokens included
     assert keras.backend.standardize_dtype(num_tokens.dtype) == dtype
 
@@ -42,9 +54,13 @@ def test_a_token_by_hand() -> None:
     loss, num_tokens = summed_cross_entropy(np.array([[END_ID, PAD_ID]]), logits)
     assert_close(loss, np.array(np.log(4.0)))
     assert float(num_tokens) == 1
+    # 0.3 is spread over three tokens, the target among them.
+    loss, _ = summed_cross_entropy(np.array([[END_ID, PAD_ID]]), logits, label_smoothing=0.3)
+    assert_close(loss, np.array(0.1 * np.log(2.0) + 0.9 * np.log(4.0)))
 
 
-def test_padding_changes_neither_loss_nor_gradient() -> None:
+@smoothings
+def test_padding_changes_neither_loss_nor_gradient(label_smoothing: float) -> None:
     import tensorflow as tf
 
     other = np.where((TARGETS == PAD_ID)[:, :, None], normal(3, 4, VOCAB, seed=1), LOGITS)
@@ -52,8 +68,8 @@ def test_padding_changes_neither_loss_nor_gradient() -> None:
     for values in (LOGITS, other):
         logits = tf.Variable(values, dtype="float32")
         with tf.GradientTape() as tape:
-            loss, num_tokens = summed_cross_entropy(TARGETS, logits)
-        assert_close(loss, np.array(expected_sum(LOGITS)))
+            loss, num_tokens = summed_cross_entropy(TARGETS, logits, label_smoothing)
+        assert_close(loss, np.array(expected_sum(LOGITS, label_smoothing)))
         gradients.append(as_array(tape.gradient(loss, logits)))
     assert not gradients[0][TARGETS == PAD_ID].any()
     np.testing.assert_array_equal(gradients[0], gradients[1])
@@ -73,7 +89,15 @@ def test_a_batch_of_padding_alone_has_no_loss() -> None:
 
 
 def test_it_comes_back_from_its_config() -> None:
-    loss = keras.losses.deserialize(keras.losses.serialize(TokenCrossEntropy(name="nats")))
+    loss = keras.losses.deserialize(
+        keras.losses.serialize(TokenCrossEntropy(label_smoothing=0.2, name="nats"))
+    )
     assert isinstance(loss, TokenCrossEntropy)
     assert loss.name == "nats"
-    assert_close(loss(TARGETS, tensor(LOGITS)), np.array(expected_sum(LOGITS) / 8))
+    assert_close(loss(TARGETS, tensor(LOGITS)), np.array(expected_sum(LOGITS, 0.2) / 8))
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
+def test_a_share_out_of_its_range_is_refused(label_smoothing: float) -> None:
+    with pytest.raises(ValueError, match=rf"`label_smoothing` .*; got {label_smoothing}"):
+        TokenCrossEntropy(label_smoothing)

@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
+import sacrebleu
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
 
-from seq2seq_memattn.metrics import bleu_by_length, tokenised_bleu
+from seq2seq_memattn.metrics import (
+    METRICS,
+    bleu_by_length,
+    corpus_scores,
+    paired_bootstrap,
+    tokenised_bleu,
+)
 from tests.reference import bleu as reference
 
 
@@ -74,6 +83,80 @@ def test_lines_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         tokenised_bleu(hypotheses, references)
+
+
+# Lines whose case and punctuation tell the scores apart.
+REFERENCES = ["The cat sat on the mat .", "It is raining , again !", "We don't know why."] * 3
+SYSTEM = ["The cat sat on the carpet .", "it is raining , again !", "We do not know why."] * 3
+BASELINE = ["A cat is on the mat .", "it rains again", "We don't know ."] * 3
+
+
+def sacrebleu_metrics(lowercase: bool) -> dict[str, Metric]:
+    return {
+        "bleu": sacrebleu.BLEU(
+            lowercase=lowercase, tokenize="none", smooth_method="none", force=True
+        ),
+        "standard_bleu": sacrebleu.BLEU(lowercase=lowercase),
+        "chrf": sacrebleu.CHRF(lowercase=lowercase),
+    }
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_every_score_is_that_of_sacrebleu_with_its_signature(lowercase: bool) -> None:
+    found = corpus_scores(SYSTEM, REFERENCES, lowercase)
+    assert tuple(found) == METRICS
+    for name, metric in sacrebleu_metrics(lowercase).items():
+        assert found[name].score == metric.corpus_score(SYSTEM, [REFERENCES]).score
+        assert found[name].signature == str(metric.get_signature())
+    assert len({round(score.score, 3) for score in found.values()}) == 3
+    assert ("case:lc" in found["bleu"].signature) == lowercase
+    assert "tok:13a" in found["standard_bleu"].signature
+    assert found["bleu"] == tokenised_bleu(SYSTEM, REFERENCES, lowercase)
+
+
+def test_without_case_more_is_right() -> None:
+    plain, lower = (corpus_scores(SYSTEM, REFERENCES, lowercase) for lowercase in (False, True))
+    for name in METRICS:
+        assert lower[name].score > plain[name].score
+    (group,) = bleu_by_length(SYSTEM, REFERENCES, num_groups=1, lowercase=True)
+    assert group["bleu"] == lower["bleu"].score
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_the_comparison_is_the_paired_bootstrap_of_sacrebleu(
+    lowercase: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    found = paired_bootstrap(SYSTEM, BASELINE, REFERENCES, lowercase)
+    assert tuple(found) == METRICS
+    for name, metric in sacrebleu_metrics(lowercase).items():
+        systems = [("a", BASELINE), ("b", SYSTEM)]
+        test = PairedTest(systems, {"x": metric}, [REFERENCES], "bs", n_samples=1000)
+        signatures, results = test()
+        (key,) = signatures
+        before, now = results[key]
+        ours = found[name]
+        assert (ours.baseline, ours.score) == (before.score, now.score)
+        assert (ours.baseline_ci, ours.ci) == (before.ci, now.ci)
+        assert ours.p_value == now.p_value
+        assert ours.signature == str(signatures[key])
+        assert "bs:1000" in ours.signature and "seed:12345" in ours.signature
+        assert ours.baseline < ours.score
+        assert ours.score == pytest.approx(
+            corpus_scores(SYSTEM, REFERENCES, lowercase)[name].score, rel=1e-6
+        )
+    assert paired_bootstrap(SYSTEM, BASELINE, REFERENCES, lowercase) == found
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    for one in paired_bootstrap(SYSTEM, SYSTEM, REFERENCES).values():
+        assert one.p_value == pytest.approx(1.0)
+        assert one.score == one.baseline
+
+
+def test_a_baseline_of_other_lines_is_refused() -> None:
+    with pytest.raises(ValueError, match="as many references as hypotheses, 8; got 9"):
+        paired_bootstrap(SYSTEM, BASELINE[1:], REFERENCES)
 
 
 def test_bleu_by_length_is_bleu_of_each_group() -> None:

@@ -45,6 +45,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unmixed": {"mixing": "none", "mixing_from": "output_and_context"},
     "from_output": {"mixing": "tanh", "mixing_from": "output"},
     "unmixed_output": {"mixing": "none", "mixing_from": "output", "input_feeding": False},
+    "tied": {"tied_embeddings": "target", "mixing_units": 5},
+    "joint": {
+        "tied_embeddings": "all",
+        "source_vocab_size": 13,
+        "attention": "bahdanau",
+        "mixing": "none",
+        "embedding_dim": 14,  # decoder_units and both directions of the encoder
+    },
 }
 SIZES: dict[str, Any] = {
     "source_vocab_size": 11,
@@ -172,7 +180,19 @@ def dense(gradients: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["reference", "bahdanau", "luong_dot", "sigmoids", "over_time", "gru", "copy", "unfed"]
+    "name",
+    [
+        "reference",
+        "bahdanau",
+        "luong_dot",
+        "sigmoids",
+        "over_time",
+        "gru",
+        "copy",
+        "unfed",
+        "tied",
+        "joint",
+    ],
 )
 def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
     model = build(name)
@@ -191,6 +211,34 @@ def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     plain = dense(run("eager_padded", lambda inputs: gradients_of(model, False, inputs), batch()))
     fast = run(mode, lambda inputs: dense(gradients_of(model, True, inputs)), batch())
     assert_close(list(fast), plain, "float64")
+
+
+@pytest.mark.parametrize("name", ["tied", "joint"])
+def test_the_gradient_of_tied_embeddings_is_that_of_all_their_uses(name: str) -> None:
+    model = build(name)
+    table = model.target_embedding.embeddings
+    gradients = dense(gradients_of(model, True, batch()))
+    (ours,) = [
+        as_array(gradient)
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True)
+        if variable is table
+    ]
+    values, step = as_array(table), 1e-6
+    # 1: start token; 10: of both sides; 9: of sources alone; 12: fed back; 6: nowhere but logits.
+    for row, column in ((1, 0), (10, 1), (9, 2), (12, 4), (6, 3)):
+        moved = []
+        for sign in (1, -1):
+            changed = values.copy()
+            changed[row, column] += sign * step
+            table.assign(changed)
+            moved.append(loss_of(model))
+        numeric = (moved[0] - moved[1]) / (2 * step)
+        assert abs(numeric) > 1e-4
+        np.testing.assert_allclose(ours[row, column], numeric, rtol=1e-5, atol=1e-7)
+
+
+def loss_of(model: Seq2Seq) -> float:
+    return float(summed_cross_entropy(TARGET_OUTPUTS, model(batch()))[0])
 
 
 # Dropout
@@ -311,7 +359,46 @@ def test_the_dtype_holds_for_every_layer(dtype: str, compute: str, weights: str,
     assert logits.dtype == ("float64" if dtype == "float64" else "float32")
 
 
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [
+        ("tied", {"source_embedding/embeddings": (11, 5), "target_embedding/embeddings": (13, 5)}),
+        ("joint", {"target_embedding/embeddings": (13, 14)}),
+    ],
+)
+def test_tied_embeddings_are_there_once(name: str, paths: dict[str, tuple[int, ...]]) -> None:
+    shapes = [(w.path, tuple(w.shape)) for w in build(name).weights]
+    found = {path: shape for path, shape in shapes if "embedding" in path or "logits" in path}
+    assert found == {**paths, "logits/bias": (13,)}
+    assert len(set(shapes)) == len(shapes)
+
+
+@options
+def test_the_config_knows_what_the_output_layer_reads(name: str) -> None:
+    model = build(name)
+    assert as_reference.output_weights(model)[0].shape == (model.config.output_units, 13)
+
+
 # Errors
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tied_embeddings": "target"}, "embedding_dim is 5, that is 8 "),
+        ({"tied_embeddings": "target", "mixing_units": 6}, "embedding_dim is 5, that is 6 "),
+        ({"tied_embeddings": "target", "mixing": "none"}, "embedding_dim is 5, that is 14 "),
+        (
+            {"tied_embeddings": "all", "mixing_units": 5},
+            "source_vocab_size is 11, target_vocab_size is 13",
+        ),
+    ],
+)
+def test_what_cannot_be_tied_is_refused_with_both_sizes(
+    wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"`tied_embeddings` .*{message}"):
+        ModelConfig(**{**SIZES, **wrong})
 
 
 @pytest.mark.parametrize(
@@ -323,13 +410,13 @@ def test_an_unknown_attention_is_named(attention: str) -> None:
 
 
 def test_dot_attention_of_other_widths_names_both_and_the_remedy() -> None:
-    message = "queries of 8 and keys of 6 units.*encoder_projection_units=8"
+    message = "got 6 and 8 units.*`encoder_projection_units` 8"
     with pytest.raises(ValueError, match=message):
         build(attention="luong_dot")
 
 
 def test_a_copy_bridge_between_other_widths_names_both() -> None:
-    with pytest.raises(ValueError, match=r"\[\[6, 6\], \[6, 6\]\].*\[\[8, 8\], \[8, 8\]\]"):
+    with pytest.raises(ValueError, match="got 2 x lstm of 6 units and 2 x lstm of 8"):
         build(bridge="copy")
 
 

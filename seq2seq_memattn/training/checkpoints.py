@@ -8,7 +8,7 @@ has a checkpoint's name is whole unless the disk damaged it.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +43,58 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
     Raises:
         ValueError: if the file is damaged, or was written for other variables; names it.
     """
+    record, arrays = _read(path)
+    named = {_without_numbers(name): array for name, array in arrays.items()}
+    found = [named.get(_without_numbers(_key(i, v))) for i, v in enumerate(variables)]
+    _check_fit(path, variables, found)
+    _assign(variables, found)
+    return record
+
+
+def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
+    """Assigns a model's weights from a file of `write_arrays` of weights, or from a checkpoint.
+
+    Weights are found by their paths alone: what a checkpoint holds beside them, such as the
+    optimiser's variables and the seeds, may be of another training. Nothing is assigned unless the
+    whole file can be read and its weights are those of the model, no fewer and no more.
+
+    Args:
+        path: the file.
+        weights: the `weights` of a `Seq2Seq`, whose paths are distinct.
+
+    Returns:
+        The file's record.
+
+    Raises:
+        ValueError: if the file is damaged, or its weights do not fit; names the file, the first
+            weight that does not fit, and both shapes.
+    """
+    record, arrays = _read(path)
+    found = _only_weights(arrays)
+    paths = [variable.path for variable in weights]
+    _check_fit(path, weights, [found.get(name) for name in paths])
+    for name, array in found.items():
+        if name not in paths:
+            raise ValueError(f"{path}: expected no weight {name}; got one of shape {array.shape}")
+    _assign(weights, [found[name] for name in paths])
+    return record
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record and the arrays of a file, by their keys and in their order."""
     try:
         with open(path, "rb") as stream, np.load(stream) as archive:
             damaged = archive.zip.testzip()  # a damaged header may hide a checksum from NumPy
             if damaged:
                 raise ValueError(f"wrong checksum of {damaged}")
             record = json.loads(archive[_RECORD].tobytes())
-            arrays = {
-                _without_numbers(name): archive[name] for name in archive.files if name != _RECORD
-            }
+            return record, {name: archive[name] for name in archive.files if name != _RECORD}
     except Exception as error:  # a damaged archive can raise nearly anything
         raise ValueError(f"{path}: damaged checkpoint ({_reason(error)})") from error
-    found = [arrays.get(_without_numbers(_key(i, v))) for i, v in enumerate(variables)]
-    for array, variable in zip(found, variables, strict=True):
+
+
+def _check_fit(path: Path, variables: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for array, variable in zip(arrays, variables, strict=True):
         if array is None:
             raise ValueError(f"{path}: expected the variable {variable.path}; there is none")
         if tuple(array.shape) != tuple(variable.shape):
@@ -63,9 +102,23 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
                 f"{path}: expected {variable.path} of shape {tuple(variable.shape)}; "
                 f"got {array.shape}"
             )
-    for array, variable in zip(found, variables, strict=True):
+
+
+def _assign(variables: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for array, variable in zip(arrays, variables, strict=True):
         variable.assign(array)
-    return record
+
+
+def _only_weights(arrays: dict[str, Any]) -> dict[str, Any]:
+    """A model's weights by their paths: up to the optimiser's first variable, without seeds."""
+    weights = {}
+    for key in sorted(arrays):
+        path = key.partition(":")[2]
+        if path.endswith("/iteration"):
+            break
+        if not path.endswith("seed_generator_state"):
+            weights[path] = arrays[key]
+    return weights
 
 
 def _key(index: int, variable: Any) -> str:
@@ -88,21 +141,23 @@ class CheckpointFolder:
     """The checkpoints of a run, in the order of their updates.
 
     Args:
-        folder: Path. Made if it is not there.
+        folder: Path. Made by the first `save` if it is not there.
         keep: int > 0. How many of the last ones are kept.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
         self.folder = folder
         self.keep = keep
-        folder.mkdir(parents=True, exist_ok=True)
 
     def paths(self) -> list[Path]:
         """Checkpoints from the oldest to the newest."""
+        if not self.folder.is_dir():
+            return []
         return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
 
     def save(self, update: int, variables: Sequence[Any], record: dict[str, Any]) -> Path:
         """Writes a checkpoint, then removes what is older than the last `keep`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{update:09d}.npz"
         write_arrays(path, variables, {**record, "update": update})
         # A checkpoint of a later update is one that `restore` passed over: it does not count.
@@ -120,11 +175,20 @@ class CheckpointFolder:
         Raises:
             ValueError: if there are checkpoints, but none that can be read.
         """
+        return self._newest(lambda path: read_arrays(path, variables))
+
+    def restore_weights(self, weights: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
+        """As `restore`, of a model's weights alone: see `read_weights`."""
+        return self._newest(lambda path: read_weights(path, weights))
+
+    def _newest(
+        self, read: Callable[[Path], dict[str, Any]]
+    ) -> tuple[dict[str, Any] | None, list[str]]:
         paths = self.paths()
         problems: list[str] = []
         for path in reversed(paths):
             try:
-                return read_arrays(path, variables), problems
+                return read(path), problems
             except ValueError as error:
                 problems.append(str(error))
         if paths:

@@ -25,6 +25,7 @@ class JaxUpdater:
         self._model = model
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
+        self._label_smoothing = config.label_smoothing
         self._step = jax.jit(self._updated)
 
     def __call__(self, batch: dict[str, Any]) -> UpdateResult:
@@ -47,7 +48,9 @@ class JaxUpdater:
 
         def summed_loss(trainable: Any) -> Any:
             logits, after = self._model.stateless_call(trainable, others, batch, training=True)
-            loss, num_tokens = summed_cross_entropy(batch["target_outputs"], logits)
+            loss, num_tokens = summed_cross_entropy(
+                batch["target_outputs"], logits, self._label_smoothing
+            )
             return loss, (num_tokens, after)
 
         (loss, (num_tokens, after)), gradients = jax.value_and_grad(summed_loss, has_aux=True)(

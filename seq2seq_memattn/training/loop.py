@@ -11,20 +11,23 @@ import keras
 import numpy as np
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.data.batching import FIRST_BATCH, Position
 from seq2seq_memattn.data.splits import open_split
 from seq2seq_memattn.metrics import tokenised_bleu
+from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.training.parts import make_parts
+from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.reporting import Reporter
 from seq2seq_memattn.training.run_directory import (
     BEST_NAME,
     CHECKPOINTS_NAME,
     check_run,
+    load_weights,
     open_run,
 )
-from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, Sums, Window
+from seq2seq_memattn.training.schedule import learning_rate
+from seq2seq_memattn.training.watch import Clock, SignalCame, Signals
 
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
@@ -65,33 +68,6 @@ class TrainingResult(NamedTuple):
     reason: str
 
 
-class _Progress:
-    """What a checkpoint holds beside the variables."""
-
-    def __init__(self) -> None:
-        self.update = 0
-        self.position: Position = FIRST_BATCH
-        self.best_bleu = -1.0
-        self.best_update = 0
-        self.stale = 0  # validations since the best
-        self.validated = 0  # the last update that was validated
-        self.skipped = 0
-        self.seconds = 0.0
-        self.window = Window()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "position": list(self.position),
-            "window": self.window.sums._asdict(),
-        }
-
-    def load(self, record: dict[str, Any]) -> None:
-        vars(self).update({name: record[name] for name in vars(self) if name in record})
-        self.position = Position(*record["position"])
-        self.window = Window(Sums(**record.get("window", {})))
-
-
 class Trainer:
     """Trains one model in one run directory, from wherever the directory stands.
 
@@ -100,15 +76,23 @@ class Trainer:
         data_dir: Path. A data directory with the splits train and valid.
         model_config: `ModelConfig`, its vocabulary sizes those of the data.
         config: `TrainingConfig`.
+        init_from: Path or None. A run whose best weights this one begins with; once there is a
+            checkpoint, it is not read any more.
 
     Raises:
-        ValueError: for a run of another configuration, or one whose checkpoints are all damaged.
+        ValueError: for a run of another configuration, one whose checkpoints are all damaged, or
+            weights of `init_from` that do not fit.
     """
 
     def __init__(
-        self, run_dir: Path, data_dir: Path, model_config: ModelConfig, config: TrainingConfig
+        self,
+        run_dir: Path,
+        data_dir: Path,
+        model_config: ModelConfig,
+        config: TrainingConfig,
+        init_from: Path | None = None,
     ) -> None:
-        check_run(run_dir, data_dir, model_config, config)
+        check_run(run_dir, data_dir, model_config, config, init_from)
         keras.config.set_dtype_policy(config.precision)
         self.run_dir = run_dir
         self.config = config
@@ -126,14 +110,21 @@ class Trainer:
         )
         self.valid = open_split(data_dir, "valid", config.batch_size, shuffle=False)
         self.model, self.optimizer, self.updater = make_parts(model_config, config)
-        open_run(run_dir, data_dir, model_config, config)  # not before all of that is possible
         self.decoder = BatchDecoder(self.model, config.beam_size)
+        self.scorer = PairScorer(self.model)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
-        self.progress = _Progress()
-        record, self._problems = self.folder.restore(self.variables)
-        if record is not None:
-            self.progress.load(record)
+        self._notes: list[str] = []
+        if init_from is not None and not self.folder.paths():
+            record, problems = load_weights(init_from, self.model.weights)
+            self._notes = [*problems, f"beginning with {init_from}, update {record['update']}"]
+        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing was written before
+        self.progress = Progress()
+        saved, problems = self.folder.restore(self.variables)
+        if saved is not None:
+            self.progress.load(saved)
+            self._notes = [f"{problem}; the one before it is used" for problem in problems]
+            self._notes.append(f"going on from update {self.progress.update}")
 
     def run(self) -> TrainingResult:
         """Trains to the end.
@@ -144,10 +135,8 @@ class Trainer:
         """
         progress, config = self.progress, self.config
         reporter = Reporter(self.run_dir, progress.update, config.num_updates)
-        for problem in self._problems:
-            reporter.say(f"{problem}; the one before it is used")
-        if progress.update:
-            reporter.say(f"going on from update {progress.update}")
+        for note in self._notes:
+            reporter.say(note)
         caught = Signals()
         try:
             reason, loss = self._updates(reporter, caught)
@@ -191,6 +180,9 @@ class Trainer:
     def _update(self, batch: Any, reporter: Reporter) -> bool:
         """One update; returns whether it was applied."""
         progress, window = self.progress, self.progress.window
+        rate = learning_rate(self.config, progress.update, progress.plateau.decays)
+        if self.config.has_schedule:
+            self.optimizer.learning_rate = rate
         result = self.updater(batch)
         progress.update += 1
         progress.position = self.train.advance(progress.position, 1)
@@ -204,7 +196,7 @@ class Trainer:
         window.add(result)
         reporter.advance(window.loss, window.tokens_per_second)
         if progress.update % self.config.log_every == 0:
-            figures = {**window.take(), "seconds": progress.seconds}
+            figures = {**window.take(), "learning_rate": rate, "seconds": progress.seconds}
             reporter.log("train", progress.update, figures)
         return result.is_applied
 
@@ -240,11 +232,13 @@ class Trainer:
             return
         started = time.monotonic()
         try:
-            bleu = self._bleu(reporter, caught)
+            bleu, loss = self._bleu_and_loss(reporter, caught)
         except SignalCame:
             return
         progress.validated = progress.update
         progress.stale += 1
+        if progress.update % config.validate_every == 0:  # one after the last update may not count
+            progress.plateau = progress.plateau.after(bleu, config.decay_patience)
         if bleu > progress.best_bleu:
             progress.best_bleu, progress.best_update, progress.stale = bleu, progress.update, 0
             record = {"update": progress.update, "bleu": bleu}
@@ -255,27 +249,39 @@ class Trainer:
         reporter.log(
             "valid",
             progress.update,
-            {"bleu": bleu, "seconds": progress.seconds, "decoding_seconds": seconds},
+            {
+                "bleu": bleu,
+                "loss": loss,
+                "seconds": progress.seconds,
+                "decoding_seconds": seconds,
+            },
         )
         reporter.say(
             f"update {progress.update}: validation BLEU {bleu:.2f} ({seconds:.0f} s), "
             f"best {progress.best_bleu:.2f} at {progress.best_update}"
         )
 
-    def _bleu(self, reporter: Reporter, caught: Signals) -> float:
-        """Validation BLEU; SignalCame if a signal came before all was decoded."""
+    def _bleu_and_loss(self, reporter: Reporter, caught: Signals) -> tuple[float, float]:
+        """Validation BLEU, and the loss in nats per target token, without label smoothing.
+
+        Raises:
+            SignalCame: if a signal came before all was decoded.
+        """
         count = min(len(self.valid), self.config.valid_examples)
         sources = [np.asarray(self.valid.source[i]) for i in range(count)]
-        with reporter.bar(count, "validation") as bar:
+        targets = [np.asarray(self.valid.target[i]) for i in range(count)]
+        with reporter.bar(2 * count, "validation") as bar:
 
-            def on_batch(decoded: int) -> None:
-                bar.update(decoded)
+            def on_batch(done: int) -> None:
+                bar.update(done)
                 caught.check()
 
+            log_probs = self.scorer(sources, targets, VALIDATION_BATCH, on_batch)
             found = self.decoder(sources, VALIDATION_BATCH, on_batch)
         vocabulary = self.valid.target_vocabulary
         hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
-        return tokenised_bleu(hypotheses, self.valid.references(count)).score
+        loss = -float(np.sum(log_probs)) / sum(len(target) + 1 for target in targets)
+        return tokenised_bleu(hypotheses, self.valid.references(count)).score, loss
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())

@@ -5,6 +5,7 @@ manifest.json     of the data, with the vocabularies and, beside it, their files
                   decoding needs of the data
 checkpoints/      what the run goes on from
 best.npz          the weights of the best validation BLEU, with update and score
+average.npz       the mean of the last checkpoints' weights, if `average_checkpoints` was asked for
 metrics.jsonl     one JSON line per logged update and per validation
 tensorboard/      the same for TensorBoard
 """
@@ -14,6 +15,7 @@ import importlib.metadata
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,17 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays
+from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_weights
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
 
 CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
 CHECKPOINTS_NAME = "checkpoints"
 METRICS_NAME = "metrics.jsonl"
+
+# Weights of a run that have names of their own; all others are called by their files.
+BEST = "best"
+LATEST = "latest"
 
 # What may change from one start of a run to the next: it leaves the updates as they are.
 FREE_OPTIONS = frozenset(
@@ -45,6 +51,8 @@ FREE_OPTIONS = frozenset(
         "max_nan_updates",
     }
 )
+# With the plateau schedule, the learning rate hangs on these.
+PLATEAU_OPTIONS = frozenset({"validate_every", "valid_examples", "beam_size"})
 
 
 def versions() -> dict[str, str]:
@@ -59,28 +67,20 @@ def versions() -> dict[str, str]:
     return found
 
 
-def check_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: TrainingConfig) -> None:
-    """Refuses a directory that is neither new nor a run of this configuration; changes nothing.
-
-    Raises:
-        ValueError: names the options that differ, or says what is there.
-    """
-    path = run_dir / CONFIG_NAME
-    if path.exists():
-        _check_same(path, _read_json(path), _describe(data_dir, model, training))
-    elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
-        raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
-
-
-def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: TrainingConfig) -> None:
+def open_run(
+    run_dir: Path,
+    data_dir: Path,
+    model: ModelConfig,
+    training: TrainingConfig,
+    init_from: Path | None = None,
+) -> None:
     """Makes a run directory, or goes on with the one that is there.
 
     Raises:
-        ValueError: see `check_run`.
+        ValueError: as `check_run`.
         OSError: if the disk is full; what was there stays.
     """
-    check_run(run_dir, data_dir, model, training)
-    new = _describe(data_dir, model, training)
+    new = check_run(run_dir, data_dir, model, training, init_from)
     run_dir.mkdir(parents=True, exist_ok=True)
     remove_leftovers(run_dir)
     remove_leftovers(run_dir / CHECKPOINTS_NAME)
@@ -95,12 +95,44 @@ def open_run(run_dir: Path, data_dir: Path, model: ModelConfig, training: Traini
             binary.write((data_dir / name).read_bytes())
 
 
-def _describe(data_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict[str, Any]:
-    return {
+def check_run(
+    run_dir: Path,
+    data_dir: Path,
+    model: ModelConfig,
+    training: TrainingConfig,
+    init_from: Path | None = None,
+) -> dict[str, Any]:
+    """Checks that a directory is a run of this configuration, or can be made one; changes nothing.
+
+    Args:
+        run_dir, data_dir: Path.
+        model, training: the configuration.
+        init_from: the run whose weights this one begins with, or None.
+
+    Returns:
+        What makes two runs the same: options by group.
+
+    Raises:
+        ValueError: if it is a run of another one; names the options that differ.
+    """
+    manifest = read_manifest(data_dir)
+    if model.tied_embeddings == "all" and manifest.source_vocabulary != manifest.target_vocabulary:
+        raise ValueError(
+            f"{data_dir}: expected one joint vocabulary for both sides, which tied_embeddings=all "
+            "needs; got two"
+        )
+    new = {
         "model": model.to_dict(),
         "training": training.to_dict(),
-        "data": _fingerprint(read_manifest(data_dir)),
+        "data": _fingerprint(manifest),
+        "start": {"init_from": str(init_from) if init_from is not None else None},
     }
+    path = run_dir / CONFIG_NAME
+    if path.exists():
+        _check_same(path, _read_json(path), new)
+    elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
+        raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
+    return new
 
 
 def _is_killed_start(path: Path) -> bool:
@@ -114,14 +146,16 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    # A run of an earlier version lacks the options that came later: it had their defaults.
+    # Options that came later than the run had their defaults.
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
+    is_plateau = new["training"]["schedule"] == "plateau"
+    free = FREE_OPTIONS - PLATEAU_OPTIONS if is_plateau else FREE_OPTIONS
     differing = []
-    for group in ("model", "training", "data"):
-        given = {**defaults.get(group, {}), **old.get(group, {})}
-        for name in sorted({*given, *new[group]}):
-            before, now = given.get(name), new[group].get(name)
-            if before != now and name not in FREE_OPTIONS:
+    for group in new:
+        saved = {**defaults.get(group, {}), **old.get(group, {})}
+        for name in sorted({*saved, *new[group]}):
+            before, now = saved.get(name), new[group].get(name)
+            if before != now and name not in free:
                 differing.append(f"{name} was {before!r}, is {now!r}")
     if differing:
         raise ValueError(f"{path}: a run of another configuration: {'; '.join(differing)}")
@@ -138,6 +172,7 @@ class Run:
         update: int. Updates that made the weights.
         record: what was saved with the weights, such as the best BLEU.
         max_source_length: int. Longest source the model was trained on, end token included.
+        problems: one line for each damaged checkpoint that was passed over.
     """
 
     directory: Path
@@ -147,22 +182,19 @@ class Run:
     update: int
     record: dict[str, Any]
     max_source_length: int
+    problems: list[str]
 
 
-def load_run(run_dir: Path) -> Run:
-    """Loads a run's best weights, or the last ones if it has not been validated yet.
+def load_run(run_dir: Path, checkpoint: str = BEST) -> Run:
+    """Loads a run with the weights that `load_weights` says.
 
     Raises:
-        ValueError: if the directory is no run, or has no weights yet.
+        ValueError: if the directory is no run, or there are no such weights.
     """
-    path = run_dir / CONFIG_NAME
-    if not path.exists():
-        raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
-    config = ModelConfig.from_dict(_read_json(path).get("model", {}))
+    config = read_model_config(run_dir)
     manifest = read_manifest(run_dir, check_files=False)
     model = Seq2Seq(config)
-    best = run_dir / BEST_NAME
-    record = read_arrays(best, model.weights) if best.exists() else _last_weights(run_dir, model)
+    record, problems = load_weights(run_dir, model.weights, checkpoint)
     return Run(
         run_dir,
         model,
@@ -171,15 +203,57 @@ def load_run(run_dir: Path) -> Run:
         record["update"],
         record,
         max(split.max_source_length for split in manifest.splits.values()),
+        problems,
     )
 
 
-def _last_weights(run_dir: Path, model: Seq2Seq) -> dict[str, Any]:
-    folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=sys.maxsize)
-    record, _ = folder.restore(model.variables)
+def load_weights(
+    run_dir: Path, weights: Sequence[Any], checkpoint: str = BEST
+) -> tuple[dict[str, Any], list[str]]:
+    """Assigns a model's weights from those of a run.
+
+    Args:
+        run_dir: Path.
+        weights: the `weights` of a `Seq2Seq`.
+        checkpoint: "best": those of the best validation, or the last ones if the run has not been
+            validated yet; "latest": those of the newest checkpoint that is whole; else the name of
+            a file in the run's directory or among its checkpoints.
+
+    Returns:
+        record: what was saved with the weights: `update` and more.
+        problems: one line for each damaged checkpoint that was passed over.
+
+    Raises:
+        ValueError: if the directory is no run, there are no such weights, or they do not fit.
+    """
+    read_model_config(run_dir)  # says so where there is no run
+    best, folder = run_dir / BEST_NAME, CheckpointFolder(run_dir / CHECKPOINTS_NAME, sys.maxsize)
+    if checkpoint not in (BEST, LATEST):
+        return read_weights(_named_weights(run_dir, folder, checkpoint), weights), []
+    if checkpoint == BEST and best.exists():
+        return read_weights(best, weights), []
+    record, problems = folder.restore_weights(weights)
     if record is None:
         raise ValueError(f"{run_dir}: the run has no weights yet")
-    return record
+    return record, problems
+
+
+def _named_weights(run_dir: Path, folder: CheckpointFolder, name: str) -> Path:
+    there = {path.name: path for path in (*folder.paths(), *sorted(run_dir.glob("*.npz")))}
+    if name not in there:
+        raise ValueError(
+            f"{run_dir}: expected {BEST}, {LATEST} or one of its files of weights "
+            f"({', '.join(there) or 'there is none'}); got {name!r}"
+        )
+    return there[name]
+
+
+def read_model_config(run_dir: Path) -> ModelConfig:
+    """The options of a run's model; raises ValueError if the directory is no run."""
+    path = run_dir / CONFIG_NAME
+    if not path.exists():
+        raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
+    return ModelConfig.from_dict(_read_json(path)["model"])
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Updater:
         self._model = model
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
+        self._label_smoothing = config.label_smoothing
         self._jit_compile = config.jit_compile
         signature = [dict.fromkeys(("source", "target_inputs", "target_outputs"), IDS)]
         # XLA needs sizes: one trace for each shape of a batch, instead of one for all.
@@ -80,7 +81,7 @@ class Updater:
         variables = self._model.trainable_variables
         with tf.GradientTape() as tape:
             loss, num_tokens = summed_cross_entropy(
-                batch["target_outputs"], self._model(batch, training=True)
+                batch["target_outputs"], self._model(batch, training=True), self._label_smoothing
             )
         # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
         gradients = tape.gradient(

@@ -8,47 +8,7 @@ import numpy as np
 import pytest
 
 from tests.commands import error_lines, run_python
-
-TINY = [
-    "--embedding_dim=8",
-    "--encoder_units=8",
-    "--decoder_units=8",
-    "--batch_size=16",
-    "--num_updates=4",
-    "--validate_every=2",
-    "--valid_examples=8",
-    "--beam_size=2",
-    "--log_every=1",
-    "--max_source_length=7",
-    "--position_encoding=mean_one",
-]
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory):
-    """A data directory and a trained run."""
-    folder = tmp_path_factory.mktemp("work")
-    made = run_python(
-        "-m",
-        "data_prep.copy_task",
-        "--max_length=6",
-        "--num_train=100",
-        "--num_valid=20",
-        f"--output_dir={folder / 'data'}",
-    )
-    assert made.returncode == 0, made.stderr
-    trained = run_python(
-        "-m",
-        "experiments.train",
-        "--config=copy_20_k4",
-        f"--data_dir={folder / 'data'}",
-        f"--run_dir={folder / 'run'}",
-        *TINY,
-    )
-    assert trained.returncode == 0, trained.stderr
-    result = json.loads(trained.stdout.splitlines()[-1])
-    assert result["update"] == 4 and result["reason"] == "updates"
-    return folder
+from tests.experiments.conftest import TINY
 
 
 def files(work):
@@ -77,12 +37,23 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
         f"--baseline={baseline}",
         f"--output_dir={work / 'evaluation'}",
         "--beam_size=2",
+        "--lowercase",
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
-    assert 0 <= result["bleu"] <= 100 and result["baseline_bleu"] == pytest.approx(100.0)
-    assert 0 < result["bleu_p_value"] <= 1
+    compared = result["baseline"]
+    for name in ("bleu", "standard_bleu", "chrf"):
+        assert 0 <= result[name] <= 100
+        assert compared[name]["baseline"] == pytest.approx(100.0)
+        assert compared[name]["score"] == pytest.approx(result[name], abs=1e-4)
+        assert 0 < compared[name]["p_value"] <= 1
+        assert f"{name}: {result[name]:.2f} ± ".encode() in done.stderr
+    assert compared["file"] == str(baseline)
     assert "tok:none" in result["signature"]
+    assert "tok:13a" in result["standard_bleu_signature"]
+    assert "nw:0" in result["chrf_signature"]
+    for signature in (name for name in result if name.endswith("signature")):
+        assert "case:lc" in result[signature]
     assert sum(group["lines"] for group in result["by_length"]) == 20
     hypotheses = (work / "evaluation" / "hypotheses.txt").read_text().split("\n")
     assert len(hypotheses) == 21

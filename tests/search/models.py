@@ -36,13 +36,16 @@ def small_model(
 ) -> Seq2Seq:
     """A model with weights as large as after training."""
     config = ModelConfig(
-        source_vocab_size=8,
-        target_vocab_size=vocab_size,
-        embedding_dim=5,
-        encoder_units=4,
-        decoder_units=7,
-        attention_units=3,
-        **{**ATTENTIONS[attention], **options},
+        **{
+            "source_vocab_size": 8,
+            "target_vocab_size": vocab_size,
+            "embedding_dim": 5,
+            "encoder_units": 4,
+            "decoder_units": 7,
+            "attention_units": 3,
+            **ATTENTIONS[attention],
+            **options,
+        },
     )
     model = Seq2Seq(config)
     randomise(model, seed=seed, scale=0.7)

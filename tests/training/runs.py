@@ -70,9 +70,11 @@ def train(data_dir: Path, run_dir: Path, **options: Any) -> Any:
     return trainer(data_dir, run_dir, **options).run()
 
 
-def trainer(data_dir: Path, run_dir: Path, **options: Any) -> Trainer:
+def trainer(
+    data_dir: Path, run_dir: Path, init_from: Path | None = None, **options: Any
+) -> Trainer:
     """A trainer of the run, with other options of training."""
-    return Trainer(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, **options))
+    return Trainer(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, **options), init_from)
 
 
 def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:

@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import os
 from pathlib import Path
@@ -7,8 +8,15 @@ import keras
 import numpy as np
 import pytest
 
-from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_arrays, write_arrays
-from tests.training.runs import damage, small_disk_of
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.checkpoints import (
+    CheckpointFolder,
+    read_arrays,
+    read_weights,
+    write_arrays,
+)
+from tests.tolerances import as_array
+from tests.training.runs import MODEL, damage, small_disk_of
 
 RECORD = {"update": 3, "best_bleu": 99.25, "position": [1, 4]}
 
@@ -110,6 +118,58 @@ def test_wherever_a_file_is_cut_it_is_refused(tmp_path: Path) -> None:
         path.write_bytes(content[:size])
         with pytest.raises(ValueError, match="a.npz: damaged checkpoint"):
             read_arrays(path, variables(2))
+
+
+# Weights alone
+
+
+def model_and_optimizer(seed: int, **options: Any) -> tuple[Seq2Seq, Any]:
+    model = Seq2Seq(dataclasses.replace(MODEL, seed=seed, **options))
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    return model, optimizer
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_weights_come_from_files_of_weights_and_from_checkpoints(
+    tmp_path: Path, whole: bool
+) -> None:
+    (saved, optimizer), (model, _) = model_and_optimizer(1), model_and_optimizer(2)
+    more = [*saved.variables, *optimizer.variables] if whole else saved.weights
+    write_arrays(tmp_path / "a.npz", more, RECORD)
+    seeds = [as_array(v) for v in model.variables if v.name == "seed_generator_state"]
+    assert read_weights(tmp_path / "a.npz", model.weights) == RECORD
+    for ours, theirs in zip(model.weights, saved.weights, strict=True):
+        np.testing.assert_array_equal(as_array(ours), as_array(theirs))
+    after = [as_array(v) for v in model.variables if v.name == "seed_generator_state"]
+    assert_equal(after, seeds)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"target_vocab_size": 9},
+            r"expected target_embedding/embeddings of shape \(7, 5\); got \(9, 5\)",
+        ),
+        ({"decoder_layers": 1}, "expected the variable decoder/decoder_cell_1/kernel; there is no"),
+        (
+            {"decoder_layers": 3},
+            r"expected no weight decoder/decoder_cell_2/kernel; got one of shape \(6, 24\)",
+        ),
+        ({"attention": "none", "bridge": "zero"}, r"expected decoder/decoder_cell_0/kernel of"),
+        ({"tied_embeddings": "target", "mixing_units": 5}, "expected decoder/decoder_mixing/ker"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named_and_none_is_assigned(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    (saved, optimizer), (model, _) = model_and_optimizer(1, **options), model_and_optimizer(2)
+    write_arrays(tmp_path / "a.npz", [*saved.variables, *optimizer.variables], RECORD)
+    before = values(model.weights)
+    with pytest.raises(ValueError, match=f"^{tmp_path / 'a.npz'}: {message}"):
+        read_weights(tmp_path / "a.npz", model.weights)
+    assert_equal(values(model.weights), before)
 
 
 # A folder

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from seq2seq_memattn.training.run_directory import (
     versions,
 )
 from tests.tolerances import as_array
-from tests.training.runs import MODEL, TRAINING, make_data
+from tests.training.runs import MODEL, TRAINING, damage, make_data
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,49 @@ def test_a_run_from_before_an_option_goes_on_with_its_default(
     path.write_text(json.dumps(config))
     with pytest.raises(ValueError, match="another configuration: batch_tokens was 0, is 90$"):
         open_run(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, batch_tokens=90))
+
+
+def test_where_the_learning_rate_hangs_on_validations_their_options_may_not_differ(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    plateau = dataclasses.replace(TRAINING, schedule="plateau")
+    open_run(tmp_path, data_dir, MODEL, plateau)
+    open_run(tmp_path, data_dir, MODEL, dataclasses.replace(plateau, num_updates=99, patience=9))
+    for name in ("validate_every", "valid_examples", "beam_size"):
+        other = dataclasses.replace(plateau, **{name: 99})
+        with pytest.raises(ValueError, match=f"{name} was .*, is 99"):
+            open_run(tmp_path, data_dir, MODEL, other)
+
+
+def test_a_run_that_is_older_than_an_option_had_its_default(run_dir: Path, data_dir: Path) -> None:
+    config = json.loads((run_dir / CONFIG_NAME).read_text())
+    del config["training"]["label_smoothing"], config["model"]["tied_embeddings"], config["start"]
+    (run_dir / CONFIG_NAME).write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="label_smoothing was 0.0, is 0.1"):
+        open_run(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, label_smoothing=0.1))
+    open_run(run_dir, data_dir, MODEL, TRAINING)
+
+
+def test_another_first_run_is_named(data_dir: Path, tmp_path: Path) -> None:
+    open_run(tmp_path / "run", data_dir, MODEL, TRAINING, init_from=tmp_path / "first")
+    open_run(tmp_path / "run", data_dir, MODEL, TRAINING, init_from=tmp_path / "first")
+    for other, name in ((tmp_path / "second", f"'{tmp_path / 'second'}'"), (None, "None")):
+        message = f"init_from was '{tmp_path / 'first'}', is {name}$"
+        with pytest.raises(ValueError, match=message):
+            open_run(tmp_path / "run", data_dir, MODEL, TRAINING, init_from=other)
+
+
+def test_one_embedding_for_two_vocabularies_is_refused(data_dir: Path, tmp_path: Path) -> None:
+    model = dataclasses.replace(MODEL, tied_embeddings="all", mixing_units=5)
+    open_run(tmp_path / "joint", data_dir, model, TRAINING)
+    manifest = json.loads((data_dir / MANIFEST_NAME).read_text())
+    manifest["target_vocabulary"]["symbols"].reverse()
+    other = tmp_path / "other"
+    shutil.copytree(data_dir, other)
+    (other / MANIFEST_NAME).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=f"{other}: expected one joint vocabulary.*; got two"):
+        open_run(tmp_path / "run", other, model, TRAINING)
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_data_is_named(run_dir: Path, data_dir: Path, tmp_path: Path) -> None:
@@ -178,6 +222,40 @@ def save_checkpoint(run_dir: Path, update: int, model: Seq2Seq) -> None:
     folder.save(update, model.variables, {})
 
 
+def test_weights_are_loaded_by_name(run_dir: Path) -> None:
+    models = {name: model_of(seed) for seed, name in enumerate(("best", "older", "newest", "mean"))}
+    write_arrays(run_dir / BEST_NAME, models["best"].weights, {"update": 10})
+    save_checkpoint(run_dir, 10, models["older"])
+    save_checkpoint(run_dir, 20, models["newest"])
+    write_arrays(run_dir / "mean.npz", models["mean"].weights, {"update": 20})
+    names = {
+        "best": "best",
+        "best.npz": "best",
+        "latest": "newest",
+        "checkpoint-000000010.npz": "older",
+        "mean.npz": "mean",
+    }
+    for checkpoint, name in names.items():
+        assert_weights_equal(load_run(run_dir, checkpoint).model, models[name])
+    message = (
+        f"{run_dir}: expected best, latest or one of its files of weights "
+        r"\(checkpoint-000000010.npz, checkpoint-000000020.npz, best.npz, mean.npz\); got 'ten'"
+    )
+    with pytest.raises(ValueError, match=message):
+        load_run(run_dir, "ten")
+
+
+def test_damaged_newest_weights_are_passed_over_and_named(run_dir: Path) -> None:
+    saved = model_of(seed=5)
+    save_checkpoint(run_dir, 10, saved)
+    save_checkpoint(run_dir, 20, model_of(seed=6))
+    damage(run_dir / CHECKPOINTS_NAME / "checkpoint-000000020.npz", "flipped")
+    run = load_run(run_dir, "latest")
+    assert_weights_equal(run.model, saved)
+    (problem,) = run.problems
+    assert problem.startswith(f"{run_dir / CHECKPOINTS_NAME / 'checkpoint-000000020.npz'}: damaged")
+
+
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
     message = f"{tmp_path}: expected a run directory; it has no {CONFIG_NAME}"
     with pytest.raises(ValueError, match=message):
@@ -196,7 +274,15 @@ def test_damaged_best_weights_are_named(run_dir: Path) -> None:
 
 
 def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -> None:
-    changed: dict[str, Any] = {"precision": "float64", "jit_compile": True}
+    changed: dict[str, Any] = {
+        "precision": "float64",
+        "jit_compile": True,
+        "label_smoothing": 0.3,
+        "schedule": "exponential",
+        "decay_rate": 0.3,
+        "decay_staircase": True,
+        "decay_patience": 4,
+    }
     for field in dataclasses.fields(TRAINING):
         value = changed.get(field.name, 3)
         training = dataclasses.replace(TRAINING, **{field.name: value})

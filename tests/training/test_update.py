@@ -44,26 +44,37 @@ def state(*parts: Any) -> list[Any]:
     return [as_array(variable) for part in parts for variable in part.variables]
 
 
-def manual_gradients(model: Seq2Seq) -> tuple[float, list[Any]]:
+def manual_gradients(model: Seq2Seq, label_smoothing: float = 0.0) -> tuple[float, list[Any]]:
     """Loss and gradients of the mean over target tokens, as Keras would compute them."""
     ids = batch()
     with tf.GradientTape() as tape:
-        loss = TokenCrossEntropy()(ids["target_outputs"], model(ids, training=False))
+        loss = TokenCrossEntropy(label_smoothing)(ids["target_outputs"], model(ids, training=False))
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     return float(loss), [as_array(tf.convert_to_tensor(gradient)) for gradient in gradients]
 
 
 @pytest.mark.parametrize(
-    ("attention", "clip_norm"), [("none", 0.0), ("bahdanau", 0.1), ("k_memory:3", 1e3)]
+    ("options", "clip_norm", "label_smoothing"),
+    [
+        ({"attention": "none"}, 0.0, 0.0),
+        ({"attention": "bahdanau"}, 0.1, 0.0),
+        ({}, 1e3, 0.3),
+        ({"tied_embeddings": "target", "mixing_units": 5}, 1e3, 0.0),
+        ({"tied_embeddings": "all", "mixing_units": 5, "attention": "bahdanau"}, 0.1, 0.2),
+    ],
 )
-def test_updates_equal_adam_on_the_clipped_mean_gradient(attention: str, clip_norm: float) -> None:
-    config = dataclasses.replace(TRAINING, clip_norm=clip_norm, adam_epsilon=1e-3)
-    model, _, updater = make(dataclasses.replace(MODEL, attention=attention), config)
+def test_updates_equal_adam_on_the_clipped_mean_gradient(
+    options: dict[str, Any], clip_norm: float, label_smoothing: float
+) -> None:
+    config = dataclasses.replace(
+        TRAINING, clip_norm=clip_norm, adam_epsilon=1e-3, label_smoothing=label_smoothing
+    )
+    model, _, updater = make(dataclasses.replace(MODEL, **options), config)
     weights = [as_array(variable) for variable in model.trainable_variables]
     first = [np.zeros_like(weight) for weight in weights]
     second = [np.zeros_like(weight) for weight in weights]
     for step in (1, 2):
-        loss, gradients = manual_gradients(model)
+        loss, gradients = manual_gradients(model, label_smoothing)
         norm = np.sqrt(sum(np.sum(gradient**2) for gradient in gradients))
         assert norm > 0.2
         result = updater(batch())
@@ -82,6 +93,24 @@ def test_updates_equal_adam_on_the_clipped_mean_gradient(attention: str, clip_no
             assert_close(as_array(variable), expected)
 
 
+def test_a_learning_rate_that_changes_is_that_of_the_next_update() -> None:
+    model, optimizer, updater = make()
+    updater(batch())  # compiles the optimiser
+    before = [as_array(variable) for variable in model.trainable_variables]
+    moved = []
+    for rate in (0.0, 1e-3):
+        optimizer.learning_rate = rate
+        assert updater(batch()).is_applied
+        moved.append(
+            max(
+                np.abs(as_array(variable) - value).max()
+                for variable, value in zip(model.trainable_variables, before, strict=True)
+            )
+        )
+    assert moved[0] == 0.0
+    assert 5e-4 < moved[1] < 1.5e-3  # a step of Adam is about as large as its rate
+
+
 def test_padding_changes_an_update_by_rounding_only() -> None:
     model, optimizer, updater = make()
     before = state(model, optimizer)
@@ -98,10 +127,13 @@ def test_padding_changes_an_update_by_rounding_only() -> None:
 
 
 @pytest.mark.slow
-def test_compiled_by_xla_an_update_is_the_same() -> None:
-    plain, _, updater = make()
+@pytest.mark.parametrize("options", [{}, {"tied_embeddings": "all", "mixing_units": 5}])
+def test_compiled_by_xla_an_update_is_the_same(options: dict[str, Any]) -> None:
+    model_config = dataclasses.replace(MODEL, **options)
+    config = dataclasses.replace(TRAINING, label_smoothing=0.1)
+    plain, _, updater = make(model_config, config)
     expected = updater(batch())
-    compiled, _, updater = make(config=dataclasses.replace(TRAINING, jit_compile=True))
+    compiled, _, updater = make(model_config, dataclasses.replace(config, jit_compile=True))
     assert_close(np.array(updater(batch())[:3]), np.array(expected[:3]))
     for one, other in zip(plain.variables, compiled.variables, strict=True):
         assert_close(as_array(one), as_array(other))

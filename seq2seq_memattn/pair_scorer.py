@@ -1,0 +1,75 @@
+"""Log-probabilities of given targets, under teacher forcing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.search.compiled import compiled
+from seq2seq_memattn.vocabulary import PAD_ID
+
+Ids = npt.NDArray[np.int32]
+
+
+class PairScorer:
+    """Scores lists of pairs with one compiled graph for all batches.
+
+    Args:
+        model: `Seq2Seq`. Its weights are read anew at each call.
+    """
+
+    def __init__(self, model: Any) -> None:
+        def score(source: Any, target_inputs: Any, target_outputs: Any) -> Any:
+            logits = model({"source": source, "target_inputs": target_inputs})
+            losses = keras.losses.sparse_categorical_crossentropy(
+                target_outputs, logits, from_logits=True
+            )
+            real = ops.cast(ops.not_equal(target_outputs, PAD_ID), losses.dtype)
+            return -ops.sum(losses * real, axis=1)
+
+        self._score = compiled(model, score)
+
+    def __call__(
+        self,
+        sources: Sequence[Ids],
+        targets: Sequence[Ids],
+        batch_size: int,
+        on_batch: Callable[[int], None] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Scores pairs given without start and end tokens.
+
+        Args:
+            sources, targets: int32 arrays [length], as many of one as of the other.
+            batch_size: int > 0. Pairs scored at a time, those of similar length together.
+            on_batch: called with the number of pairs after each batch.
+
+        Returns:
+            float64 [pairs], in the order given: sums over the tokens of each target, in nats, the
+            end token included.
+
+        Raises:
+            ValueError: if there are not as many targets as sources, or `batch_size` is not
+                positive.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"expected as many targets as sources, {len(sources)}; got {len(targets)}"
+            )
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` must be positive; got {batch_size}.")
+        lengths = [[len(source) for source in sources], [len(target) for target in targets]]
+        order = np.lexsort(lengths)[::-1]  # by falling length of the target, then of the source
+        results = np.zeros(len(sources))
+        for first in range(0, len(order), batch_size):
+            indices = order[first : first + batch_size]
+            batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices])
+            results[indices] = np.asarray(
+                self._score(batch["source"], batch["target_inputs"], batch["target_outputs"])
+            )
+            if on_batch is not None:
+                on_batch(len(indices))
+        return results

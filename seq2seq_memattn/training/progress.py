@@ -1,0 +1,52 @@
+"""How far a run has come: what a checkpoint holds beside the variables."""
+
+from typing import Any
+
+from seq2seq_memattn.data.batching import FIRST_BATCH, Position
+from seq2seq_memattn.training.schedule import Plateau
+from seq2seq_memattn.training.watch import Sums, Window
+
+
+class Progress:
+    """The counts and figures that a run goes on from.
+
+    Attributes:
+        update: int. Updates done, the skipped ones too.
+        position: `Position` of the next batch.
+        best_bleu: float. Best validation BLEU, 0 to 100; -1 before the first validation.
+        best_update: int. Its update.
+        stale: int. Validations since the best.
+        validated: int. The last update that was validated.
+        plateau: `Plateau`.
+        skipped: int. Updates skipped for NaN or infinity.
+        seconds: float. Of training, over all starts of the run.
+        window: `Window` of the updates since the last line of the log.
+    """
+
+    def __init__(self) -> None:
+        self.update = 0
+        self.position: Position = FIRST_BATCH
+        self.best_bleu = -1.0
+        self.best_update = 0
+        self.stale = 0
+        self.validated = 0
+        self.plateau = Plateau()
+        self.skipped = 0
+        self.seconds = 0.0
+        self.window = Window()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values."""
+        return {
+            **vars(self),
+            "position": list(self.position),
+            "plateau": self.plateau._asdict(),
+            "window": self.window.sums._asdict(),
+        }
+
+    def load(self, record: dict[str, Any]) -> None:
+        """Takes over a record of `to_dict`; what an older one lacks stays as it is at first."""
+        vars(self).update({name: record[name] for name in vars(self) if name in record})
+        self.position = Position(*record["position"])
+        self.plateau = Plateau(**record.get("plateau", {}))
+        self.window = Window(Sums(**record.get("window", {})))

@@ -1,0 +1,57 @@
+"""Learning-rate schedules: functions of the update and of what a checkpoint holds, and no more."""
+
+import math
+from typing import NamedTuple
+
+from seq2seq_memattn.config import TrainingConfig
+
+
+class Plateau(NamedTuple):
+    """What the plateau schedule remembers of the validations; part of a checkpoint.
+
+    Fields:
+        best_bleu: float. Best BLEU of a validation that came at its regular time, 0 to 100.
+        stale: int. Such validations since the best, or since the last decay.
+        decays: int. Times that the learning rate was multiplied by the decay rate.
+    """
+
+    best_bleu: float = -1.0
+    stale: int = 0
+    decays: int = 0
+
+    def after(self, bleu: float, patience: int) -> "Plateau":
+        """The state after a validation; `patience` validations that are no better decay once."""
+        if bleu > self.best_bleu:
+            return Plateau(bleu, 0, self.decays)
+        stale = self.stale + 1
+        if stale < patience:
+            return self._replace(stale=stale)
+        return self._replace(stale=0, decays=self.decays + 1)
+
+
+def learning_rate(config: TrainingConfig, updates: int, decays: int = 0) -> float:
+    """The learning rate of an update.
+
+    Sources: Vaswani et al. (2017), equation 3, for inverse_sqrt, here scaled so that its highest
+    value is `config.learning_rate`; google/seq2seq, `training/utils.py`, for exponential, which
+    counts the updates done before, and holds them at 0 up to `decay_start`.
+
+    Args:
+        config: `TrainingConfig`.
+        updates: int >= 0. Updates done before this one.
+        decays: int >= 0. Those of the plateau schedule, see `Plateau`.
+
+    Returns:
+        float > 0.
+    """
+    rate, warmup = config.learning_rate, config.warmup_updates
+    if updates < warmup:
+        rate *= (updates + 1) / warmup
+    elif config.schedule == "inverse_sqrt":
+        rate *= math.sqrt(warmup / (updates + 1))
+    if config.schedule == "exponential":
+        periods = max(0, updates - config.decay_start) / config.decay_every
+        rate *= config.decay_rate ** (math.floor(periods) if config.decay_staircase else periods)
+    elif config.schedule == "plateau":
+        rate *= config.decay_rate**decays
+    return rate
