@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := seq2seq_memattn experiments data_prep
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all check format
 

@@ -32,6 +32,14 @@ def _restore(state: dict[str, Any]) -> None:
     os.chdir(state["directory"])
 
 
+# The files that take longest come first, or one process would still be busy with them at the end.
+LONG = ("tests/training/", "tests/experiments/", "tests/search/", "tests/test_conformance")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 @pytest.fixture(autouse=True)
 def seeded_and_isolated() -> Iterator[None]:
     """Seeds Python, NumPy and Keras; puts changed global state back, and fails the test for it."""
