@@ -459,6 +459,7 @@ def test_fit_compiled_by_xla_gives_the_same_loss() -> None:
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_two_replicas_train_every_layer() -> None:
     process = run_python("-m", "tests.two_replicas")
     assert process.returncode == 0, process.stderr.decode()[-3000:]

@@ -47,7 +47,13 @@ def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configurat
     assert set(table1_row("copy_20_k4", "small").options) == set(SMALL)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize(
+    "attention",
+    [
+        name if name == "k_memory:32" else pytest.param(name, marks=pytest.mark.slow)
+        for name in ATTENTIONS
+    ],
+)
 def test_the_tiny_form_of_a_row_takes_an_update(attention):
     import numpy as np
 
