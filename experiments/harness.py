@@ -15,7 +15,7 @@ import numpy as np
 
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
 
@@ -58,9 +58,7 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     )
 
     def decode(batch: Any) -> list[list[int]]:
-        examples = as_examples(batch)
-        source = make_batch(examples, examples)["source"]
-        found = search(source, batch.lengths + 1)
+        found = search(with_ends(as_examples(batch)), batch.lengths + 1)
         return [
             (row[:length] - NUM_SPECIAL_IDS).tolist()
             for row, length in zip(found.tokens[:, 0], found.lengths[:, 0], strict=True)

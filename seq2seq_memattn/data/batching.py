@@ -188,18 +188,20 @@ def make_batch(
     Raises:
         ValueError: if an example is longer than it may be.
     """
-    target_outputs = _with_ends(targets, target_length)
-    # The last column without end tokens is padding: there is room for the start token.
-    unended = np.where(target_outputs == END_ID, PAD_ID, target_outputs)[:, :-1]
-    starts = np.full([len(targets), 1], START_ID, np.int32)
-    return {
-        "source": _with_ends(sources, source_length),
-        "target_inputs": np.concatenate([starts, unended], axis=1),
-        "target_outputs": target_outputs,
-    }
+    return as_batch(with_ends(sources, source_length), with_ends(targets, target_length))
 
 
-def _with_ends(sequences: Sequence[TokenIds], length: int | None) -> TokenIds:
+def as_batch(source: TokenIds, target_outputs: TokenIds) -> Batch:
+    """Makes a batch of padded ids that have their end tokens; see `make_batch`."""
+    target_inputs = np.empty_like(target_outputs)
+    target_inputs[:, 0] = START_ID
+    before = target_outputs[:, :-1]
+    target_inputs[:, 1:] = np.where(before == END_ID, PAD_ID, before)
+    return {"source": source, "target_inputs": target_inputs, "target_outputs": target_outputs}
+
+
+def with_ends(sequences: Sequence[TokenIds], length: int | None = None) -> TokenIds:
+    """Stacks id lists, each with its end token, padded to `length` or to the longest."""
     ended = [np.append(sequence, np.int32(END_ID)) for sequence in sequences]
     return pad_batch(ended, max(map(len, ended)) if length is None else length)
 

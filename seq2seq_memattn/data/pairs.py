@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import END_ID, PAD_ID, START_ID
-from .batching import Batch, Indices, TokenIds
+from ..vocabulary import END_ID, PAD_ID
+from .batching import Batch, Indices, TokenIds, as_batch
 from .manifest import DataFile, verify_file
 from .records import Ids, unpack_records
 
@@ -50,21 +50,13 @@ class TokenPairs:
             source_length, target_length: the padded lengths in tokens including the end token, at
                 least those of the longest.
         """
-        target_outputs = self._padded(
-            self._target_starts[indices], self.target_lengths[indices], target_length
-        )
-        target_inputs = np.empty_like(target_outputs)
-        target_inputs[:, 0] = START_ID
-        before = target_outputs[:, :-1]
-        target_inputs[:, 1:] = np.where(before == END_ID, PAD_ID, before)
         source = self._padded(
             self._source_starts[indices], self.source_lengths[indices], source_length
         )
-        return {
-            "source": source,
-            "target_inputs": target_inputs,
-            "target_outputs": target_outputs,
-        }
+        target = self._padded(
+            self._target_starts[indices], self.target_lengths[indices], target_length
+        )
+        return as_batch(source, target)
 
     def _cut(self, start: int, length: int) -> TokenIds:
         return self._tokens[start : start + length - 1].astype(np.int32)

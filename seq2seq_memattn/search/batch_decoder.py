@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seq2seq_memattn.data.batching import pad_batch
-from seq2seq_memattn.search.beam import BeamResult
+from seq2seq_memattn.data.batching import with_ends
+from seq2seq_memattn.search.beam import BeamResult, check_sizes, default_limit
 from seq2seq_memattn.search.chunked import ChunkedSearch
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
@@ -57,10 +57,7 @@ class BatchDecoder:
         return_alignments: bool = False,
         jit_compile: bool | None = None,
     ) -> None:
-        if beam_size < 1:
-            raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
-        if not 1 <= n_best <= beam_size:
-            raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+        check_sizes(beam_size, n_best)
         self._model = model
         self._options = (beam_size, n_best, length_penalty_exponent)
         self._n_best = n_best
@@ -94,7 +91,7 @@ class BatchDecoder:
             if search is None:
                 search = self._search(batch_size, len(sources))
             lengths = np.count_nonzero(batch != PAD_ID, axis=1)
-            limits = 2 * lengths + 10 if self._max_length is None else self._max_length
+            limits = default_limit(lengths) if self._max_length is None else self._max_length
             found = search(batch, np.broadcast_to(limits, lengths.shape))
             for row, index in enumerate(indices):
                 results[index] = [
@@ -130,8 +127,7 @@ def sorted_batches(
     order = np.argsort(-lengths, kind="stable")
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
-        ended = [np.append(sources[i], np.int32(END_ID)) for i in indices]
-        yield indices, pad_batch(ended, int(lengths[indices].max()) + 1)
+        yield indices, with_ends([sources[i] for i in indices])
 
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:

@@ -126,10 +126,7 @@ def beam_search(
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
     """
-    if beam_size < 1:
-        raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
-    if not 1 <= n_best <= beam_size:
-        raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+    check_sizes(beam_size, n_best)
     model = for_decoding(model, beam_size)
     source = ops.convert_to_tensor(source, dtype="int32")
     limits, num_steps = step_limits(source, max_length, forced_lengths)
@@ -149,12 +146,26 @@ def beam_search(
     )
 
 
+def check_sizes(beam_size: int, n_best: int) -> None:
+    """Raises ValueError if `beam_size` or `n_best` of `beam_search` is out of range."""
+    if beam_size < 1:
+        raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
+    if not 1 <= n_best <= beam_size:
+        raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+
+
+def default_limit(source_length: Any) -> Any:
+    """Steps that a hypothesis may take if nothing is said; of ints or arrays of them."""
+    return 2 * source_length + 10
+
+
 def step_limits(source: Any, max_length: Any, forced_lengths: Any) -> tuple[Any, Any]:
     """How many steps each sentence may take: int32 [batch], and the most of them, a scalar."""
     if forced_lengths is not None:
         limits = ops.cast(forced_lengths, "int32") + 1
     elif max_length is None:
-        limits = 2 * ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1) + 10
+        lengths = ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1)
+        limits = default_limit(lengths)
     else:
         limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
         if isinstance(max_length, int):
@@ -168,7 +179,7 @@ def _static_limit(source: Any, limits: Any) -> int:
     try:
         return int(ops.max(limits))
     except Exception:  # a traced value has no number; the padded length bounds it
-        return 2 * source.shape[1] + 10
+        return default_limit(source.shape[1])
 
 
 def writable(log_probs: Any) -> Any:
@@ -222,7 +233,7 @@ def first_beam(batch: Any, beam_size: int) -> Beam:
 
 
 def advance(
-    model: Any, memory: Any, state: Any, beam: Beam, step: Any, rules: Rules, num_steps: Any
+    model: Any, memory: Any, state: Any, beam: Beam, step: Any, rules: Rules, num_steps: int
 ) -> tuple[Any, Beam, Any, Written]:
     """Takes steps until all sentences are done, `num_steps` at most.
 
@@ -232,7 +243,7 @@ def advance(
         beam: the hypotheses.
         step: int32 scalar. Steps taken before.
         rules: of the search.
-        num_steps: int, or int32 scalar.
+        num_steps: int.
 
     Returns:
         step, beam, state: as they came.

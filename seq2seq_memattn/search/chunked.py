@@ -19,6 +19,7 @@ from seq2seq_memattn.search.beam import (
     Written,
     advance,
     best,
+    check_sizes,
     first_beam,
     is_done,
     trace,
@@ -49,7 +50,7 @@ class ChunkedSearch:
             timing untrained weights.
 
     Raises:
-        ValueError: if a size is out of range.
+        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ChunkedSearch:
         folded: bool | None = None,
         force_lengths: bool = False,
     ) -> None:
+        check_sizes(beam_size, n_best)
         self._model = model
         self._beam_size = beam_size
         self._n_best = n_best
