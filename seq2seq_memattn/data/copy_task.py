@@ -6,12 +6,11 @@ module is plain NumPy; only `CopyTaskData.tf_dataset` needs TensorFlow.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import Vocabulary, vocabulary_from_dict
+from ..vocabulary import Vocabulary
 from .batching import (
     FIRST_BATCH,
     Batch,
@@ -20,18 +19,13 @@ from .batching import (
     Position,
     make_batch,
     padded_length,
-    prefetched,
 )
-from .manifest import Split, read_manifest, verify_file
+from .manifest import Split, verify_file
 from .sequences import TokenSequences, read_sequences
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
+from .split_data import BUCKET_WIDTH, SplitData
 
 
-class CopyTaskData:
+class CopyTaskData(SplitData):
     """The examples of one split, and the batches of a run over them.
 
     What a batch holds is said by `make_batch`.
@@ -70,19 +64,14 @@ class CopyTaskData:
         pad_to_multiple: int | None = None,
         batch_tokens: int = 0,
     ) -> None:
-        if pad_to_multiple is not None and pad_to_multiple < 1:
-            raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
         directory = Path(directory)
-        self.manifest = read_manifest(directory)
-        self.source_vocabulary = vocabulary_from_dict(self.manifest.source_vocabulary, directory)
-        self.target_vocabulary = vocabulary_from_dict(self.manifest.target_vocabulary, directory)
+        super().__init__(directory, pad_to_multiple)
         record = self.manifest.split(split)
         self.source = _read_side(directory, record, "source", self.source_vocabulary)
         self.target = _read_side(directory, record, "target", self.target_vocabulary)
         self._source_lengths = self.source.lengths + 1  # with the end token, as all below
         self._target_lengths = self.target.lengths + 1
         self._bucket_width = bucket_width
-        self._pad_to_multiple = pad_to_multiple
         self.batches = BucketBatches(
             np.maximum(self._source_lengths, self._target_lengths),
             batch_size,
@@ -117,23 +106,8 @@ class CopyTaskData:
     def numpy_batches(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None
     ) -> Iterator[tuple[Batch, Position]]:
-        """Yields the batches from a position on, each with the position after it.
-
-        Args:
-            position: the first batch to yield.
-            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
-        """
         for indices, after in self.batches.iterate(position, num_epochs):
             yield self.batch(indices), after
-
-    def tf_dataset(
-        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
-    ) -> "tf.data.Dataset":
-        """Returns the batches of `numpy_batches` as a prefetching tf.data.Dataset of dicts.
-
-        The position after n of its batches is `batches.advance(position, n)`.
-        """
-        return prefetched(lambda: self.numpy_batches(position, num_epochs))
 
     def _padded_length(self, lengths: npt.NDArray[np.int64], indices: Indices) -> int:
         return padded_length(

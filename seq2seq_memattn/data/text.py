@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..vocabulary import vocabulary_from_dict
 from .batching import (
     FIRST_BATCH,
     Batch,
@@ -25,21 +23,16 @@ from .batching import (
     Position,
     TokenIds,
     padded_length,
-    prefetched,
 )
-from .copy_task import BUCKET_WIDTH
-from .manifest import read_manifest
 from .pairs import TokenPairs, read_pairs
 from .records import id_dtype
+from .split_data import BUCKET_WIDTH, SplitData
 from .text_files import iterate_lines
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 100 MiB
 
 
-class TextData:
+class TextData(SplitData):
     """The pairs of one split, and the batches of a run over them.
 
     What a batch holds is said by `make_batch`. A `Position` counts groups where it says epoch:
@@ -76,16 +69,8 @@ class TextData:
         batch_tokens: int = 0,
         group_pairs: int = GROUP_PAIRS,
     ) -> None:
-        if pad_to_multiple is not None and pad_to_multiple < 1:
-            raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
         self._directory = Path(directory)
-        self.manifest = read_manifest(directory)
-        self.source_vocabulary = vocabulary_from_dict(
-            self.manifest.source_vocabulary, self._directory
-        )
-        self.target_vocabulary = vocabulary_from_dict(
-            self.manifest.target_vocabulary, self._directory
-        )
+        super().__init__(self._directory, pad_to_multiple)
         self._split = self.manifest.split(split)
         if self._split.file_format != "tfrecord":
             raise ValueError(f"{directory}: expected shards, got {self._split.file_format}")
@@ -96,7 +81,6 @@ class TextData:
         self._bucket_width = bucket_width
         self._seed = seed
         self._shuffle = shuffle
-        self._pad_to_multiple = pad_to_multiple
         self._make_batches = functools.partial(
             BucketBatches,
             batch_size=batch_size,
@@ -142,12 +126,6 @@ class TextData:
     def numpy_batches(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None
     ) -> Iterator[tuple[Batch, Position]]:
-        """Yields the batches from a position on, each with the position after it.
-
-        Args:
-            position: the first batch to yield.
-            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
-        """
         group, first = self.advance(position, 0)
         end = math.inf if num_epochs is None else num_epochs * self._num_groups
         with ThreadPoolExecutor(1) as reader:
@@ -162,15 +140,6 @@ class TextData:
                     batch = self._batch(pairs, indices)
                     yield batch, self.advance(Position(group, number), 1)
                 group, first = group + 1, 0
-
-    def tf_dataset(
-        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
-    ) -> "tf.data.Dataset":
-        """Returns the batches of `numpy_batches` as a prefetching tf.data.Dataset of dicts.
-
-        The position after n of its batches is `advance(position, n)`.
-        """
-        return prefetched(lambda: self.numpy_batches(position, num_epochs))
 
     def _shards_of(self, group: int) -> list[int]:
         """Returns the shards of a group, sorted: its order comes from shuffling the pairs."""

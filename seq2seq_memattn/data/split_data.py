@@ -1,0 +1,59 @@
+"""What the batches of a split have in common, whatever its files are."""
+
+import abc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..vocabulary import vocabulary_from_dict
+from .batching import FIRST_BATCH, Batch, Position, prefetched
+from .manifest import read_manifest
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
+
+
+class SplitData(abc.ABC):
+    """A split of a data directory; a kind of files writes `numpy_batches`.
+
+    Args:
+        directory: a data directory with a manifest.
+        pad_to_multiple: see `padded_length`.
+
+    Attributes:
+        manifest: the directory's manifest.
+        source_vocabulary, target_vocabulary: the vocabularies.
+
+    Raises:
+        ValueError: if the directory or `pad_to_multiple` is not as it should be.
+    """
+
+    def __init__(self, directory: Path, pad_to_multiple: int | None) -> None:
+        if pad_to_multiple is not None and pad_to_multiple < 1:
+            raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
+        self._pad_to_multiple = pad_to_multiple
+        self.manifest = read_manifest(directory)
+        self.source_vocabulary = vocabulary_from_dict(self.manifest.source_vocabulary, directory)
+        self.target_vocabulary = vocabulary_from_dict(self.manifest.target_vocabulary, directory)
+
+    @abc.abstractmethod
+    def numpy_batches(
+        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
+    ) -> Iterator[tuple[Batch, Position]]:
+        """Yields the batches from a position on, each with the position after it.
+
+        Args:
+            position: the first batch to yield.
+            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
+        """
+
+    def tf_dataset(
+        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
+    ) -> "tf.data.Dataset":
+        """Returns the batches of `numpy_batches` as a prefetching tf.data.Dataset of dicts.
+
+        The position after n of its batches is `advance(position, n)`.
+        """
+        return prefetched(lambda: self.numpy_batches(position, num_epochs))
