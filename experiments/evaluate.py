@@ -15,6 +15,7 @@ from absl import flags
 from tqdm import tqdm
 
 from experiments import cli, decoding_flags
+from experiments.records import portable
 from seq2seq_memattn.data.text_files import open_output, read_lines
 
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> None:
     hypotheses = [best[0].text for best in translations]
     scores = corpus_scores(hypotheses, references, options.lowercase)
     result: dict[str, Any] = {
-        "run_dir": options.run_dir,
+        "run_dir": portable(options.run_dir),
         "update": run.update,
         "bleu": round(scores["bleu"].score, 4),
         "signature": scores["bleu"].signature,
@@ -62,6 +63,8 @@ def main(arguments: list[str]) -> None:
         "chrf": round(scores["chrf"].score, 4),
         "chrf_signature": scores["chrf"].signature,
         "lines": len(sources),
+        "empty": sources.count(""),
+        "cut": translator.sources.num_cut,
         "exact": sum(a == b for a, b in zip(hypotheses, references, strict=True)) / len(sources),
         "seconds": round(seconds, 2),
         "beam_size": options.beam_size,

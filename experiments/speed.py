@@ -53,8 +53,13 @@ class Setting:
     jit_compile: bool = True
 
     def model_config(self) -> ModelConfig:
-        """The toy model of the paper."""
-        return ModelConfig(attention=self.attention, input_feeding=self.input_feeding, dropout=0.0)
+        """The toy model of the paper; dot products need encoder outputs as wide as queries."""
+        config = ModelConfig(
+            attention=self.attention, input_feeding=self.input_feeding, dropout=0.0
+        )
+        if self.attention != "luong_dot":
+            return config
+        return dataclasses.replace(config, encoder_projection_units=config.decoder_units)
 
 
 def make_sources(setting: Setting) -> list[np.ndarray]:
@@ -126,7 +131,8 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
 def loop_shapes(setting: Setting) -> tuple[Shape, ...]:
     """The products of one decoder step of the toy model: cells, attention, mixing, logits."""
     config = setting.model_config()
-    units, memory = config.decoder_units, 2 * config.encoder_units
+    units = config.decoder_units
+    memory = config.encoder_projection_units or 2 * config.encoder_units
     rows = setting.batch_size * (1 if setting.mode == "train" else setting.beam_size)
     has_attention = config.attention != "none"
     fed = memory if has_attention and config.input_feeding else 0
@@ -177,14 +183,15 @@ def main(arguments: list[str]) -> None:
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
+    lengths = [_length(text) for text in options.lengths]
     rows = []
     for mode in options.modes:
-        for length in options.lengths:
+        for length in lengths:
             settings = [
                 Setting(
                     attention,
                     mode,
-                    int(length),
+                    length,
                     options.batch_size,
                     options.beam_size,
                     options.num_sentences,
@@ -197,6 +204,12 @@ def main(arguments: list[str]) -> None:
     if options.output:
         write_json(Path(options.output), {**provenance(), "rows": rows})
     cli.print_result({"rows": rows})
+
+
+def _length(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"--lengths: expected numbers of tokens; got {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

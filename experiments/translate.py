@@ -6,19 +6,27 @@
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from absl import flags
 from tqdm import tqdm
 
 from experiments import cli, decoding_flags
-from seq2seq_memattn.data.text_files import open_output, read_lines
+from seq2seq_memattn.data.text_files import (
+    atomic_binary,
+    check_output,
+    open_output,
+    read_lines,
+)
 
 
 def main(arguments: list[str]) -> None:
     """Translates from flags."""
     del arguments
     options = flags.FLAGS
+    for path in filter(None, (options.output, options.alignments)):
+        check_output(path)
     lines = read_lines(options.input)
     run, translator = decoding_flags.make_translator(options.n_best, bool(options.alignments))
     started = time.perf_counter()
@@ -58,7 +66,8 @@ def _write_alignments(path: str, translations: list) -> None:
         for rank, one in enumerate(found)
         if one.hypothesis
     }
-    np.savez_compressed(path, **arrays)
+    with atomic_binary(Path(path).resolve()) as stream:
+        np.savez_compressed(stream, **arrays)
 
 
 if __name__ == "__main__":

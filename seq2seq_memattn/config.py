@@ -22,6 +22,13 @@ class Options:
                 choices = ", ".join(repr(choice) for choice in get_args(kind))
                 raise ValueError(f"`{name}` must be one of {choices}; got {value!r}.")
 
+    def _check_at_least(self, least: int, *names: str) -> None:
+        meaning = {0: "not be negative", 1: "be positive"}[least]
+        for name in names:
+            value = getattr(self, name)
+            if not value >= least:  # NaN is in no order
+                raise ValueError(f"`{name}` must {meaning}; got {value}.")
+
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON-ready values."""
         return dataclasses.asdict(self)  # type: ignore[call-overload]
@@ -111,7 +118,8 @@ class ModelConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in (
+        self._check_at_least(
+            1,
             "source_vocab_size",
             "target_vocab_size",
             "embedding_dim",
@@ -120,9 +128,8 @@ class ModelConfig(Options):
             "decoder_units",
             "decoder_layers",
             "attention_units",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        )
+        self._check_at_least(0, "max_source_length", "encoder_projection_units", "mixing_units")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
         self._check_tied()
@@ -185,6 +192,11 @@ class TrainingConfig(Options):
     decay_patience: int = option(3, "plateau: validations without a better BLEU before a decay")
     adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
     clip_norm: float = option(5.0, "gradients are scaled down to this global norm; 0: never")
+    embedding_clip_norm: float = option(
+        0.0,
+        "the gradient of each embedding is then scaled down to this norm; google/seq2seq has 0.1; "
+        "0: never",
+    )
     checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
     keep: int = option(3, "last checkpoints kept, beside the best")
     validate_every: int = option(
@@ -204,7 +216,8 @@ class TrainingConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in (
+        self._check_at_least(
+            1,
             "batch_size",
             "bucket_width",
             "num_updates",
@@ -216,20 +229,24 @@ class TrainingConfig(Options):
             "decay_patience",
             "log_every",
             "max_nan_updates",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
-        if self.batch_tokens < 0:
-            raise ValueError(f"`batch_tokens` must not be negative; got {self.batch_tokens}.")
-        if self.learning_rate <= 0:
+        )
+        self._check_at_least(
+            0,
+            "batch_tokens",
+            "warmup_updates",
+            "decay_start",
+            "adam_epsilon",
+            "clip_norm",
+            "embedding_clip_norm",
+            "checkpoint_minutes",
+            "patience",
+        )
+        if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"`label_smoothing` must be in [0, 1); got {self.label_smoothing}.")
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")
-        for name in ("warmup_updates", "decay_start"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"`{name}` must not be negative; got {getattr(self, name)}.")
         if self.schedule == "inverse_sqrt" and not self.warmup_updates:
             raise ValueError("`warmup_updates` must be positive for schedule inverse_sqrt; got 0.")
 

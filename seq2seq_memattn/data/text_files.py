@@ -82,15 +82,20 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         with _text_stream(sys.stdout.buffer) as stream:
             yield stream
         return
+    check_output(path)
     final = Path(path).resolve()  # behind a symbolic link, the file is replaced and not the link
-    if not final.parent.is_dir():
-        raise ValueError(f"{os.fspath(path)}: expected an existing directory to write it in")
     with (
         _binary_output(final) as binary,
         _packed(binary, final.suffix == ".gz") as content,
         _text_stream(content) as stream,
     ):
         yield stream
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError if a file has no directory to be written in; before long work."""
+    if os.fspath(path) != STANDARD_STREAM and not Path(path).resolve().parent.is_dir():
+        raise ValueError(f"{os.fspath(path)}: expected an existing directory to write it in")
 
 
 @contextlib.contextmanager

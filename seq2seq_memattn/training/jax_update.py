@@ -9,6 +9,7 @@ from jax import numpy as jnp
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.embedding_clip import EmbeddingClip
 from seq2seq_memattn.training.update_result import UpdateResult
 
 
@@ -25,6 +26,7 @@ class JaxUpdater:
         self._model = model
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
+        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
         self._label_smoothing = config.label_smoothing
         self._step = jax.jit(self._updated)
 
@@ -62,6 +64,7 @@ class JaxUpdater:
         if self._clip_norm:
             scale = self._clip_norm / jnp.maximum(norm, self._clip_norm)
             gradients = [gradient * scale for gradient in gradients]
+        gradients = self._clip_embeddings(gradients)
         moved, state = self._optimizer.stateless_apply(optimizer, gradients, trainable)
         is_finite = jnp.isfinite(loss + norm)
         old, new = (trainable, optimizer), (moved, state)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.embedding_clip import EmbeddingClip
 from seq2seq_memattn.training.update_result import UpdateResult
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -18,7 +19,8 @@ class Updater:
 
     The gradient is that of the summed loss, summed over replicas, divided by the global number
     of target tokens and clipped once, globally; so it does not depend on the number of replicas.
-    Gradients that are not finite are not applied.
+    Where the configuration says so, the gradients of embeddings are clipped once more (see
+    `EmbeddingClip`). Gradients that are not finite are not applied.
 
     Args:
         strategy: tf.distribute.Strategy, in whose scope model and optimiser were made.
@@ -34,6 +36,7 @@ class Updater:
         self._model = model
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
+        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
         self._label_smoothing = config.label_smoothing
         self._jit_compile = config.jit_compile
         signature = [dict.fromkeys(("source", "target_inputs", "target_outputs"), IDS)]
@@ -90,6 +93,6 @@ class Updater:
         return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]
 
     def _apply_gradients(self, gradients: list[Any], scale: Any) -> None:
-        """Applies `scale` times the gradients: the division by the tokens, and the clip."""
+        """Applies `scale` times the gradients: the division by the tokens, and the global clip."""
         scaled = [gradient * tf.cast(scale, gradient.dtype) for gradient in gradients]
-        self._optimizer.apply(scaled, self._model.trainable_variables)
+        self._optimizer.apply(self._clip_embeddings(scaled), self._model.trainable_variables)

@@ -104,6 +104,22 @@ def test_translate_reads_standard_input_and_writes_standard_output(work):
     assert json.loads(done.stderr.splitlines()[-1])["lines"] == 2
 
 
+def test_translate_says_at_once_that_a_file_cannot_be_written(work):
+    source, _ = files(work)
+    for flag in ("output", "alignments"):
+        done = run_python(
+            "-m",
+            "experiments.translate",
+            f"--run_dir={work / 'run'}",
+            f"--input={source}",
+            f"--output={work / 'before.txt'}",
+            f"--{flag}={work / 'nowhere' / 'file'}",
+        )
+        assert done.returncode == 1
+        assert "nowhere/file: expected an existing directory" in error_lines(done)[-1]
+        assert not (work / "before.txt").exists()
+
+
 def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
     (work / "strange.txt").write_text("3 4\n3 x\n")
     done = run_python(
@@ -132,6 +148,22 @@ def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
     assert done.returncode == 1
     assert "learning_rate was 0.0001, is 0.5" in error_lines(done)[-1]
     assert (work / "run" / "config.json").read_bytes() == before
+
+
+def test_position_encodings_for_shorter_sources_than_those_of_the_data_are_refused(work):
+    done = run_python(
+        "-m",
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={work / 'never'}",
+        "--position_encoding=masked",
+        "--max_source_length=6",
+    )
+    assert done.returncode == 1
+    assert "--max_source_length: expected at least 7" in error_lines(done)[-1]
+    assert error_lines(done)[-1].endswith("got 6")
+    assert not (work / "never").exists()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +199,7 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
         "-m",
         "experiments.speed",
         "--lengths=3",
-        "--attentions=none,k_memory:4",
+        "--attentions=none,k_memory:4,luong_dot",
         "--modes=exact,uniform,train",
         "--num_sentences=6",
         "--batch_size=3",
@@ -182,13 +214,26 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
     assert [(row["mode"], row["attention"]) for row in rows] == [
         (mode, attention)
         for mode in ("exact", "uniform", "train")
-        for attention in ("none", "k_memory:4")
+        for attention in ("none", "k_memory:4", "luong_dot")
     ]
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
         assert row["product_gflops_at_loop_shapes"] > 0
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--lengths=20,abc", "--lengths: expected numbers of tokens; got 'abc'"),
+        ("--modes=exact,fast", "--modes: expected some of exact, uniform, train; got 'fast'"),
+    ],
+)
+def test_speed_says_in_one_line_what_is_wrong(flag, expected):
+    done = run_python("-m", "experiments.speed", flag)
+    assert done.returncode == 1
+    assert error_lines(done) == [f"error: {expected}"]
 
 
 @pytest.mark.slow

@@ -54,20 +54,24 @@ def manual_gradients(model: Seq2Seq, label_smoothing: float = 0.0) -> tuple[floa
 
 
 @pytest.mark.parametrize(
-    ("options", "clip_norm", "label_smoothing"),
+    ("options", "clip_norm", "embedding_clip_norm", "label_smoothing"),
     [
-        ({"attention": "none"}, 0.0, 0.0),
-        ({"attention": "bahdanau"}, 0.1, 0.0),
-        ({}, 1e3, 0.3),
-        ({"tied_embeddings": "target", "mixing_units": 5}, 1e3, 0.0),
-        ({"tied_embeddings": "all", "mixing_units": 5, "attention": "bahdanau"}, 0.1, 0.2),
+        ({"attention": "none"}, 0.0, 0.0, 0.0),
+        ({"attention": "bahdanau"}, 0.1, 0.003, 0.0),
+        ({}, 1e3, 0.02, 0.3),
+        ({"tied_embeddings": "target", "mixing_units": 5}, 1e3, 0.0, 0.0),
+        ({"tied_embeddings": "all", "mixing_units": 5, "attention": "bahdanau"}, 0.1, 0.003, 0.2),
     ],
 )
 def test_updates_equal_adam_on_the_clipped_mean_gradient(
-    options: dict[str, Any], clip_norm: float, label_smoothing: float
+    options: dict[str, Any], clip_norm: float, embedding_clip_norm: float, label_smoothing: float
 ) -> None:
     config = dataclasses.replace(
-        TRAINING, clip_norm=clip_norm, adam_epsilon=1e-3, label_smoothing=label_smoothing
+        TRAINING,
+        clip_norm=clip_norm,
+        embedding_clip_norm=embedding_clip_norm,
+        adam_epsilon=1e-3,
+        label_smoothing=label_smoothing,
     )
     model, _, updater = make(dataclasses.replace(MODEL, **options), config)
     weights = [as_array(variable) for variable in model.trainable_variables]
@@ -83,10 +87,14 @@ def test_updates_equal_adam_on_the_clipped_mean_gradient(
         assert_close(np.array(result.loss), np.array(loss))
         assert_close(np.array(result.gradient_norm), np.array(norm))
         scale = min(1.0, clip_norm / norm) if clip_norm else 1.0
-        for i, gradient in enumerate(gradients):
+        for i, mean_gradient in enumerate(gradients):
+            gradient = scale * mean_gradient
+            if embedding_clip_norm and "embedding" in model.trainable_variables[i].path:
+                assert np.linalg.norm(gradient) > embedding_clip_norm
+                gradient = gradient * embedding_clip_norm / np.linalg.norm(gradient)
             # Kingma and Ba (2015), in the order of section 2: epsilon hat beside sqrt(v).
-            first[i] = 0.9 * first[i] + 0.1 * scale * gradient
-            second[i] = 0.999 * second[i] + 0.001 * (scale * gradient) ** 2
+            first[i] = 0.9 * first[i] + 0.1 * gradient
+            second[i] = 0.999 * second[i] + 0.001 * gradient**2
             rate = config.learning_rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
             weights[i] = weights[i] - rate * first[i] / (np.sqrt(second[i]) + config.adam_epsilon)
         for variable, expected in zip(model.trainable_variables, weights, strict=True):

@@ -1,0 +1,45 @@
+"""What the option records refuse, each in words that name the option and what came."""
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+
+RECORDS = (ModelConfig, TrainingConfig)
+
+
+@pytest.mark.parametrize(
+    ("record", "options", "message"),
+    [
+        (ModelConfig, {"decoder_layers": 0}, "`decoder_layers` must be positive; got 0"),
+        (ModelConfig, {"mixing_units": -1}, "`mixing_units` must not be negative; got -1"),
+        (ModelConfig, {"max_source_length": -5}, "`max_source_length` must not be negative"),
+        (ModelConfig, {"encoder_projection_units": -1}, "`encoder_projection_units` must not be"),
+        (ModelConfig, {"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
+        (ModelConfig, {"encoder_cell": "rnn"}, "`encoder_cell` must be one of 'lstm', 'gru'"),
+        (TrainingConfig, {"batch_size": 0}, "`batch_size` must be positive; got 0"),
+        (TrainingConfig, {"clip_norm": -1.0}, "`clip_norm` must not be negative; got -1.0"),
+        (TrainingConfig, {"clip_norm": math.nan}, "`clip_norm` must not be negative; got nan"),
+        (TrainingConfig, {"embedding_clip_norm": -0.1}, "`embedding_clip_norm` must not be"),
+        (TrainingConfig, {"patience": -1}, "`patience` must not be negative; got -1"),
+        (TrainingConfig, {"checkpoint_minutes": -1.0}, "`checkpoint_minutes` must not be negative"),
+        (TrainingConfig, {"learning_rate": math.nan}, "`learning_rate` must be positive; got nan"),
+        (TrainingConfig, {"learning_rate": 0.0}, "`learning_rate` must be positive; got 0.0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    record: type, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        record(**options)
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_is_the_same_after_its_dictionary(record: Any) -> None:
+    changed = dataclasses.replace(record(), seed=7)
+    assert record.from_dict(changed.to_dict()) == changed
+    with pytest.raises(ValueError, match="Unknown option 'sede'"):
+        record.from_dict({"sede": 7})
