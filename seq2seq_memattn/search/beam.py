@@ -124,7 +124,8 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size` or `n_best` is out of range.
+        ValueError: if `beam_size` or `n_best` is out of range; under `jax.jit`, if `max_length` is
+            an array or lengths are forced.
     """
     check_sizes(beam_size, n_best)
     model = for_decoding(model, beam_size)
@@ -170,16 +171,16 @@ def step_limits(source: Any, max_length: Any, forced_lengths: Any) -> tuple[Any,
         limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
         if isinstance(max_length, int):
             return limits, max_length
-    if keras.backend.backend() == "jax":  # its loops need a size that is known ahead
-        return limits, _static_limit(source, limits)
-    return limits, ops.max(limits)
+    if keras.backend.backend() != "jax":
+        return limits, ops.max(limits)
+    import jax
 
-
-def _static_limit(source: Any, limits: Any) -> int:
-    try:
-        return int(ops.max(limits))
-    except Exception:  # a traced value has no number; the padded length bounds it
-        return default_limit(source.shape[1])
+    # JAX's loops need a size that is known ahead; a traced limit has none.
+    if not isinstance(limits, jax.core.Tracer):
+        return limits, int(ops.max(limits))
+    if forced_lengths is None and max_length is None:
+        return limits, default_limit(source.shape[1])
+    raise ValueError("Under jax.jit `max_length` must be an int, and lengths cannot be forced.")
 
 
 def writable(log_probs: Any) -> Any:
