@@ -1,0 +1,81 @@
+"""What the README tells a reader to type: it runs, in this order, and ends well."""
+
+import gzip
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import ROOT
+from tests.texts import pairs
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# What makes seconds of minutes, behind what the README says.
+SMALLER = {
+    "data_prep.copy_task": ["--num_train=60", "--num_valid=12"],
+    "data_prep.parallel_text": [],
+    "experiments.train": [
+        "--num_updates=4",
+        "--validate_every=2",
+        "--embedding_dim=8",
+        "--encoder_units=8",
+        "--decoder_units=8",
+        "--batch_size=8",
+        "--checkpoint_minutes=0",
+    ],
+    "experiments.evaluate": ["--beam_size=2"],
+    "experiments.translate": ["--beam_size=2"],
+    "experiments.average_checkpoints": [],
+    "experiments.score": [],
+    "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[list[str]]:
+    """The commands of the blocks, and those that stand in a sentence."""
+    sentences = re.findall(r"`(python -m [^`]+)`", README)
+    lines = [line for block in blocks("") for line in block.splitlines()]
+    found = [shlex.split(line) for line in [*lines, *sentences]]
+    return [words for words in found if words[0] == "python"]
+
+
+def test_the_python_code_runs() -> None:
+    (code,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["outputs"].shape == (8, 1, 256)  # type: ignore[attr-defined]
+
+
+def test_every_make_target_is_there() -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = re.findall(r"^make ([\w-]+)$", README, re.MULTILINE)
+    assert len(named) >= 2
+    assert set(named) <= set(targets)
+
+
+@pytest.mark.slow
+def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
+    for name, count in (("train", 300), ("val", 10)):
+        for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
+            with gzip.open(tmp_path / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
+    found = commands()
+    assert len(found) >= 8
+    for _, _, module, *options in found:
+        options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
+        done = subprocess.run(
+            [sys.executable, "-m", module, *options, *SMALLER[module]],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
+    assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
