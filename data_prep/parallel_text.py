@@ -15,12 +15,10 @@ goes on when it is repeated; one whose directory is ready does nothing.
 
 import dataclasses
 import os
-import signal
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from data_prep import output
 from data_prep.text_corpus import EvaluationText, TextPreparation
@@ -216,17 +214,9 @@ def _figures(manifest: Manifest, output_dir: str, is_new: bool) -> dict[str, Any
     return figures | {f"left_out_{name}": left_out[name] for name in FILTERS} | {"is_new": is_new}
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
-    """Ends the command at SIGTERM, and its processes with it."""
-    del frame
-    cli.print_note("SIGTERM: what is done is kept; the same command goes on from there")
-    sys.exit(128 + number)
-
-
 def main(arguments: list[str]) -> None:
     """Runs the command."""
     del arguments
-    signal.signal(signal.SIGTERM, _terminate)
     options = cli.options_from_flags(ParallelTextOptions)
     manifest, is_new = prepare(options)
     if not is_new:

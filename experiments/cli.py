@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -15,16 +16,23 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
 EXIT_ERROR = 1
-EXIT_INTERRUPTED = 128 + 2  # what a shell reports of a program that SIGINT ended
+# What a shell reports of a program that a signal ended.
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_TERMINATED = 128 + signal.SIGTERM
 
 T = TypeVar("T")
+
+
+class Terminated(BaseException):
+    """SIGTERM came: unwinds the command, so that nothing half-written is left."""
 
 
 def run(main: Callable[[list[str]], None], accepts_arguments: bool = False) -> NoReturn:
     """Parses the flags, calls `main`, and exits; bad input ends in one line on standard error.
 
     ValueError, OSError and a wrong flag give that line and exit status 1; `--verbosity=1` adds the
-    traceback. Other exceptions are mistakes in the program and keep their traceback.
+    traceback. SIGTERM and SIGINT end in one line too, wherever the command does not see to them
+    itself. Other exceptions are mistakes in the program and keep their traceback.
 
     Args:
         main: called with the arguments that are no flags, the program's name left out.
@@ -38,12 +46,15 @@ def run(main: Callable[[list[str]], None], accepts_arguments: bool = False) -> N
         try:
             if len(argv) > 1 and not accepts_arguments:
                 raise ValueError(f"expected only flags, got the argument {argv[1]!r}")
+            signal.signal(signal.SIGTERM, _terminate)
             main(argv[1:])
         except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
             logging.debug("The error's traceback:", exc_info=True)
             _fail(_one_line(error))
         except KeyboardInterrupt:
             _fail("interrupted", EXIT_INTERRUPTED)
+        except Terminated:
+            _fail("terminated", EXIT_TERMINATED)
 
     app.run(guarded, flags_parser=_parse_flags)
     raise SystemExit(0)
@@ -130,6 +141,11 @@ _DEFINERS: dict[Any, Callable[..., Any]] = {
     bool: flags.DEFINE_bool,
     str: flags.DEFINE_string,
 }
+
+
+def _terminate(number: int, frame: Any) -> NoReturn:
+    del number, frame
+    raise Terminated
 
 
 def _parse_flags(argv: list[str]) -> list[str]:

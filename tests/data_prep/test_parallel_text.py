@@ -346,7 +346,7 @@ def test_a_stopped_preparation_goes_on_with_the_next_shard(
     status, errors, finished = interrupt(options, stop)
     expected = {
         signal.SIGKILL: (-9, ""),
-        signal.SIGTERM: (143, "the same command goes on from there"),
+        signal.SIGTERM: (143, "error: terminated"),
         signal.SIGINT: (130, "error: interrupted"),
     }
     assert status == expected[number][0], errors

@@ -121,10 +121,20 @@ def test_a_mistake_in_the_program_keeps_its_traceback() -> None:
     assert "Traceback" in process.stderr.decode()
 
 
-def test_an_interrupted_command_says_so_and_fails() -> None:
-    process = run_command("--size=3", action="raise KeyboardInterrupt")
-    assert process.returncode == 128 + signal.SIGINT
-    assert process.stderr == b"error: interrupted\n"
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(signal.SIGINT, "error: interrupted\n"), (signal.SIGTERM, "error: terminated\n")],
+)
+def test_an_interrupted_command_says_so_and_leaves_nothing_half_written(
+    tmp_path: Path, number: signal.Signals, message: str
+) -> None:
+    text_files = "from seq2seq_memattn.data import text_files"
+    kill = f"import os; os.kill(os.getpid(), {number.value})"
+    script = f"{text_files}\nwith text_files.open_output('{tmp_path}/a'):\n    {kill}"
+    process = run_command("--size=3", action=f"exec({script!r})")
+    assert process.returncode == 128 + number
+    assert process.stderr.decode() == message
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_reader_that_goes_away_gives_one_line() -> None:
