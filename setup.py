@@ -40,7 +40,7 @@ setup(
             "data_prep.*",
         ]
     ),
-    package_data={"seq2seq_memattn": ["py.typed", "*.pyi"]},
+    package_data={"seq2seq_memattn": ["py.typed", "*.pyi"], "data_prep": ["corpora/*.toml"]},
     install_requires=[
         "absl-py",
         "keras>=3.12",
@@ -48,6 +48,7 @@ setup(
         "matplotlib",
         "numpy",
         "sacrebleu",
+        "sacremoses",
         "sentencepiece",
         "tensorboard",
         "tensorflow>=2.20",

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from data_prep import output
+from data_prep.command import run_command
 from experiments import cli
 from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.data.manifest import Manifest, Split, describe_file
@@ -110,26 +111,15 @@ def _write_split(directory: Path, name: str, examples: list[Symbols]) -> Split:
     return Split("text", tuple(files), len(examples), max(lengths), max(lengths), sum(lengths))
 
 
-def _figures(manifest: Manifest, output_dir: str, is_new: bool) -> dict[str, Any]:
+def _figures(manifest: Manifest) -> dict[str, Any]:
     """Returns what the command prints of a data directory."""
-    figures: dict[str, Any] = {"command": "data_prep.copy_task", "output_dir": output_dir}
+    figures: dict[str, Any] = {}
     for name, split in manifest.splits.items():
         figures[f"num_{name}"] = split.num_examples
         figures[f"{name}_target_tokens"] = split.num_target_tokens
         figures[f"{name}_max_source_length"] = split.max_source_length
-    return figures | {"is_new": is_new}
-
-
-def main(arguments: list[str]) -> None:
-    """Runs the command."""
-    del arguments
-    options = cli.options_from_flags(CopyTaskOptions)
-    manifest, is_new = prepare(options)
-    if not is_new:
-        cli.print_note(f"{options.output_dir}: already prepared with these options; nothing to do")
-    cli.print_result(_figures(manifest, options.output_dir, is_new))
+    return figures
 
 
 if __name__ == "__main__":
-    cli.define_flags(CopyTaskOptions)
-    cli.run(main)
+    run_command("data_prep.copy_task", CopyTaskOptions, prepare, _figures)

@@ -56,8 +56,9 @@ class TextPreparation:
 
     Args:
         directory: where they are made; its folder `WORK_NAME` holds what is needed to go on.
-        train: source and target file.
+        train: source and target files, read one pair after the other.
         evaluation: the other splits.
+        unescape: whether the escapes of Moses's scripts are undone.
         vocabulary: what vocabularies are made of.
         is_separate: whether each side has its own.
         model_file: a SentencePiece model to use instead, or "".
@@ -70,8 +71,9 @@ class TextPreparation:
     """
 
     directory: Path
-    train: tuple[str, str]
+    train: Sequence[tuple[str, str]]
     evaluation: Sequence[EvaluationText]
+    unescape: bool
     vocabulary: VocabularyOptions
     is_separate: bool
     model_file: str
@@ -116,7 +118,7 @@ class TextPreparation:
         paths = [self.directory / _text_name(text.name, side) for side in SIDES]
         count = 0
         with atomic_binary(paths[0]) as sources, atomic_binary(paths[1]) as targets:
-            for source, target in iterate_pairs(text.source, text.target):
+            for source, target in iterate_pairs([(text.source, text.target)], self.unescape):
                 sources.write(source + b"\n")
                 targets.write(target + b"\n")
                 count += 1
@@ -126,12 +128,14 @@ class TextPreparation:
         """Counts the training pairs, samples their lines and finds the duplicates."""
         samples = {name: LineSample(self.vocab_sentences, self.seed) for name in self._samples()}
         by_side = list(samples.values()) * (2 // len(samples)) if samples else []
-        count, size = 0, Path(self.train[0]).stat().st_size
+        count, size = 0, sum(Path(source).stat().st_size for source, _ in self.train)
         with (
             contextlib.closing(DuplicateFinder(self._work)) as finder,
             tqdm(total=size, desc="reading", unit="B", unit_scale=True) as bar,
         ):
-            for pair in iterate_pairs(*self.train, lambda position: bar.update(position - bar.n)):
+            for pair in iterate_pairs(
+                self.train, self.unescape, lambda position: bar.update(position - bar.n)
+            ):
                 count += 1
                 if self.remove_duplicates:
                     finder.add(*pair)
@@ -223,10 +227,10 @@ class TextPreparation:
         """Yields the pairs of each shard, split by split."""
         for split in counts:
             if split == "train":
-                source, target = self.train
-            else:
+                pairs = iterate_pairs(self.train, self.unescape)
+            else:  # of what was copied, and unescaped then
                 source, target = (str(self.directory / _text_name(split, side)) for side in SIDES)
-            pairs = iterate_pairs(source, target)
+                pairs = iterate_pairs([(source, target)])
             number = 0
             while block := list(islice(pairs, self.shard_pairs)):
                 sources, targets = zip(*block, strict=True)

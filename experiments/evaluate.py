@@ -1,8 +1,10 @@
 """Scores a run: python -m experiments.evaluate --run_dir=D --source=F --reference=F.
 
-Scores the lines as they are given, without undoing any tokenisation: BLEU of tokenised text (as
-multi-bleu.perl), by length too, and, for detokenised text, standard BLEU and chrF, each with
-sacrebleu's signature. `--baseline` is another system's output, for sacrebleu's paired bootstrap.
+Gives BLEU of tokenised text (as multi-bleu.perl), by length too, standard BLEU and chrF of
+detokenised text, each with sacrebleu's signature. References are in the form of the training text,
+and so is `--baseline`, another system's output, for sacrebleu's paired bootstrap. Where the data
+directory tells the text's language and form, lines are tokenised or detokenised for the scores that
+need it; else they are scored as they are.
 """
 
 import json
@@ -17,14 +19,17 @@ from tqdm import tqdm
 from experiments import cli, decoding_flags
 from experiments.records import portable
 from seq2seq_memattn.data.text_files import open_output, read_lines
+from seq2seq_memattn.text_form import TextForm
 
 
-def compare(hypotheses: list[str], baseline: list[str], references: list[str]) -> dict[str, Any]:
+def compare(
+    hypotheses: list[str], baseline: list[str], references: list[str], form: TextForm
+) -> dict[str, Any]:
     """The run against another system: figures by score, each also said in a line."""
     from seq2seq_memattn.metrics import paired_bootstrap
 
     options = flags.FLAGS
-    found = paired_bootstrap(hypotheses, baseline, references, options.lowercase)
+    found = paired_bootstrap(hypotheses, baseline, references, options.lowercase, form)
     for name, one in found.items():
         cli.print_note(
             f"{name}: {one.score:.2f} ± {one.ci:.2f}, {options.baseline} {one.baseline:.2f} ± "
@@ -51,8 +56,8 @@ def main(arguments: list[str]) -> None:
         translations = translator(sources, options.batch_size, options.source, bar.update)
     seconds = time.perf_counter() - started
     decoding_flags.report_cut(translator.sources)
-    hypotheses = [best[0].text for best in translations]
-    scores = corpus_scores(hypotheses, references, options.lowercase)
+    hypotheses, form = [best[0].text for best in translations], run.text_form
+    scores = corpus_scores(hypotheses, references, options.lowercase, form)
     result: dict[str, Any] = {
         "run_dir": portable(options.run_dir),
         "update": run.update,
@@ -69,10 +74,12 @@ def main(arguments: list[str]) -> None:
         "seconds": round(seconds, 2),
         "beam_size": options.beam_size,
         "length_penalty": options.length_penalty,
-        "by_length": bleu_by_length(hypotheses, references, lowercase=options.lowercase),
+        "by_length": bleu_by_length(
+            form.tokenised(hypotheses), form.tokenised(references), lowercase=options.lowercase
+        ),
     }
     if baseline is not None:
-        result["baseline"] = compare(hypotheses, baseline, references)
+        result["baseline"] = compare(hypotheses, baseline, references, form)
     if options.output_dir:
         _write(Path(options.output_dir), hypotheses, result)
     cli.print_result(result)

@@ -1,12 +1,14 @@
 """Translates a file: python -m experiments.translate --run_dir=D --input=F --output=F.
 
 `-` is standard input or output. With `--n_best=N` each source gives N lines of
-`number ||| translation ||| log-probability`, numbers from 0 on.
+`number ||| translation ||| log-probability`, numbers from 0 on. Translations are text as people
+write it: where the training text was tokenised or truecased, that is undone.
 """
 
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -36,7 +38,11 @@ def main(arguments: list[str]) -> None:
     decoding_flags.report_cut(translator.sources)
     with open_output(options.output) as stream:
         for number, found in enumerate(translations):
-            stream.writelines(f"{_line(number, one, options.n_best)}\n" for one in found)
+            texts = [one.text for one in found]
+            if options.readable:
+                texts = run.text_form.readable(texts)
+            for text, one in zip(texts, found, strict=True):
+                stream.write(f"{_line(number, text, one, options.n_best)}\n")
     if options.alignments:
         _write_alignments(options.alignments, translations)
     cli.print_result(
@@ -51,11 +57,11 @@ def main(arguments: list[str]) -> None:
     )
 
 
-def _line(number: int, translation, n_best: int) -> str:  # type: ignore[no-untyped-def]
+def _line(number: int, text: str, translation: Any, n_best: int) -> str:
     if n_best == 1:
-        return translation.text
+        return text
     log_prob = translation.hypothesis.log_prob if translation.hypothesis else 0.0
-    return f"{number} ||| {translation.text} ||| {log_prob:.4f}"
+    return f"{number} ||| {text} ||| {log_prob:.4f}"
 
 
 def _write_alignments(path: str, translations: list) -> None:
@@ -75,5 +81,6 @@ if __name__ == "__main__":
     flags.DEFINE_string("input", None, "sources, one per line; - is standard input", required=True)
     flags.DEFINE_string("output", None, "translations; - is standard output", required=True)
     flags.DEFINE_integer("n_best", 1, "translations per source", lower_bound=1)
+    flags.DEFINE_bool("readable", True, "undo the tokenisation and truecasing of the training text")
     flags.DEFINE_string("alignments", None, "an .npz file for the alignments")
     cli.run(main)

@@ -7,7 +7,16 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-METRICS = ("bleu", "standard_bleu", "chrf")
+from seq2seq_memattn.text_form import TextForm
+
+# Which form of the text each is computed from.
+FORMS = {
+    "bleu": TextForm.tokenised,
+    "standard_bleu": TextForm.readable,
+    "chrf": TextForm.readable,
+}
+METRICS = tuple(FORMS)
+AS_GIVEN = TextForm()
 
 
 class Score(NamedTuple):
@@ -53,23 +62,30 @@ def tokenised_bleu(
 
 
 def corpus_scores(
-    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+    form: TextForm = AS_GIVEN,
 ) -> dict[str, Score]:
-    """Every score of the same lines, as they are given.
+    """Every score of the same lines, each computed from the form that it is meant for.
 
     Args:
-        hypotheses, references: lines.
+        hypotheses, references: lines of the target side.
         lowercase: bool. Whether case is left out of account.
+        form: `TextForm` of the lines; the default changes nothing.
 
     Returns:
-        bleu: `tokenised_bleu`, for text whose tokens stand between spaces.
-        standard_bleu: sacrebleu's default, which tokenises (13a): for detokenised text.
-        chrf: chrF2, of characters without spaces: for detokenised text.
+        bleu: `tokenised_bleu`, of the lines tokenised.
+        standard_bleu: sacrebleu's default, which tokenises (13a), of the lines as readers get them.
+        chrf: chrF2, of characters without spaces, of the same.
 
     Raises:
         ValueError: if the numbers of lines differ, or there is none.
     """
-    return {name: _score(name, hypotheses, references, lowercase) for name in METRICS}
+    return {
+        name: _score(name, to_form(form, hypotheses), to_form(form, references), lowercase)
+        for name, to_form in FORMS.items()
+    }
 
 
 def paired_bootstrap(
@@ -77,6 +93,7 @@ def paired_bootstrap(
     baseline: Sequence[str],
     references: Sequence[str],
     lowercase: bool = False,
+    form: TextForm = AS_GIVEN,
 ) -> dict[str, Comparison]:
     """Compares a system with a baseline, in each score of `corpus_scores`.
 
@@ -88,10 +105,14 @@ def paired_bootstrap(
     """
     for lines in (hypotheses, baseline):
         _check_lines(lines, references)
-    systems: Any = [("baseline", list(baseline)), ("system", list(hypotheses))]
     comparisons = {}
-    for name in METRICS:
-        test = PairedTest(systems, {name: _metric(name, lowercase)}, [list(references)], "bs")
+    for name, to_form in FORMS.items():
+        systems: Any = [
+            ("baseline", to_form(form, baseline)),
+            ("system", to_form(form, hypotheses)),
+        ]
+        truth = [to_form(form, references)]
+        test = PairedTest(systems, {name: _metric(name, lowercase)}, truth, "bs")
         signatures, results = test()
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
         found: Any = results[key]

@@ -90,6 +90,7 @@ class Manifest:
         splits: by name; "train" and "valid".
         options: the options of the preparation, as JSON values.
         versions: of this package and of what else shaped the data.
+        text_form: dict of a `TextForm`; none for what is no text.
     """
 
     task: str
@@ -98,6 +99,7 @@ class Manifest:
     splits: Mapping[str, Split]
     options: Mapping[str, Any]
     versions: Mapping[str, str]
+    text_form: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def split(self, name: str) -> Split:
         """Returns a split; ValueError names those there are if it is not one of them."""

@@ -24,6 +24,7 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_weights
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
 
@@ -172,6 +173,7 @@ class Run:
         update: int. Updates that made the weights.
         record: what was saved with the weights, such as the best BLEU.
         max_source_length: int. Longest source the model was trained on, end token included.
+        text_form: `TextForm` of the text it was trained on.
         problems: one line for each damaged checkpoint that was passed over.
     """
 
@@ -182,6 +184,7 @@ class Run:
     update: int
     record: dict[str, Any]
     max_source_length: int
+    text_form: TextForm
     problems: list[str]
 
 
@@ -203,6 +206,7 @@ def load_run(run_dir: Path, checkpoint: str = BEST) -> Run:
         record["update"],
         record,
         max(split.max_source_length for split in manifest.splits.values()),
+        TextForm.from_dict(dict(manifest.text_form)),
         problems,
     )
 

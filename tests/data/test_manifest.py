@@ -104,7 +104,10 @@ def all_fields() -> list[tuple[Any, ...]]:
     return [(*at, f.name) for at, record in records for f in dataclasses.fields(record)]
 
 
-LATER_FIELDS = [("splits", "train", "left_out")]  # manifests from before them are read
+LATER_FIELDS = [
+    ("splits", "train", "left_out"),
+    ("text_form",),
+]  # manifests from before them are read
 
 
 @pytest.mark.parametrize(
@@ -123,10 +126,12 @@ def test_a_missing_field_is_named(path: tuple[Any, ...], tmp_path: Path) -> None
         read_manifest(tmp_path)
 
 
-def test_a_manifest_from_before_filters_were_counted_is_read(tmp_path: Path) -> None:
+def test_a_manifest_from_before_later_fields_is_read(tmp_path: Path) -> None:
     make_directory(tmp_path)
     change(tmp_path, lambda content: content["splits"]["train"].pop("left_out"))
+    change(tmp_path, lambda content: content.pop("text_form"))
     assert read_manifest(tmp_path).split("train").left_out == {}
+    assert read_manifest(tmp_path).text_form == {}
 
 
 @pytest.mark.parametrize("path", all_fields(), ids=str)

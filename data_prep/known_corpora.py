@@ -1,0 +1,228 @@
+"""Corpora that are prepared by name: where their files are, and what is in them.
+
+A corpus is a TOML file in `data_prep/corpora/`; this module reads it, finds or fetches the files
+and prepares them as `parallel_text` does.
+"""
+
+import dataclasses
+import tarfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+from data_prep.download import fetch
+from data_prep.text_options import TextOptions
+from data_prep.text_preparation import FilePair, TextFiles, prepare_text, run_text_command
+from experiments import cli
+from seq2seq_memattn.config import option
+from seq2seq_memattn.data.manifest import Manifest
+from seq2seq_memattn.data.text_files import atomic_binary
+from seq2seq_memattn.text_form import TextForm
+
+FOLDER = Path(__file__).parent / "corpora"
+MEMBER = ":"  # between an archive's name and that of a file in it
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusOptions(TextOptions):
+    """Options of a command that prepares one corpus."""
+
+    FREE: ClassVar[tuple[str, ...]] = (*TextOptions.FREE, "source_dir", "download_dir")
+
+    pair: str = option(dataclasses.MISSING, "source and target language, such as en-de")
+    source_dir: str = option("", "a folder that has the files already; nothing is downloaded")
+    download_dir: str = option(
+        "", "where downloads go and stay; by default OUTPUT_DIR.downloads, beside the directory"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """One pair of languages of a corpus.
+
+    Args:
+        name: of the corpus.
+        url: folder of the pair's files on the server; "" if they cannot be downloaded.
+        folder: the same folder below `source_dir`.
+        train: names of files of the training text; `{language}` stands for each side's.
+        evaluation: the same for "valid" and the test sets, one file each.
+        sha256: checksums by name of file, as far as they are known.
+        form: `TextForm`.
+
+    Names are relative to the folder; `ARCHIVE:NAME` is a file in a tar archive.
+    """
+
+    name: str
+    url: str
+    folder: str
+    train: tuple[str, ...]
+    evaluation: Mapping[str, str]
+    sha256: Mapping[str, str]
+    form: TextForm
+
+    def languages(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.form.source_language, self.form.target_language
+
+
+def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
+    """Reads what is known of a corpus.
+
+    Args:
+        name: of the file in `FOLDER`, without suffix.
+        pair: languages, as "en-de"; either way round.
+        url: replaces the server's address.
+
+    Raises:
+        ValueError: if the corpus has no such pair; names those that it has.
+    """
+    with open(FOLDER / f"{name}.toml", "rb") as stream:
+        content = tomllib.load(stream)
+    known = content["pairs"]
+    reverse = "-".join(reversed(pair.split("-")))
+    found = known.get(pair) or known.get(reverse)
+    if found is None:
+        raise ValueError(
+            f"pair: expected one of {', '.join(known)} (or turned round); got {pair!r}"
+        )
+    source, target = pair.split("-")
+    base, folder = url or content.get("url", ""), found.get("folder", "")
+    form = TextForm(
+        source, target, content.get("is_tokenised", False), content.get("is_truecased", False)
+    )
+    return Corpus(
+        name,
+        "/".join(filter(None, (base, folder))) if base else "",
+        folder,
+        tuple(found["train"]),
+        {"valid": found["valid"], **found.get("test", {})},
+        content.get("sha256", {}),
+        form,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusFiles:
+    """Finds the files of a corpus, in a folder or on its server.
+
+    Args:
+        corpus: `Corpus`.
+        source_dir: folder that has the files, in the corpus's own folder or all together, or "".
+        download_dir: where downloads go, and what is unpacked from archives.
+    """
+
+    corpus: Corpus
+    source_dir: str
+    download_dir: Path
+
+    def all(self) -> TextFiles:
+        """Every file; fetches and unpacks those that are not there."""
+        return TextFiles(
+            tuple(self._pair(name) for name in self.corpus.train),
+            {split: self._pair(name) for split, name in self.corpus.evaluation.items()},
+            self.corpus.form,
+        )
+
+    def _pair(self, name: str) -> FilePair:
+        source, target = (
+            str(self._find(name.format(language=language))) for language in self.corpus.languages()
+        )
+        return source, target
+
+    def _find(self, name: str) -> Path:
+        archive, _, member = name.rpartition(MEMBER)
+        if not archive:
+            return self._file(name)
+        unpacked = self._in_source_dir(member)
+        return unpacked or self._unpack(self._file(archive), member)
+
+    def _in_source_dir(self, name: str) -> Path | None:
+        """The file below `source_dir`: by its path on the server, else the only one of its name."""
+        if not self.source_dir:
+            return None
+        for root in (Path(self.source_dir, self.corpus.folder), Path(self.source_dir)):
+            if (root / name).is_file():
+                return root / name
+            found = list(root.rglob(PurePosixPath(name).name))
+            if len(found) == 1:
+                return found[0]
+        return None
+
+    def _file(self, name: str) -> Path:
+        found = self._in_source_dir(name)
+        if found:
+            return found
+        if self.source_dir:
+            raise ValueError(
+                f"source_dir: expected {PurePosixPath(self.corpus.folder, name)}, or one file of "
+                f"that name, in {self.source_dir}"
+            )
+        if not self.corpus.url:
+            raise ValueError(
+                f"source_dir: expected the folder with the files of {self.corpus.name}, which "
+                "cannot be downloaded; got none"
+            )
+        path = self._local(name)
+        fetch(f"{self.corpus.url}/{name}", path, self.corpus.sha256.get(name, ""))
+        return path
+
+    def _unpack(self, archive: Path, member: str) -> Path:
+        """The file of an archive, unpacked."""
+        path = self._local(f"{archive.name}.unpacked/{member}")
+        if path.exists():
+            return path
+        try:
+            with tarfile.open(archive) as tar:
+                content: Any = tar.extractfile(_member(tar, archive, member))
+                with atomic_binary(path) as stream:
+                    while chunk := content.read(1 << 20):
+                        stream.write(chunk)
+        except (tarfile.TarError, EOFError) as error:
+            raise ValueError(f"{archive}: expected a whole tar archive, got: {error}") from None
+        return path
+
+    def _local(self, name: str) -> Path:
+        path = self.download_dir / self.corpus.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def _member(tar: tarfile.TarFile, archive: Path, name: str) -> tarfile.TarInfo:
+    """The file of an archive by its path, else the only one that is called so in any folder."""
+    files = [info for info in tar if info.isfile()]
+    same_path = [info for info in files if PurePosixPath(info.name) == PurePosixPath(name)]
+    plain = PurePosixPath(name).name
+    found = same_path or [info for info in files if PurePosixPath(info.name).name == plain]
+    if len(found) != 1:
+        raise ValueError(f"{archive}: expected one file {name} in it; there are {len(found)}")
+    return found[0]
+
+
+def prepare(name: str, options: CorpusOptions, url: str = "") -> tuple[Manifest, bool]:
+    """Makes the data directory of a corpus unless it is there; see `prepare_text`.
+
+    Args:
+        name: of the corpus.
+        options: `CorpusOptions`.
+        url: replaces the server's address.
+    """
+    corpus = read_corpus(name, options.pair, url)
+    downloads = Path(options.download_dir or f"{options.output_dir.rstrip('/')}.downloads")
+
+    def find_files() -> TextFiles:
+        if not options.source_dir and not options.download_dir:
+            cli.print_note(f"downloads go to {downloads} and stay there")
+        return CorpusFiles(corpus, options.source_dir, downloads).all()
+
+    inputs = {"source_dir": options.source_dir}
+    return prepare_text(options, name, options.kept(), inputs, find_files)
+
+
+def run(name: str, kind: type[CorpusOptions] = CorpusOptions) -> None:
+    """Runs the command of a corpus."""
+
+    def prepare_corpus(options: Any) -> tuple[Manifest, bool]:
+        return prepare(name, options)
+
+    run_text_command(f"data_prep.{name}", kind, prepare_corpus)

@@ -1,0 +1,70 @@
+"""What every preparation of parallel text can be told."""
+
+import dataclasses
+from typing import ClassVar, Literal
+
+from seq2seq_memattn.config import Options, option
+from seq2seq_memattn.vocabulary import UNKNOWN_ID
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextOptions(Options):
+    """Options of vocabularies, filters and shards."""
+
+    # Which leave the files as they are.
+    FREE: ClassVar[tuple[str, ...]] = ("output_dir", "processes")
+
+    output_dir: str = option(dataclasses.MISSING, "data directory to make")
+    kind: Literal["subwords", "words", "characters"] = option(
+        "subwords", "tokens: SentencePiece BPE pieces, what stands between spaces, or characters"
+    )
+    vocab_size: int = option(16_000, "ids of a vocabulary, special ones included")
+    separate_vocabularies: bool = option(False, "one vocabulary for each side, not one for both")
+    model_file: str = option("", "subwords: use this SentencePiece model and train none")
+    normalisation: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = option(
+        "identity", "subwords: how SentencePiece rewrites text; identity keeps its characters"
+    )
+    character_coverage: float = option(
+        0.9999, "subwords: share of the text whose characters get pieces; others are spelt in bytes"
+    )
+    vocab_sentences: int = option(
+        1_000_000, "a vocabulary is made from at most this many lines, drawn with the seed"
+    )
+    max_length: int = option(
+        100, "leave out training pairs with a side of more tokens, end token included"
+    )
+    max_length_ratio: float = option(
+        9.0, "leave out training pairs with one side more times as long in tokens; 0: keep them"
+    )
+    remove_duplicates: bool = option(
+        True, "leave out training pairs that occurred before, both sides alike"
+    )
+    shard_pairs: int = option(50_000, "pairs read for each shard")
+    processes: int = option(0, "processes that encode; 0: one per CPU core")
+    seed: int = option(0, "seed of the sample that vocabularies are made from")
+    unescape: bool = option(False, "undo the escapes of Moses's scripts, such as &apos;")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (
+            ("vocab_size", UNKNOWN_ID + 2),
+            ("vocab_sentences", 1),
+            ("max_length", 2),
+            ("max_length_ratio", 0),
+            ("shard_pairs", 1),
+            ("processes", 0),
+            ("seed", 0),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        if not 0.98 <= self.character_coverage <= 1.0:
+            got = self.character_coverage
+            raise ValueError(f"character_coverage: expected 0.98 to 1, got {got}")
+        if not self.output_dir:
+            raise ValueError("output_dir: expected the name of a directory, got an empty one")
+        if self.model_file and (self.kind != "subwords" or self.separate_vocabularies):
+            raise ValueError("model_file: expected kind subwords and one vocabulary for both sides")
+
+    def kept(self) -> dict[str, object]:
+        """The options that shape the files: what the manifest keeps."""
+        return {name: value for name, value in self.to_dict().items() if name not in self.FREE}

@@ -1,0 +1,100 @@
+"""From files of parallel text and options to a data directory, as every text command does it."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from data_prep import output
+from data_prep.command import run_command
+from data_prep.text_corpus import EvaluationText, TextPreparation
+from data_prep.text_options import TextOptions
+from data_prep.text_shards import FILTERS, Limits
+from data_prep.text_vocabulary import VocabularyOptions
+from data_prep.workers import num_cores
+from seq2seq_memattn.data.manifest import Manifest
+from seq2seq_memattn.text_form import TextForm
+
+FilePair = tuple[str, str]
+
+
+class TextFiles(NamedTuple):
+    """The files to prepare; those of a pair have a line for a line.
+
+    Fields:
+        train: source and target files, read one pair after the other.
+        evaluation: source and target file of the other splits, by name, "valid" first.
+        form: `TextForm` of what is in them.
+    """
+
+    train: tuple[FilePair, ...]
+    evaluation: Mapping[str, FilePair]
+    form: TextForm
+
+
+def prepare_text(
+    options: TextOptions,
+    task: str,
+    kept: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    find_files: Callable[[], TextFiles],
+) -> tuple[Manifest, bool]:
+    """Makes a data directory unless it is there.
+
+    Args:
+        options: `TextOptions`.
+        task: name of the preparation.
+        kept, inputs: `options` and `inputs` of `output.prepare_resumably`.
+        find_files: gives the files; not called if the directory is there.
+
+    Returns:
+        Its manifest, and whether it was made now.
+
+    Raises:
+        ValueError: if a file or an option is not as it should be, or the directory holds something
+            else, or was made with other options.
+        OSError: if the disk is full or a worker process died. What is done is kept.
+    """
+
+    def write(directory: Any) -> Manifest:
+        files = find_files()
+        preparation = TextPreparation(
+            directory=directory,
+            train=files.train,
+            evaluation=[EvaluationText(name, *pair) for name, pair in files.evaluation.items()],
+            unescape=options.unescape,
+            vocabulary=VocabularyOptions(
+                options.kind,
+                options.vocab_size,
+                options.normalisation,
+                options.character_coverage,
+            ),
+            is_separate=options.separate_vocabularies,
+            model_file=options.model_file,
+            vocab_sentences=options.vocab_sentences,
+            limits=Limits(options.max_length, options.max_length_ratio),
+            remove_duplicates=options.remove_duplicates,
+            shard_pairs=options.shard_pairs,
+            processes=options.processes or num_cores(),
+            seed=options.seed,
+        )
+        source, target, splits = preparation.run()
+        versions = output.versions("sentencepiece")
+        return Manifest(task, source, target, splits, kept, versions, files.form.to_dict())
+
+    return output.prepare_resumably(options.output_dir, task, kept, inputs, write)
+
+
+def run_text_command(
+    name: str, kind: type[TextOptions], prepare: Callable[[Any], tuple[Manifest, bool]]
+) -> None:
+    """Runs a command that prepares text; see `run_command`."""
+    run_command(name, kind, prepare, _figures)
+
+
+def _figures(manifest: Manifest) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    for name, split in manifest.splits.items():
+        figures[f"num_{name}"] = split.num_examples
+        figures[f"{name}_target_tokens"] = split.num_target_tokens
+    left_out = Counter(manifest.split("train").left_out)
+    return figures | {f"left_out_{name}": left_out[name] for name in FILTERS}

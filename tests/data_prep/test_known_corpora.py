@@ -1,0 +1,187 @@
+"""Corpora by name: from a made-up server or folder in their layout to a data directory."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_prep.known_corpora import FOLDER, CorpusOptions, prepare, read_corpus
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.text import TextData
+from tests.commands import error_lines, run_python
+from tests.data_prep.web_server import Server, serving
+from tests.texts import pairs
+
+CORPORA = sorted(path.stem for path in FOLDER.glob("*.toml"))
+SETS = {"corpus.tc": 300, "newstest2015.tc": 9, "newstest2016.tc": 8, "newsdev2016.tc": 7}
+
+
+def text(name: str, side: int) -> bytes:
+    lines = pairs(SETS[name], len(name))[side]
+    return "".join(f"{line} &apos;s\n" for line in lines).encode()
+
+
+def release(pair: str, prefix: str = "") -> dict[str, bytes]:
+    """Files of the WMT'17 release for a pair such as de-en, by path."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name in list(SETS)[1:]:
+            for side, language in enumerate(reversed(pair.split("-"))):
+                content = text(name, side)
+                info = tarfile.TarInfo(f"{prefix}{name}.{language}")
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    files = {
+        f"{pair}/corpus.tc.{language}.gz": gzip.compress(text("corpus.tc", side))
+        for side, language in enumerate(reversed(pair.split("-")))
+    }
+    return {**files, f"{pair}/dev.tgz": packed.getvalue()}
+
+
+def options_in(folder: Path, pair: str = "en-de", **options: Any) -> CorpusOptions:
+    given: dict[str, Any] = {"vocab_size": 400, "processes": 1, "output_dir": str(folder / "data")}
+    return CorpusOptions(pair=pair, **(given | options))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(release("de-en")) as running:
+        yield running
+
+
+def decoded(directory: Path, split: str) -> list[str]:
+    data = TextData(directory, split, 1)
+    return [data.target_vocabulary.decode(ids) for ids in data.target]
+
+
+def lines_of(name: str, side: int) -> list[str]:
+    return text(name, side).decode().split("\n")[:-1]
+
+
+def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path: Path) -> None:
+    server.cut_after = (2000, 3)  # in the middle of the first file
+    manifest, is_new = prepare("wmt17", options_in(tmp_path), server.url)
+    assert is_new
+    assert list(manifest.splits) == ["train", "valid", "newstest2016"]
+    assert sorted({path for path, _ in server.requests}) == sorted(release("de-en"))
+    assert manifest.text_form == {
+        "source_language": "en",
+        "target_language": "de",
+        "is_tokenised": True,
+        "is_truecased": True,
+    }
+    directory = tmp_path / "data"
+    assert manifest == read_manifest(directory)
+    assert decoded(directory, "train") == lines_of("corpus.tc", 1)
+    assert decoded(directory, "valid") == lines_of("newstest2015.tc", 1)
+    assert decoded(directory, "newstest2016") == lines_of("newstest2016.tc", 1)
+    server.requests.clear()
+    assert prepare("wmt17", options_in(tmp_path), server.url) == (manifest, False)
+    # Another vocabulary needs no further download.
+    other = options_in(
+        tmp_path, vocab_size=420, output_dir=str(tmp_path / "b"), unescape=True,
+        download_dir=str(tmp_path / "data.downloads"),
+    )  # fmt: skip
+    prepare("wmt17", other, server.url)
+    assert server.requests == []
+    assert decoded(tmp_path / "b", "valid")[0] == lines_of("newstest2015.tc", 1)[0].replace(
+        "&apos;", "'"
+    )
+
+
+def test_an_interrupted_download_goes_on_with_the_next_start(
+    server: Server, tmp_path: Path
+) -> None:
+    missing = server.files.pop("de-en/dev.tgz")
+    with pytest.raises(OSError, match="de-en/dev.tgz: HTTP Error 404"):
+        prepare("wmt17", options_in(tmp_path), server.url)
+    assert not (tmp_path / "data").exists()
+    server.files["de-en/dev.tgz"] = missing
+    server.requests.clear()
+    prepare("wmt17", options_in(tmp_path), server.url)
+    assert [path for path, _ in server.requests] == ["de-en/dev.tgz"]
+
+
+def test_a_pair_may_be_turned_round(server: Server, tmp_path: Path) -> None:
+    manifest, _ = prepare("wmt17", options_in(tmp_path, "de-en"), server.url)
+    assert manifest.text_form["source_language"] == "de"
+    assert decoded(tmp_path / "data", "train") == lines_of("corpus.tc", 0)
+
+
+@pytest.mark.parametrize("layout", ["as on the server", "unpacked", "all in one folder"])
+def test_files_that_are_there_are_not_downloaded(tmp_path: Path, layout: str) -> None:
+    source = tmp_path / "there"
+    for name, content in release("tr-en", prefix="./dev/").items():
+        path = source / (Path(name).name if layout == "all in one folder" else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        if name.endswith(".tgz") and layout == "unpacked":
+            with tarfile.open(path) as tar:
+                tar.extractall(path.parent, filter="data")
+            path.unlink()
+    before = sorted(source.rglob("*"))
+    manifest, _ = prepare("wmt17", options_in(tmp_path, "en-tr", source_dir=str(source)))
+    assert decoded(tmp_path / "data", "valid") == lines_of("newsdev2016.tc", 1)
+    assert decoded(tmp_path / "data", "newstest2016") == lines_of("newstest2016.tc", 1)
+    assert sorted(source.rglob("*")) == before
+    assert "source_dir" not in manifest.options
+
+
+def test_what_is_missing_or_damaged_is_named(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    with pytest.raises(
+        ValueError, match="source_dir: expected de-en/corpus.tc.en.gz, or one file of"
+    ):
+        prepare("wmt17", options_in(tmp_path, source_dir=str(folder)))
+    with pytest.raises(ValueError, match=r"pair: expected one of en-cs, en-de.*; got 'en-xx'"):
+        prepare("wmt17", options_in(tmp_path, "en-xx"), server.url)
+    with pytest.raises(ValueError, match="source_dir: expected the folder with the files of wmt_n"):
+        prepare("wmt_news", options_in(tmp_path))
+    server.files["de-en/dev.tgz"] = server.files["de-en/dev.tgz"][:200]
+    with pytest.raises(ValueError, match=r"dev.tgz: expected a whole tar archive"):
+        prepare("wmt17", options_in(tmp_path), server.url)
+    empty = io.BytesIO()
+    tarfile.open(fileobj=empty, mode="w:gz").close()
+    server.files["de-en/dev.tgz"] = empty.getvalue()
+    options = options_in(tmp_path, download_dir=str(tmp_path / "new"))
+    with pytest.raises(
+        ValueError, match=r"expected one file newstest2015.tc.en in it; there are 0"
+    ):
+        prepare("wmt17", options, server.url)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_every_corpus_says_what_its_files_are(name: str) -> None:
+    with pytest.raises(ValueError, match="expected one of") as error:
+        read_corpus(name, "no-pair")
+    known = str(error.value).split("expected one of ")[1].split(" (or")[0].split(", ")
+    assert known
+    for pair in known:
+        corpus = read_corpus(name, pair)
+        assert corpus.languages() == tuple(pair.split("-"))
+        assert corpus.train and list(corpus.evaluation)[0] == "valid"
+        for file in (*corpus.train, *corpus.evaluation.values()):
+            assert "{language}" in file
+            for language in corpus.languages():
+                known_sum = corpus.sha256.get(file.format(language=language), "0" * 64)
+                assert len(known_sum) == 64
+
+
+def test_the_command_prepares_from_a_folder_and_says_what_it_made(tmp_path: Path) -> None:
+    source = tmp_path / "there"
+    for name, content in release("de-en").items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(content)
+    arguments = ["-m", "data_prep.wmt17", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
+    done = run_python(*arguments, "--pair=en-de", f"--source_dir={source}")
+    assert done.returncode == 0, done.stderr
+    assert b'"command": "data_prep.wmt17"' in done.stdout and b'"num_train": 300' in done.stdout
+    again = run_python(*arguments, "--pair=en-de")
+    assert b"already prepared" in again.stderr and again.returncode == 0
+    other = run_python(*arguments, "--pair=de-en")
+    assert "pair (there 'en-de', now 'de-en')" in error_lines(other)[0]
