@@ -5,6 +5,7 @@ of scoring functions behind Table 1, the axis of the softmax in equation 5, what
 means for position encodings, and the decoder's first state.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,28 +30,30 @@ BEST: tuple[str, ...] = ()  # what is trained on longer sequences too
 BUDGET = {**SMALL, "num_updates": 2000, "validate_every": 250, "stop_at_bleu": 99.9}
 
 
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+def make_study(
+    scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path, source_dir: str = ""
+) -> Study:
     """One row per reading.
 
     Args:
-        scale, work_dir, results_dir: as in `table1.make_study`; "full" trains as the paper does.
+        scale, work_dir, results_dir, source_dir: as in `table1.make_study`; "full" trains as the
+            paper does.
         names: rows to run; all if empty.
 
     Raises:
         ValueError: for a name that is no row.
     """
+    del source_dir
     rows = [_row(reading, scale) for reading in readings()]
     known = {row.name: row for row in rows}
     for name in names:
         if name not in known:
             raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
-    sizes = {"num_train": 400, "num_valid": 20} if scale == "tiny" else {}
     return Study(
         [known[name] for name in names or known],
         work_dir / "ambiguities" / scale,
         results_dir / "ambiguities" / scale,
         work_dir / "data",
-        **sizes,
     )
 
 
@@ -98,7 +101,7 @@ def _row(reading: Reading, scale: Scale) -> Row:
     row = table1_row(f"copy_{reading.max_length}_k{reading.slots}", scale)
     options = {**row.options, **(BUDGET if scale == "small" else {}), **reading.options}
     name = reading.name
-    return Row(name, row.config, options, row.max_length, name, name, {})
+    return dataclasses.replace(row, name=name, options=options, label=name, curve=name, paper={})
 
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -111,7 +114,7 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         name, slots = result["name"], result["name"].partition("_")[0]
-        of = f"l{result['max_length']}_{slots}"
+        of = f"l{result['length']}_{slots}"
         is_pair = not name.removesuffix("_l50").endswith("bridge") and "_pe_" not in name
         # What position encodings and bridges are compared with.
         is_default = name in (f"{slots}_softmax_slots_softmax", f"{slots}_sigmoid_softmax")

@@ -15,7 +15,7 @@ from experiments import cli
 from experiments.copy_rows import SMALL, short_name
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
-from experiments.study import Row, Study, valid_curves
+from experiments.study import Row, Study, copy_data, valid_curves
 from experiments.table1 import add_decoding_times, label, table1_markdown
 from seq2seq_memattn.config import ModelConfig
 
@@ -50,7 +50,10 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
         # The paper has figures for some lengths alone.
         paper = load_experiment(config).paper if max_length == 20 else {}
         name = f"copy_{max_length}_{short}"
-        rows.append(Row(name, config, options, max_length, label(attention), attention, paper))
+        data = copy_data(max_length)
+        rows.append(
+            Row(name, config, options, data, label(attention), attention, paper, max_length)
+        )
     return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data")
 
 

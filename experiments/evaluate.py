@@ -61,6 +61,7 @@ def main(arguments: list[str]) -> None:
     result: dict[str, Any] = {
         "run_dir": portable(options.run_dir),
         "update": run.update,
+        "parameters": run.model.count_params(),
         "bleu": round(scores["bleu"].score, 4),
         "signature": scores["bleu"].signature,
         "standard_bleu": round(scores["standard_bleu"].score, 4),

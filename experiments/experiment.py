@@ -15,14 +15,14 @@ class Experiment:
     Args:
         model: `ModelConfig`. Vocabulary sizes and the longest source come from the data.
         training: `TrainingConfig` as the paper has it.
-        max_length: int. L of the copy task.
         paper: dict of the paper's figures for this row, such as `bleu` and `seconds`.
+        max_length: int. L of the copy task; 0 for text.
     """
 
     model: ModelConfig
     training: TrainingConfig
-    max_length: int
     paper: dict[str, float]
+    max_length: int = 0
 
 
 def experiment_names() -> list[str]:

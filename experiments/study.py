@@ -11,10 +11,50 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments import cli
 from experiments.records import portable, provenance, read_json, write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """The data directory of a row, and the command that makes it.
+
+    Args:
+        folder: names the directory.
+        command: the command and its options behind `python -m`, without `--output_dir`.
+        where: more options, which say where files are and do not change the data.
+    """
+
+    folder: str
+    command: tuple[str, ...]
+    where: tuple[str, ...] = ()
+
+
+def copy_data(max_length: int, is_tiny: bool = False) -> DataSource:
+    """The copy task of sequences of at most so many symbols."""
+    num_train, num_valid = (400, 20) if is_tiny else (100_000, 1_000)
+    options = (
+        f"--max_length={max_length}",
+        f"--num_train={num_train}",
+        f"--num_valid={num_valid}",
+    )
+    return DataSource(f"copy_{max_length}_{num_train}", ("data_prep.copy_task", *options))
+
+
+class Evaluation(NamedTuple):
+    """One call of `experiments.evaluate`.
+
+    Fields:
+        name: of its figures in the result.
+        split: of the data directory.
+        flags: more of them.
+    """
+
+    name: str
+    split: str
+    flags: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,19 +65,23 @@ class Row:
         name: names the run's folder and the result's file.
         config: experiment that the row begins with.
         options: options that replace the experiment's.
-        max_length: int. L of the copy task.
+        data: what it is trained on.
         label: what the table calls the row.
         curve: what figures call it: an attention's name has a colour of its own.
         paper: the paper's figures.
+        length: int. L of the copy task; 0 for text.
+        tests: evaluations beside that of the validation set.
     """
 
     name: str
     config: str
     options: Mapping[str, Any]
-    max_length: int
+    data: DataSource
     label: str
     curve: str
     paper: Mapping[str, float]
+    length: int = 0
+    tests: tuple[Evaluation, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,16 +92,13 @@ class Study:
         rows: the rows, in the order in which they are run.
         runs_dir: Path. One run directory per row.
         results_dir: Path. One JSON file per row.
-        data_dir: Path. One data directory per length.
-        num_train, num_valid: int. Examples of the data.
+        data_dir: Path. Where the data directories are.
     """
 
     rows: Sequence[Row]
     runs_dir: Path
     results_dir: Path
     data_dir: Path
-    num_train: int = 100_000
-    num_valid: int = 1_000
 
     def run(self) -> list[dict[str, Any]]:
         """Runs what is not finished yet; returns the results in the order of the rows."""
@@ -85,13 +126,8 @@ class Study:
         arguments = train_arguments(row, data, run_dir)
         cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
         training = run_command(arguments)
-        evaluation = run_command(
-            [
-                "experiments.evaluate",
-                f"--run_dir={run_dir}",
-                f"--source={data / 'valid.source.txt'}",
-                f"--reference={data / 'valid.target.txt'}",
-            ]
+        evaluation, *tests = (
+            _evaluate(run_dir, data, one) for one in (Evaluation("valid", "valid"), *row.tests)
         )
         result = {
             **made,
@@ -101,6 +137,7 @@ class Study:
             "bleu": evaluation["bleu"],
             "training": training,
             "evaluation": evaluation,
+            "tests": {one.name: found for one, found in zip(row.tests, tests, strict=True)},
             "curve": read_curve(run_dir),
             **provenance(),
             "command": f"python -m {' '.join(map(portable, arguments))}",
@@ -112,24 +149,33 @@ class Study:
         """What a result was made with, as its file says it."""
         return {
             "name": row.name,
-            "max_length": row.max_length,
+            "length": row.length,
+            "data": list(row.data.command),
             "options": dict(row.options),
-            "num_train": self.num_train,
-            "num_valid": self.num_valid,
         }
 
     def _prepare(self, row: Row) -> Path:
-        data = self.data_dir / f"copy_{row.max_length}_{self.num_train}"
-        run_command(
-            [
-                "data_prep.copy_task",
-                f"--max_length={row.max_length}",
-                f"--output_dir={data}",
-                f"--num_train={self.num_train}",
-                f"--num_valid={self.num_valid}",
-            ]
-        )
+        data = self.data_dir / row.data.folder
+        run_command([*row.data.command, *row.data.where, f"--output_dir={data}"])
         return data
+
+
+def hypotheses_path(run_dir: Path, evaluation: str) -> Path:
+    """Where the lines of an evaluation are, by its name."""
+    return run_dir / "evaluation" / evaluation / "hypotheses.txt"
+
+
+def _evaluate(run_dir: Path, data: Path, evaluation: Evaluation) -> dict[str, Any]:
+    return run_command(
+        [
+            "experiments.evaluate",
+            f"--run_dir={run_dir}",
+            f"--source={data / evaluation.split}.source.txt",
+            f"--reference={data / evaluation.split}.target.txt",
+            f"--output_dir={hypotheses_path(run_dir, evaluation.name).parent}",
+            *evaluation.flags,
+        ]
+    )
 
 
 def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:

@@ -9,7 +9,7 @@ from experiments import cli
 from experiments.copy_rows import ATTENTIONS, LENGTHS, short_name, small, tiny
 from experiments.experiment import load_experiment
 from experiments.records import provenance, read_json, write_json
-from experiments.study import Row, Study, run_command
+from experiments.study import Row, Study, copy_data, run_command
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 Scale = Literal["tiny", "small", "full"]
@@ -23,7 +23,9 @@ def label(attention: str) -> str:
     return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
 
 
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+def make_study(
+    scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path, source_dir: str = ""
+) -> Study:
     """The rows of Table 1.
 
     Args:
@@ -31,10 +33,12 @@ def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: 
             rate 1e-3, no dropout), "tiny" runs in seconds.
         names: rows to run; all of the scale if empty.
         work_dir, results_dir: where runs and results go.
+        source_dir: not used: the copy task has no files.
 
     Raises:
         ValueError: for a name that is no row.
     """
+    del source_dir
     lengths = LENGTHS if scale == "full" else SMALL_LENGTHS
     known = [
         f"copy_{length}_{short_name(attention)}" for length in lengths for attention in ATTENTIONS
@@ -43,13 +47,11 @@ def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: 
         if name not in known:
             raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
     rows = [table1_row(name, scale) for name in known if not names or name in names]
-    sizes = {"num_train": 400, "num_valid": 20} if scale == "tiny" else {}
     return Study(
         rows,
         work_dir / "table1" / scale,
         results_dir / "table1" / scale,
         work_dir / "data",
-        **sizes,
     )
 
 
@@ -63,7 +65,14 @@ def table1_row(name: str, scale: Scale) -> Row:
     }
     attention = experiment.model.attention
     return Row(
-        name, name, options, scaled.max_length, label(attention), attention, experiment.paper
+        name,
+        name,
+        options,
+        copy_data(scaled.max_length, scale == "tiny"),
+        label(attention),
+        attention,
+        experiment.paper,
+        scaled.max_length,
     )
 
 
@@ -72,6 +81,11 @@ def _differences(
 ) -> dict[str, Any]:
     old, new = dataclasses.asdict(before), dataclasses.asdict(now)
     return {name: value for name, value in new.items() if value != old[name]}
+
+
+def extend(study: Study) -> list[dict[str, Any]]:
+    """The finished results with their decoding times."""
+    return add_decoding_times(study.finished(), study.results_dir)
 
 
 def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
@@ -96,10 +110,10 @@ def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[
 def _time(group: Sequence[dict[str, Any]], attentions: str) -> dict[str, Any]:
     arguments = [
         "experiments.speed",
-        f"--lengths={group[0]['max_length']}",
+        f"--lengths={group[0]['length']}",
         f"--attentions={attentions}",
         "--modes=uniform",
-        f"--num_sentences={group[0]['num_valid']}",
+        f"--num_sentences={group[0]['evaluation']['lines']}",
     ]
     cli.print_note(f"decoding times: python -m {' '.join(arguments)}")
     rows = run_command(arguments)["rows"]
@@ -116,7 +130,7 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         training, paper = result["training"], result["paper"]
         cells = [
-            str(result["max_length"]),
+            str(result["length"]),
             result["label"],
             _figure(paper.get("bleu")),
             _figure(result["bleu"]),
@@ -147,7 +161,7 @@ def _csv(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         training, paper = result["training"], result["paper"]
         lines.append(
-            f"{result['max_length']},{result['label']},{paper.get('bleu', '')},{result['bleu']},"
+            f"{result['length']},{result['label']},{paper.get('bleu', '')},{result['bleu']},"
             f"{result['evaluation']['exact']},{paper.get('seconds', '')},"
             f"{result['decoding_seconds']},{training['best_update']},{training['seconds']:.1f}"
         )
@@ -158,5 +172,5 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     """The rows of each length."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        groups.setdefault(f"l{result['max_length']}", []).append(result)
+        groups.setdefault(f"l{result['length']}", []).append(result)
     return groups

@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands import error_lines, run_python
 from tests.experiments.conftest import TINY
+from tests.texts import pairs
 
 
 def files(work):
@@ -236,10 +237,25 @@ def test_speed_says_in_one_line_what_is_wrong(flag, expected):
     assert error_lines(done) == [f"error: {expected}"]
 
 
+def make_multi30k(folder):
+    """Made-up text under the names of Multi30k's files."""
+    folder.mkdir(parents=True)
+    splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
+    for name, count in splits.items():
+        for language, lines in zip(("en", "de"), pairs(count, count), strict=True):
+            with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["table1", "ambiguities"])
+@pytest.mark.parametrize("study", ["table1", "table2", "ambiguities"])
 def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
-    rows = {"table1": "copy_20_none,copy_20_k4", "ambiguities": "k4_sigmoid_softmax"}[study]
+    rows = {
+        "table1": "copy_20_none,copy_20_k4",
+        "table2": "multi30k_en_de_bahdanau,multi30k_en_de_k32_pe",
+        "ambiguities": "k4_sigmoid_softmax",
+    }[study]
+    make_multi30k(tmp_path / "corpora" / "multi30k")
     arguments = [
         "-m",
         "experiments.reproduce",
@@ -247,12 +263,17 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
         "--scale=tiny",
         f"--rows={rows}",
         f"--work_dir={tmp_path}",
+        f"--source_dir={tmp_path / 'corpora'}",
     ]
     first = run_python(*arguments)
     assert first.returncode == 0, first.stderr
     results = tmp_path / "tiny_results"
     assert (results / study / "tiny.md").exists()
-    figure = {"table1": "tiny_l6.png", "ambiguities": "tiny_l6_k4_pairs.png"}[study]
+    figure = {
+        "table1": "tiny_l6.png",
+        "table2": "tiny_multi30k_en_de.png",
+        "ambiguities": "tiny_l6_k4_pairs.png",
+    }[study]
     assert (results / study / figure).exists()
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
     assert sorted(found) == sorted(rows.split(","))

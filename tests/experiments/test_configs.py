@@ -1,12 +1,14 @@
 """Every configuration: it parses, it is a row of its table, and its tiny form trains."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
 from experiments.experiment import experiment_names, load_experiment
 from experiments.table1 import table1_row
+from experiments.table2 import make_study as make_table2
 
 ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
 
@@ -16,7 +18,7 @@ def name_of(length, attention):
 
 
 def test_there_is_one_configuration_for_each_row_of_table_1():
-    assert experiment_names() == sorted(name_of(*row) for row in ROWS)
+    assert sorted(name_of(*row) for row in ROWS) == [n for n in experiment_names() if "copy" in n]
 
 
 @pytest.mark.parametrize(("length", "attention"), ROWS)
@@ -76,3 +78,33 @@ def test_the_tiny_form_of_a_row_takes_an_update(attention):
     still = [v.path for v, m in zip(model.trainable_variables, moved, strict=True) if not m]
     assert all(re.search("attention_(encoder|decoder)_energy", path) for path in still)
     assert not still or attention == "k_memory:1"
+
+
+@pytest.mark.parametrize("name", [n for n in experiment_names() if n.startswith("wmt17_")])
+def test_a_row_of_table_2_is_what_its_name_says(name):
+    _, first, second, row = name.split("_", 3)
+    experiment = load_experiment(name)
+    model = experiment.model
+    assert (first, second) in [("en", language) for language in ("cs", "de", "fi", "tr")]
+    assert model.embedding_dim == model.encoder_units == model.decoder_units == 512
+    assert experiment.training.num_updates == 1_000_000
+    assert experiment.training.checkpoint_minutes == 30.0
+    attention = row.removesuffix("_pe").replace("k", "k_memory:", row.startswith("k"))
+    assert model.attention == attention
+    assert (model.position_encoding != "none") == row.endswith("_pe")
+    assert len(experiment.paper) == (1 if second == "tr" else 2)
+
+
+def test_there_is_one_configuration_for_each_row_of_table_2():
+    names = [n for n in experiment_names() if n.startswith("wmt17_")]
+    full = make_table2("full", [], Path("work"), Path("results"))
+    assert sorted(row.config for row in full.rows) == names
+    assert len(names) == 20
+    small = make_table2("small", [], Path("work"), Path("results"), "there")
+    assert {row.config for row in small.rows} == {
+        n for n in experiment_names() if n.startswith("multi30k_")
+    }
+    assert len({row.name for row in small.rows}) == len(small.rows) == 12
+    assert small.rows[0].data.where == ("--source_dir=there/multi30k",)
+    with pytest.raises(ValueError, match="--rows: expected some of multi30k_en_de_bahdanau"):
+        make_table2("small", ["wmt17_en_de_k32"], Path("work"), Path("results"))

@@ -1,0 +1,11 @@
+"""Table 2, English-German, K = 64.
+
+Command: python -m experiments.reproduce table2 --scale=full --rows=wmt17_en_de_k64
+Hardware of the paper: 8 workers with one GPU each.
+Expected (paper): BLEU 26.39 on the validation set, 29.53 on newstest2016.
+Obtained: not run; 1M updates need such hardware.
+"""
+
+from experiments.text_rows import wmt17_row
+
+EXPERIMENT = wmt17_row("en_de", "k64")

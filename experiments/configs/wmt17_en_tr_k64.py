@@ -1,0 +1,11 @@
+"""Table 2, English-Turkish, K = 64.
+
+Command: python -m experiments.reproduce table2 --scale=full --rows=wmt17_en_tr_k64
+Hardware of the paper: 8 workers with one GPU each.
+Expected (paper): BLEU 13.06 on the validation set; there is no test score.
+Obtained: not run; 1M updates need such hardware.
+"""
+
+from experiments.text_rows import wmt17_row
+
+EXPERIMENT = wmt17_row("en_tr", "k64")
