@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.data.batching import with_ends
-from seq2seq_memattn.search.beam import BeamResult, check_sizes, default_limit
+from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.chunked import ChunkedSearch
+from seq2seq_memattn.search.limits import check_sizes, default_limit
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]

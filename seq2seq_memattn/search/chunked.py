@@ -13,19 +13,18 @@ from keras import ops
 
 from seq2seq_memattn.data.batching import round_up
 from seq2seq_memattn.decoding import DecodingModel, folds_rows, make_weights
-from seq2seq_memattn.search.beam import (
-    BeamResult,
+from seq2seq_memattn.search.beam import BeamResult, best
+from seq2seq_memattn.search.compiled import compiled
+from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.hypotheses import (
     Rules,
     Written,
     advance,
-    best,
-    check_sizes,
     first_beam,
     is_done,
     trace,
 )
-from seq2seq_memattn.search.compiled import compiled
-from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.limits import check_sizes
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 Ids = npt.NDArray[np.int32]

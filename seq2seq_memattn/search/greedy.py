@@ -6,7 +6,8 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.decoding import for_decoding
-from seq2seq_memattn.search.beam import step_limits, writable
+from seq2seq_memattn.search.hypotheses import writable
+from seq2seq_memattn.search.limits import step_limits
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
