@@ -7,15 +7,10 @@ import pytest
 from seq2seq_memattn.training.averaging import average_checkpoints
 from seq2seq_memattn.training.run_directory import load_run, open_run
 from tests.tolerances import as_array
-from tests.training.runs import MODEL, TRAINING, arrays_of, checkpoints, damage, make_data
+from tests.training.runs import MODEL, TRAINING, arrays_of, checkpoints, damage
 from tests.training.test_run_directory import model_of, save_checkpoint
 
 UPDATES = (10, 20, 30, 40)
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_data(tmp_path_factory.mktemp("data") / "copy")
 
 
 @pytest.fixture

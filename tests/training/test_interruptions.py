@@ -20,7 +20,6 @@ from tests.training.runs import (
     checkpoints,
     damage,
     flags,
-    make_data,
     metrics,
     small_disk_of,
 )
@@ -82,11 +81,6 @@ def run(*arguments: Any, **options: Any) -> Ended:
 
 def last_update(run_dir: Path) -> int:
     return int(arrays_of(checkpoints(run_dir)[-1])[1]["update"])
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_data(tmp_path_factory.mktemp("data") / "copy")
 
 
 @pytest.fixture(scope="module")

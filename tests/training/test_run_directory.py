@@ -25,11 +25,6 @@ from tests.tolerances import as_array
 from tests.training.runs import MODEL, TRAINING, damage, make_data
 
 
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_data(tmp_path_factory.mktemp("data") / "copy")
-
-
 @pytest.fixture
 def run_dir(data_dir: Path, tmp_path: Path) -> Path:
     """A new run."""

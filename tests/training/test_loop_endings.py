@@ -1,0 +1,159 @@
+"""How a run ends: by its options, by NaN, by a signal."""
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
+from seq2seq_memattn.training.update_result import UpdateResult
+from tests.training.runs import (
+    NUM_UPDATES,
+    arrays_of,
+    assert_same_runs,
+    checkpoints,
+    train,
+    trainer,
+)
+from tests.training.scripts import Scripted, update
+
+# How a run ends
+
+
+def test_a_run_stops_at_a_bleu(scripted: Scripted) -> None:
+    made = scripted(bleus=[0, 6], num_updates=99, validate_every=2, stop_at_bleu=99.0)
+    result = made.run()
+    assert (result.update, result.reason, result.best_update) == (4, "bleu", 4)
+    assert result.best_bleu == pytest.approx(100.0)
+
+
+def test_a_run_stops_when_its_patience_ends(scripted: Scripted) -> None:
+    made = scripted(bleus=[3, 5, 5, 4, 6], num_updates=99, validate_every=2, patience=2)
+    result = made.run()
+    assert (result.update, result.reason, result.best_update) == (8, "patience", 4)
+
+
+def test_patience_and_the_best_score_outlive_a_restart(scripted: Scripted) -> None:
+    first = scripted(bleus=[5, 4], num_updates=4, validate_every=2, patience=2).run()
+    assert first.reason == "updates"
+    made = scripted(bleus=[4], num_updates=99, validate_every=2, patience=2)
+    result = made.run()
+    assert (result.update, result.reason, result.best_update) == (6, "patience", 2)
+
+
+# NaN
+
+
+def test_updates_that_are_not_finite_are_skipped_said_and_counted(
+    scripted: Scripted, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    updates = [
+        update(),
+        update(np.nan),
+        update(np.inf),
+        update(),
+        update(1.0, 10, np.inf),
+        update(),
+    ]
+    result = scripted(updates, num_updates=6, max_nan_updates=3).run()
+    assert (result.update, result.skipped, result.loss) == (6, 3, 1.0)
+    captured = capfd.readouterr().err
+    for line in (
+        "update 2 skipped: loss nan, gradient norm 0.5",
+        "update 3 skipped: loss inf, gradient norm 0.5",
+        "update 5 skipped: loss 1.0, gradient norm inf",
+    ):
+        assert line in captured
+    assert arrays_of(checkpoints(tmp_path / "run")[-1])[1]["skipped"] == 3
+
+
+def test_a_run_without_an_applied_update_has_no_loss(scripted: Scripted) -> None:
+    result = scripted(itertools.repeat(update(np.nan)), num_updates=2, max_nan_updates=3).run()
+    assert (result.update, result.skipped, result.loss) == (2, 2, None)
+
+
+def test_several_in_a_row_stop_the_run_and_the_last_good_checkpoint_is_named(
+    scripted: Scripted, tmp_path: Path
+) -> None:
+    def stop(made: Trainer, at: int) -> str:
+        message = f"3 updates in a row up to update {at} had NaN or infinite loss or gradient"
+        with pytest.raises(ValueError, match=message) as raised:
+            made.run()
+        return str(raised.value)
+
+    options: dict[str, Any] = {"checkpoint_minutes": 30.0, "max_nan_updates": 3}
+    bad = itertools.repeat(update(np.nan))
+    message = stop(scripted(itertools.chain([update(), update()], bad), **options), at=5)
+    assert message.endswith("last good checkpoint: none")
+
+    scripted([update()], num_updates=1).run()
+    message = stop(scripted(bad, **options), at=4)
+    (checkpoint,) = checkpoints(tmp_path / "run")
+    assert message.endswith(f"last good checkpoint: {checkpoint}")
+
+
+# Signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_after_the_update_and_ends_the_run(
+    scripted: Scripted, tmp_path: Path, number: signal.Signals
+) -> None:
+    def updates() -> Iterator[UpdateResult]:
+        yield from (update(), update())
+        os.kill(os.getpid(), number)
+        yield update()
+        pytest.fail("the run went on")
+
+    before = signal.getsignal(number)
+    with pytest.raises(InterruptedRun) as raised:
+        scripted(updates(), checkpoint_minutes=30.0).run()
+    assert signal.getsignal(number) is before
+    assert raised.value.signal_number == number
+    (checkpoint,) = checkpoints(tmp_path / "run")
+    expected = f"{number.name}: saved {checkpoint}; the same command goes on from there"
+    assert str(raised.value) == expected
+    again = scripted()
+    assert again.progress.update == 3
+    assert again.run().update == NUM_UPDATES
+
+
+def test_a_signal_during_the_last_update_ends_nothing(scripted: Scripted) -> None:
+    def updates() -> Iterator[UpdateResult]:
+        yield update()
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield update()
+
+    assert scripted(updates(), num_updates=2).run().reason == "updates"
+
+
+@pytest.mark.parametrize("number", [1, 3], ids=["in between", "the last"])
+def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
+    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult], number: int
+) -> None:
+    made = trainer(data_dir, tmp_path / "run", checkpoint_minutes=30.0)
+    decode, count = made.decoder, itertools.count(1)
+
+    def interrupted(sources: Any, batch_size: int, on_batch: Any) -> Any:
+        if next(count) < number:
+            return decode(sources, batch_size, on_batch)
+
+        def signalled(decoded: int) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            on_batch(decoded)
+            pytest.fail("the validation went on")
+
+        return decode(sources, batch_size, signalled)
+
+    made.decoder = interrupted  # type: ignore[assignment]
+    with pytest.raises(InterruptedRun):
+        made.run()
+    _, record = arrays_of(checkpoints(tmp_path / "run")[-1])
+    assert (record["update"], record["validated"]) == {1: (5, 0), 3: (12, 10)}[number]
+    train(data_dir, tmp_path / "run")
+    assert_same_runs(tmp_path / "run", finished[0])
