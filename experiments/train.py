@@ -19,13 +19,12 @@ from seq2seq_memattn.vocabulary import vocabulary_from_dict
 def fit_to_data(model: ModelConfig, manifest: Manifest, data_dir: Path) -> ModelConfig:
     """The model with the vocabulary sizes and the longest source of its data."""
     longest = max(split.max_source_length for split in manifest.splits.values())
-    has_positions = model.position_encoding != "none"
-    if has_positions and 0 < model.max_source_length < longest:
+    if model.needs_source_length and 0 < model.max_source_length < longest:
         raise ValueError(
             f"--max_source_length: expected at least {longest}, the longest source of {data_dir} "
             f"with its end token; got {model.max_source_length}"
         )
-    needs_length = has_positions and not model.max_source_length
+    needs_length = model.needs_source_length and not model.max_source_length
     return dataclasses.replace(
         model,
         source_vocab_size=vocabulary_from_dict(manifest.source_vocabulary, data_dir).size,

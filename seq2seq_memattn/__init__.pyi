@@ -3,7 +3,11 @@
 from ._version import __version__ as __version__
 from .attention.additive import BahdanauAttention as BahdanauAttention
 from .attention.base import Attention as Attention
+from .attention.constant import ConstantAttention as ConstantAttention
+from .attention.flexible import FlexibleAttention as FlexibleAttention
 from .attention.k_memory import KMemoryAttention as KMemoryAttention
+from .attention.linear import LinearAttention as LinearAttention
+from .attention.local import LocalAttention as LocalAttention
 from .attention.multiplicative import LuongAttention as LuongAttention
 from .attention.no_attention import NoAttention as NoAttention
 from .bridge import Bridge as Bridge
@@ -21,8 +25,13 @@ __all__ = [
     "AttentionCell",
     "BahdanauAttention",
     "Bridge",
+    "ConstantAttention",
     "Encoder",
+    "FlexibleAttention",
     "KMemoryAttention",
+    "LinearAttention",
+    "LocalAttention",
+    "LuongAttention",
     "LuongAttention",
     "ModelConfig",
     "NoAttention",

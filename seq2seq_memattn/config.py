@@ -64,9 +64,22 @@ class ModelConfig(Options):
     decoder_layers: int = option(2, "decoder layers")
     decoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the decoder")
     attention: str = option(
-        "k_memory:32", "none, bahdanau, luong_dot, luong_general, or k_memory:K with K slots"
+        "k_memory:32",
+        "k_memory:K with K slots, none, constant, bahdanau, luong_dot, luong_general, "
+        "luong_concat, luong_location, local_m, local_p, flexible or linear",
     )
-    attention_units: int = option(256, "hidden width of Bahdanau attention")
+    attention_units: int = option(
+        256, "hidden width of additive scores (Bahdanau, concat, local, flexible); D of linear"
+    )
+    half_window: int = option(10, "local attention: positions on either side of the centre")
+    local_sigma: float = option(
+        0.0, "local_p: standard deviation in positions; 0: half of half_window"
+    )
+    flexible_sigma: float = option(1.5, "flexible attention: sigma of the penalty, in positions")
+    threshold: float = option(
+        0.0,
+        "flexible attention: positions with larger penalties are not scored in decoding; 0: all",
+    )
     encoder_score: Literal["softmax", "sigmoid"] = option(
         "softmax", "K-memory: turns encoder energies into alpha (eq. 5)"
     )
@@ -80,7 +93,8 @@ class ModelConfig(Options):
         "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"
     )
     max_source_length: int = option(
-        0, "K-memory with position encodings: longest source in tokens, end token included"
+        0,
+        "position encodings and luong_location: longest source in tokens, end token included",
     )
     attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
     encoder_projection_units: int = option(
@@ -128,8 +142,18 @@ class ModelConfig(Options):
             "decoder_units",
             "decoder_layers",
             "attention_units",
+            "half_window",
         )
-        self._check_at_least(0, "max_source_length", "encoder_projection_units", "mixing_units")
+        self._check_at_least(
+            0,
+            "max_source_length",
+            "encoder_projection_units",
+            "mixing_units",
+            "local_sigma",
+            "threshold",
+        )
+        if not self.flexible_sigma > 0:
+            raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
         self._check_tied()
@@ -148,6 +172,11 @@ class ModelConfig(Options):
             )
 
     @property
+    def needs_source_length(self) -> bool:
+        """Whether the model is made for sources of at most `max_source_length`."""
+        return self.position_encoding != "none" or self.attention == "luong_location"
+
+    @property
     def mixing_layer(self) -> str:
         """The kind of mixing layer that the model has: tanh, linear or none."""
         if self.mixing != "auto":
@@ -161,6 +190,8 @@ class ModelConfig(Options):
             return self.mixing_units or self.decoder_units
         if self.attention == "none" or self.mixing_from == "output":
             return self.decoder_units
+        if self.attention == "linear":
+            return self.decoder_units + self.attention_units
         encoder_units = self.encoder_units * (2 if self.bidirectional else 1)
         return self.decoder_units + (self.encoder_projection_units or encoder_units)
 

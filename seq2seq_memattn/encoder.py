@@ -5,8 +5,9 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.gates import cell_step
-from seq2seq_memattn.recurrence import make_steps, packs, run_layer
+from seq2seq_memattn.recurrence import make_steps, run_layer
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -219,7 +220,7 @@ class Encoder(keras.layers.Layer):
 
 def _prefers_packing() -> bool:
     """Packed loops where they are faster: TensorFlow on CPUs. cuDNN's kernels win on GPUs."""
-    if not packs():
+    if has_static_shapes():
         return False
     import tensorflow as tf
 

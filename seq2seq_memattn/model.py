@@ -1,5 +1,6 @@
 """The sequence-to-sequence model, an ordinary `keras.Model`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -7,7 +8,11 @@ from keras import ops
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.constant import ConstantAttention
+from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.linear import LinearAttention
+from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.bridge import Bridge
@@ -177,6 +182,11 @@ def _check_widths(config: ModelConfig) -> None:
             f"{config.decoder_units} units. Project them: "
             f"`encoder_projection_units` {config.decoder_units}."
         )
+    if config.attention == "constant" and config.encoder_projection_units:
+        raise ValueError(
+            "`attention` constant takes the encoder's states as they are; got "
+            f"`encoder_projection_units` {config.encoder_projection_units}."
+        )
     encoder = (config.encoder_cell, config.encoder_layers, read)
     decoder = (config.decoder_cell, config.decoder_layers, config.decoder_units)
     if config.bridge == "copy" and encoder != decoder:
@@ -210,18 +220,31 @@ def make_attention(config: ModelConfig, dtype: Any = None) -> Attention:
             dtype=dtype,
             name="attention",
         )
-    if config.attention == "luong_dot":
-        return LuongAttention("dot", dtype=dtype, name="attention")
-    if config.attention == "luong_general":
-        return LuongAttention("general", config.decoder_units, dtype=dtype, name="attention")
-    if config.attention == "bahdanau":
-        return BahdanauAttention(config.attention_units, dtype=dtype, name="attention")
-    if config.attention == "none":
-        return NoAttention(dtype=dtype, name="attention")
-    raise ValueError(
-        "`attention` must be none, bahdanau, luong_dot, luong_general or k_memory:K; "
-        f"got {config.attention!r}."
-    )
+    options: dict[str, Any] = {"dtype": dtype, "name": "attention"}
+    units, sigma, length = config.attention_units, config.local_sigma, config.max_source_length
+    makers: dict[str, Callable[[], Attention]] = {
+        "none": lambda: NoAttention(**options),
+        "constant": lambda: ConstantAttention(config.bidirectional, **options),
+        "bahdanau": lambda: BahdanauAttention(units, **options),
+        "luong_dot": lambda: LuongAttention("dot", **options),
+        "luong_general": lambda: LuongAttention("general", config.decoder_units, **options),
+        "luong_concat": lambda: LuongAttention("concat", units, **options),
+        "luong_location": lambda: LuongAttention("location", None, length or None, **options),
+        "local_m": lambda: LocalAttention(config.half_window, units, "monotonic", **options),
+        "local_p": lambda: LocalAttention(
+            config.half_window, units, "predictive", sigma=sigma or None, **options
+        ),
+        "flexible": lambda: FlexibleAttention(
+            units, config.flexible_sigma, config.threshold or None, **options
+        ),
+        "linear": lambda: LinearAttention(units, **options),
+    }
+    if config.attention not in makers:
+        names = ", ".join(makers)
+        raise ValueError(
+            f"`attention` must be one of {names}, or k_memory:K; got {config.attention!r}."
+        )
+    return makers[config.attention]()
 
 
 class _Seeds:

@@ -6,34 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.gates import CellStep, output_units
 from seq2seq_memattn.products import Products
 from seq2seq_memattn.steps import PaddedSteps
 
 Step = Callable[..., tuple[Any, Sequence[Any]]]
-
-
-def packs() -> bool:
-    """Whether loops leave finished rows out: in TensorFlow, where XLA does not compile them."""
-    return keras.backend.backend() == "tensorflow" and not _is_traced_for_xla()
-
-
-def _is_traced_for_xla() -> bool:
-    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes.
-
-    TensorFlow marks what it traces then, but has no public name for asking.
-    """
-    import tensorflow as tf
-
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    while graph is not None:
-        context = graph._get_control_flow_context()
-        while context is not None:
-            if context.IsXLAContext():
-                return True
-            context = context.outer_context
-        graph = getattr(graph, "outer_graph", None)
-    return False
 
 
 def make_steps(lengths: Any, num_steps: Any) -> Any:
@@ -43,7 +21,7 @@ def make_steps(lengths: Any, num_steps: Any) -> Any:
         lengths: int32 [batch]. Real steps of each row.
         num_steps: int or scalar int32. The padded length.
     """
-    if packs():
+    if not has_static_shapes():
         from seq2seq_memattn.packed_steps import PackedSteps
 
         return PackedSteps(lengths, num_steps)

@@ -1,5 +1,6 @@
 """The library's layers, with their weights, in the terms of `tests.reference`."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,14 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.constant import ConstantAttention
+from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.linear import LinearAttention
+from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.cell import AttentionCell
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.tied_dense import TiedDense
 from tests.reference import attention as reference
-from tests.reference import decoder, recurrent
+from tests.reference import decoder, recurrent, windows
 from tests.reference.activations import Array
 from tests.tolerances import as_array
 
@@ -71,19 +76,72 @@ def scores_of(attention: Any, query: Array, outputs: Array, length: int) -> tupl
             reference.bahdanau_scores(query, outputs, W_k, b_k, W_q, b_q, v, length),
             outputs,
         )
+    if isinstance(attention, LinearAttention):
+        W_k = as_array(attention.key_projection.kernel)
+        W_q = as_array(attention.query_projection.kernel)
+        return query @ W_q, reference.linear_memory(outputs, W_k, length)
+    if isinstance(attention, ConstantAttention):
+        half = outputs.shape[1] // 2 if attention.is_bidirectional else outputs.shape[1]
+        row = np.concatenate([outputs[length - 1, :half], outputs[0, half:]])
+        return np.ones(1), row[None]
     if not isinstance(attention, LuongAttention):
         raise TypeError(f"no reference for {attention}")
     if attention.score_name == "dot":
         return reference.luong_dot_scores(query, outputs, length), outputs
+    if attention.score_name == "concat":
+        W_h, W_s, v = concat_weights(attention)
+        return reference.luong_concat_scores(query, outputs, W_h, W_s, v, length), outputs
     kernel = as_array(attention.weights[0])
+    if attention.score_name == "location":
+        return reference.luong_location_scores(query, outputs, kernel, length), outputs
     return reference.luong_general_scores(query, outputs, kernel, length), outputs
 
 
-def attend(attention: Any, outputs: Array, length: int) -> decoder.Attend:
-    """The function that the reference decoder reads one source through."""
+def concat_weights(attention: Any) -> tuple[Array, Array, Array]:
+    """Those of a concat score: of the query, of the source, and the vector."""
+    W_h = as_array(attention.query_projection.kernel)
+    W_s = as_array(attention.key_projection.kernel)
+    return W_h, W_s, as_array(attention.energy.kernel)[:, 0]
 
-    def read(query: Array) -> tuple[Array, Array]:
-        scores, rows = scores_of(attention, query, outputs, length)
+
+def local_centre(attention: LocalAttention, step: int, query: Array, length: int) -> float:
+    """Where a local attention looks."""
+    if attention.centre == "monotonic":
+        return windows.local_centre(step, length)
+    layers: Any = (attention.centre_hidden, attention.centre_energy)
+    W_p, v_p = (as_array(layer.kernel) for layer in layers)
+    return windows.predicted_centre(query, W_p, v_p[:, 0], length)
+
+
+def strength(attention: FlexibleAttention, query: Array, embedding: Array) -> float:
+    """How strongly a Flexible Attention penalises distance."""
+    v_g, b_g = (as_array(weight) for weight in attention.strength_energy.weights)
+    W_g = as_array(attention.strength_hidden.kernel)
+    return windows.flexible_strength(query, embedding, W_g, v_g[:, 0], float(b_g[0]))
+
+
+def attend(attention: Any, outputs: Array, length: int) -> decoder.Attend:
+    """The function that the reference decoder reads one source through, from the first step on."""
+    step, focus = 0, 0.0
+
+    def read(query: Array, embedding: Array) -> tuple[Array, Array]:
+        nonlocal step, focus
+        step += 1
+        rows = outputs
+        if isinstance(attention, LocalAttention):
+            centre = local_centre(attention, step - 1, query, length)
+            half, sigma = attention.half_window, attention.sigma or attention.half_window / 2
+            spread = sigma if attention.centre == "predictive" else None
+            weights = concat_weights(attention.content)
+            scores = windows.local_scores(query, outputs, *weights, length, centre, half, spread)
+        elif isinstance(attention, FlexibleAttention):
+            g, tau = strength(attention, query, embedding), attention.threshold or math.inf
+            weights = concat_weights(attention.content)
+            scores, focus, _ = windows.flexible_scores(
+                query, outputs, *weights, length, focus, g, attention.sigma, tau
+            )
+        else:
+            scores, rows = scores_of(attention, query, outputs, length)
         return scores, reference.context(scores, rows)
 
     return read
@@ -143,6 +201,14 @@ def output_weights(model: Any) -> tuple[Array, Array]:
     return kernel, bias
 
 
+def context_units(model: Any, encoder_units: int) -> int:
+    """How wide the contexts of a model are."""
+    attention = model.cell.attention
+    if isinstance(attention, NoAttention):
+        return 0
+    return attention.units if isinstance(attention, LinearAttention) else encoder_units
+
+
 def teacher_forced_logits(
     model: Any, source: Ids, lengths: Sequence[int], target_inputs: Ids
 ) -> Array:
@@ -157,10 +223,8 @@ def teacher_forced_logits(
     logits = []
     for row, length in enumerate(lengths):
         attention = attend(model.cell.attention, outputs[row], length)
-        _, context = attention(np.zeros(model.config.decoder_units))
-        start = decoder.initial_state(
-            weights.cells, context.shape[0], bridge(model.bridge, encoded, row)
-        )
+        context = context_units(model, outputs.shape[-1])
+        start = decoder.initial_state(weights.cells, context, bridge(model.bridge, encoded, row))
         result = decoder.teacher_forced(
             embedded[row], start, weights, attention, decoder_options(model.cell)
         )

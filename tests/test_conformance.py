@@ -17,7 +17,11 @@ from keras import ops
 import seq2seq_memattn
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.constant import ConstantAttention
+from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.linear import LinearAttention
+from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import KeyProjection, LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.bridge import Bridge
@@ -43,8 +47,10 @@ class Case(NamedTuple):
 
 def read(attention: Any, outputs: Any, mask: Any, queries: Any) -> Any:
     memory = attention.prepare(outputs, mask)
-    context, scores, _ = attention.read(queries, memory)
-    return context, scores, attention.alignment(scores, memory)
+    state = attention.initial_state(memory, queries.shape[1])
+    for _ in range(2):  # the second step reads the state, whose positions are never rounded
+        context, scores, state = attention.read(queries, memory, state, inputs=queries)
+    return context, attention.alignment(scores, memory)
 
 
 def step(cell: Any, outputs: Any, mask: Any, queries: Any) -> Any:
@@ -115,6 +121,20 @@ LAYERS: dict[str, Case] = {
             attention, outputs, mask, queries[:, :, :ENCODER_UNITS]
         ),
     ),
+    "LuongAttention concat": Case(lambda **layer: LuongAttention("concat", **layer), read),
+    "LuongAttention location": Case(
+        lambda **layer: LuongAttention("location", None, 9, **layer), read
+    ),
+    "LocalAttention": Case(lambda **layer: LocalAttention(1, 4, **layer), read),
+    "LocalAttention predictive": Case(
+        lambda **layer: LocalAttention(1, UNITS, "predictive", "general", 0.7, **layer), read
+    ),
+    "FlexibleAttention": Case(lambda **layer: FlexibleAttention(4, 2.5, **layer), read),
+    "FlexibleAttention windowed": Case(
+        lambda **layer: FlexibleAttention(4, 1.0, 0.5, **layer), read
+    ),
+    "LinearAttention": Case(lambda **layer: LinearAttention(4, **layer), read),
+    "ConstantAttention": Case(lambda **layer: ConstantAttention(True, **layer), read),
     "NoAttention": Case(NoAttention, read),
     "KeyProjection": Case(
         lambda **layer: KeyProjection(4, **layer),

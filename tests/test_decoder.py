@@ -285,7 +285,7 @@ def echo(layers: int, fed: bool) -> Any:
 def test_dropout_is_drawn_for_each_step_and_sentence_of_batches_of_any_size(
     fed: bool, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recurrence, "packs", lambda: packed)
+    monkeypatch.setattr(recurrence, "has_static_shapes", lambda: not packed)
     see = echo(1, fed)
 
     def seen(batch: int) -> Any:

@@ -41,9 +41,7 @@ class BahdanauAttention(Attention):
         self.units = units
         self.key_projection = self._dense(units, "key")
         self.query_projection = self._dense(units, "query")
-        # Glorot for a vector of `units`, as in google/seq2seq: uniform in +-sqrt(3 / units).
-        vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
-        self.energy = self._dense(1, "energy", use_bias=False, kernel_initializer=vector)
+        self.energy = energy_layer(self)
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
         mask = source_mask(encoder_outputs, mask)
@@ -54,14 +52,24 @@ class BahdanauAttention(Attention):
         self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
         projected = self.query_projection(self._cast(queries))
-        if not self.energy.built:
-            self.energy.build((None, self.units))
-        vector = ops.cast(self.energy.kernel, self.compute_dtype)[:, 0]
-        energies = additive_energies(memory.keys, projected, vector)
+        energies = additive_energies(memory.keys, projected, energy_vector(self.energy, self.units))
         return masked_softmax(energies, memory.mask[:, None, :]), state
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}
+
+
+def energy_layer(attention: Any) -> keras.layers.Dense:
+    """The layer of the vector v; Glorot for a vector, as in google/seq2seq: +-sqrt(3 / units)."""
+    vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
+    return attention._dense(1, "energy", use_bias=False, kernel_initializer=vector)
+
+
+def energy_vector(layer: keras.layers.Dense, units: int) -> Any:
+    """v, float [units], in the layer's dtype."""
+    if not layer.built:
+        layer.build((None, units))
+    return ops.cast(layer.kernel, layer.compute_dtype)[:, 0]
 
 
 @ops.custom_gradient
@@ -84,11 +92,14 @@ def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
     """sum(vector * tanh(keys + queries)) over the last axis, without keeping the hidden layer.
 
     Args:
-        keys: float [batch, source_length, units].
+        keys: float [batch, source_length, units], or [batch, queries, source_length, units] where
+            each query has keys of its own.
         queries: float [batch, queries, units].
         vector: float [units].
 
     Returns:
         float [batch, queries, source_length].
     """
+    if len(keys.shape) == 4:
+        return ops.sum(ops.tanh(keys + queries[:, :, None]) * vector, axis=-1)
     return _additive_energies(keys, queries, vector)

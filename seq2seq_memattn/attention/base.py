@@ -43,6 +43,11 @@ class Attention(keras.layers.Layer, abc.ABC):
         """Rows of every memory; None where each source position has one."""
         return None
 
+    @property
+    def wide_dtype(self) -> str:
+        """The dtype of positions and of what is computed with them: float32 at least."""
+        return "float64" if self.compute_dtype == "float64" else "float32"
+
     def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
         """A sublayer that follows this layer's dtype policy and name."""
         return keras.layers.Dense(
@@ -128,6 +133,12 @@ class Attention(keras.layers.Layer, abc.ABC):
         """
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises ValueError if an argument is none of its choices."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
 
 
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:

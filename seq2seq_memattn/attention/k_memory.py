@@ -5,7 +5,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
+from seq2seq_memattn.attention.base import (
+    Attention,
+    check_choice,
+    masked_softmax,
+    softmax,
+    source_mask,
+)
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
 
 Score = Literal["softmax", "sigmoid"]
@@ -85,11 +91,11 @@ class KMemoryAttention(Attention):
         super().__init__(**kwargs)
         if num_slots < 1:
             raise ValueError(f"`num_slots` must be positive; got {num_slots}.")
-        _check_choice("encoder_score", encoder_score, get_args(Score))
-        _check_choice("decoder_score", decoder_score, get_args(Score))
-        _check_choice("normalise_over", normalise_over, ("slots", "time"))
+        check_choice("encoder_score", encoder_score, get_args(Score))
+        check_choice("decoder_score", decoder_score, get_args(Score))
+        check_choice("normalise_over", normalise_over, ("slots", "time"))
         if position_encoding is not None:
-            _check_choice("position_encoding", position_encoding, get_args(PositionEncoding))
+            check_choice("position_encoding", position_encoding, get_args(PositionEncoding))
             if not max_source_length or max_source_length < 1:
                 raise ValueError(
                     "Position encodings need `max_source_length`, the longest source of the "
@@ -119,9 +125,12 @@ class KMemoryAttention(Attention):
     def _alpha(self, energies: Any, mask: Any) -> Any:
         """Equations 5 and 9: [batch, source_length, num_slots], 0 on padding."""
         if self.position_encoding and self.max_source_length:
-            wide = "float64" if self.compute_dtype == "float64" else "float32"
             encoding = position_encoding(
-                self.num_slots, self.max_source_length, mask, self.position_encoding, wide
+                self.num_slots,
+                self.max_source_length,
+                mask,
+                self.position_encoding,
+                self.wide_dtype,
             )
             energies = energies * self._cast(encoding)
         real = mask[:, :, None]
@@ -159,8 +168,3 @@ class KMemoryAttention(Attention):
             "max_source_length": self.max_source_length,
             "use_bias": self.use_bias,
         }
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")

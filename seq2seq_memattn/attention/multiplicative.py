@@ -1,11 +1,20 @@
-"""Attention with a multiplicative score, after Luong et al."""
+"""Global attention after Luong et al.: a product, a hidden layer or the position alone."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
+from seq2seq_memattn.attention.additive import additive_energies, energy_layer, energy_vector
+from seq2seq_memattn.attention.base import (
+    Attention,
+    SourceMemory,
+    check_choice,
+    masked_softmax,
+    source_mask,
+)
+
+Score = Literal["dot", "general", "concat", "location"]
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -34,23 +43,27 @@ class KeyProjection(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LuongAttention(Attention):
-    """Compares each query with every encoder output through a dot product.
+    """Compares each query with every encoder output, or with every position.
 
-    Source: Luong et al. (2015), section 3.1; equation 2 of Britz, Guan and Luong (2017).
-        dot: h . s    general: h . (W s)
-    Symbols: h -> queries[:, i], s or W s -> memory.keys, alpha -> scores.
+    Source: Luong et al. (2015), section 3.1, equations 7 and 8; equation 2 of Britz, Guan and Luong
+    (2017); concat is also equation 3 of Shu and Nakayama (2017).
+        dot: h . s    general: h . (W s)    concat: v . tanh(W [h; s])    location: (W h)_s
+    Symbols: h -> queries[:, i]; s, W s or its share of W [h; s] -> memory.keys; alpha -> scores.
 
     Args:
-        score: "dot" or "general".
-        units: int > 0 or None. Width of the queries, which "general" projects the encoder's
-            outputs to; None: that of the encoder's outputs. "dot" takes none.
+        score: "dot", "general", "concat" or "location".
+        units: int > 0 or None. "general": width of the queries, which the encoder's outputs are
+            projected to. "concat": width of the hidden layer. None: that of the encoder's outputs.
+            The others take none.
+        max_source_length: int > 0 or None. "location" needs it: the longest source, in tokens;
+            positions behind it are not looked at.
 
     Normalisation: scores sum to 1 over the real source positions.
     Masking: padding gets score 0 exactly.
 
     Raises:
-        ValueError: for an unknown score, `units` with "dot", or queries whose width is not
-            that of the keys (both are named).
+        ValueError: for an unknown score, an argument that the score does not take or lacks, queries
+            whose width is not that of the keys (both are named).
 
     Example:
     >>> attention = LuongAttention(score="general", units=6)
@@ -62,42 +75,81 @@ class LuongAttention(Attention):
 
     def __init__(
         self,
-        score: Literal["dot", "general"] = "dot",
+        score: Score = "dot",
         units: int | None = None,
+        max_source_length: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if score not in ("dot", "general"):
-            raise ValueError(f"`score` must be 'dot' or 'general'; got {score!r}.")
-        if score == "dot" and units is not None:
-            raise ValueError(f"`units` is for the general score alone; got {units} with 'dot'.")
+        check_choice("score", score, get_args(Score))
+        if units is not None and score not in ("general", "concat"):
+            raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")
         if units is not None and units < 1:
             raise ValueError(f"`units` must be positive; got {units}.")
+        if (score == "location") != bool(max_source_length and max_source_length > 0):
+            raise ValueError(
+                "`max_source_length`, a positive number, is for the location score, and needed "
+                f"there; got {max_source_length} with {score!r}."
+            )
         self.score_name = score
         self.units = units
-        self.key_projection = (
-            KeyProjection(units, dtype=self.dtype_policy, name=f"{self.name}_key")
-            if score == "general"
+        self.max_source_length = max_source_length
+        self.key_projection = self._projection("key") if score in ("general", "concat") else None
+        self.query_projection = self._projection("query") if score == "concat" else None
+        self.energy = energy_layer(self) if score == "concat" else None
+        self.location = (
+            self._dense(max_source_length, "location", use_bias=False)
+            if max_source_length
             else None
         )
+
+    def _projection(self, name: str) -> KeyProjection:
+        return KeyProjection(self.units, dtype=self.dtype_policy, name=f"{self.name}_{name}")
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
         mask = source_mask(encoder_outputs, mask)
         rows = self._cast(encoder_outputs)
         keys = self.key_projection(rows) if self.key_projection else rows
+        if self.location is not None:
+            keys = rows[:, :, :0]
+            mask = ops.logical_and(mask, ops.arange(ops.shape(rows)[1]) < self.location.units)
         return SourceMemory(rows=rows, keys=keys, mask=mask)
 
     def score(
         self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
-        query_units, key_units = queries.shape[-1], memory.keys.shape[-1]
+        energies = self.energies(self._cast(queries), memory.keys)
+        return masked_softmax(energies, memory.mask[:, None, :]), state
+
+    def energies(self, queries: Any, keys: Any) -> Any:
+        """What the softmax is of.
+
+        Args:
+            queries: float [batch, queries, query_units].
+            keys: float [batch, source_length, key_units], or [batch, queries, positions, key_units]
+                where each query has positions of its own (not for location).
+
+        Returns:
+            float [batch, queries, source_length], or [batch, queries, positions].
+        """
+        if self.location is not None:
+            energies, length = self.location(queries), ops.shape(keys)[1]
+            beyond = ops.zeros((*ops.shape(queries)[:2], length), dtype=energies.dtype)
+            return ops.concatenate([energies, beyond], axis=-1)[:, :, :length]
+        if self.query_projection is not None and self.energy is not None:
+            width = keys.shape[-1]
+            self.query_projection.units = width  # what `units` None means for the keys
+            hidden = self.query_projection(queries)
+            return additive_energies(keys, hidden, energy_vector(self.energy, width))
+        query_units, key_units = queries.shape[-1], keys.shape[-1]
         if query_units != key_units:
             raise ValueError(
                 f"The {self.score_name} score needs queries as wide as its keys; got queries of "
                 f"{query_units} and keys of {key_units} units. {self._remedy(query_units)}"
             )
-        energies = ops.matmul(self._cast(queries), ops.swapaxes(memory.keys, 1, 2))
-        return masked_softmax(energies, memory.mask[:, None, :]), state
+        if len(keys.shape) == 4:
+            return ops.sum(keys * queries[:, :, None], axis=-1)
+        return ops.matmul(queries, ops.swapaxes(keys, 1, 2))
 
     def _remedy(self, query_units: int) -> str:
         if self.score_name == "dot":
@@ -105,4 +157,9 @@ class LuongAttention(Attention):
         return f"Set units={query_units}."
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "score": self.score_name, "units": self.units}
+        return {
+            **super().get_config(),
+            "score": self.score_name,
+            "units": self.units,
+            "max_source_length": self.max_source_length,
+        }

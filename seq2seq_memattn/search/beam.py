@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.decoding import for_decoding
+from seq2seq_memattn.gather import pick
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.search.hypotheses import (
     Beam,
@@ -14,7 +15,6 @@ from seq2seq_memattn.search.hypotheses import (
     advance,
     first_beam,
     is_done,
-    pick,
     trace,
 )
 from seq2seq_memattn.search.limits import check_sizes, step_limits

@@ -20,7 +20,8 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
         lengths: int32 [batch, n]. Steps that were taken: tokens, and the end token if there is one.
 
     Returns:
-        scores: float [batch, n, max_length, rows]. 0 behind the last step taken.
+        scores: float [batch, n, max_length, rows]. 0 behind the last step taken. () where scores
+            are no tensor.
         alignments: float [batch, n, max_length, source_length]. 0 there too.
         positions_scored: float32 scalar, mean over all real steps.
     """
@@ -31,35 +32,34 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
     starts = ops.full_like(tokens[:, :, :1], START_ID)
     inputs = ops.concatenate([starts, tokens[:, :, :-1]], axis=2)
     real = ops.arange(num_steps)[None, None, :] < lengths[:, :, None]
-    rows = _rows(model, tokens, memory, state)
+    _, first, _ = model.step(starts[:, :, 0], memory, state)  # for its shapes
+    is_tensor = ops.is_tensor(first)
+    watched = first if is_tensor else model.alignment(first, memory)
 
-    def advance(step: Any, carried: Any, scores: Any, positions: Any) -> Any:
+    def advance(step: Any, carried: Any, seen: Any, positions: Any) -> Any:
         state = keras.tree.pack_sequence_as(structure, carried)
-        _, now, state = model.step(ops.take(inputs, step, axis=2), memory, state)
+        _, scores, state = model.step(ops.take(inputs, step, axis=2), memory, state)
+        now = scores if is_tensor else model.alignment(scores, memory)
         here = (ops.arange(num_steps) == step)[None, None, :]
-        scores = ops.where(here[:, :, :, None], now[:, :, None, :], scores)
-        looked = model.positions_scored(now, memory)[:, :, None]
+        seen = ops.where(here[:, :, :, None], now[:, :, None, :], seen)
+        looked = model.positions_scored(scores, memory)[:, :, None]
         positions = ops.where(here, looked, positions)
-        return step + 1, keras.tree.flatten(state), scores, positions
+        return step + 1, keras.tree.flatten(state), seen, positions
 
     shape = (*ops.shape(tokens)[:2], num_steps)
+    width, dtype = ops.shape(watched)[2], keras.backend.standardize_dtype(watched.dtype)
     start = (
         ops.zeros((), dtype="int32"),
         keras.tree.flatten(state),
-        ops.zeros((*shape, rows[-1]), dtype=rows[0]),
+        ops.zeros((*shape, width), dtype=dtype),
         ops.zeros(shape, dtype="float32"),
     )
-    _, _, scores, positions = ops.while_loop(lambda step, *_: step < num_steps, advance, start)
-    scores = scores * ops.cast(real, scores.dtype)[:, :, :, None]
+    _, _, seen, positions = ops.while_loop(lambda step, *_: step < num_steps, advance, start)
+    seen = seen * ops.cast(real, seen.dtype)[:, :, :, None]
     weight = ops.cast(real, "float32")
     mean = ops.sum(positions * weight) / ops.sum(weight)
-    flat = ops.reshape(scores, (shape[0], shape[1] * shape[2], rows[-1]))
+    if not is_tensor:
+        return (), seen, mean
+    flat = ops.reshape(seen, (shape[0], shape[1] * shape[2], width))
     alignments = model.alignment(flat, memory)
-    alignments = ops.reshape(alignments, (*shape, ops.shape(source)[1]))
-    return scores, alignments, mean
-
-
-def _rows(model: Any, tokens: Any, memory: Any, state: Any) -> tuple[str, Any]:
-    """Dtype and width of the scores, from one step that is thrown away."""
-    _, scores, _ = model.step(ops.full_like(tokens[:, :, 0], START_ID), memory, state)
-    return keras.backend.standardize_dtype(scores.dtype), ops.shape(scores)[2]
+    return seen, ops.reshape(alignments, (*shape, ops.shape(source)[1])), mean

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.gather import pick
 from seq2seq_memattn.search.penalties import best_penalty, length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -198,15 +199,3 @@ def trace(chunks: Written) -> Any:
     start = (ops.cast(num_chunks, "int32") - 1, slots, traced)
     traced = ops.while_loop(lambda index, *_: index >= 0, back, start)[2]
     return ops.reshape(traced, (batch, beam_size, num_chunks * steps))
-
-
-def pick(array: Any, index: Any) -> Any:
-    """[batch, m, ...], [batch, n] -> [batch, n, ...].
-
-    As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
-    some 35 operations.
-    """
-    batch, width, *rest = ops.shape(array)
-    rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * width + index, (-1,))
-    flat = ops.reshape(array, (batch * width, *rest))
-    return ops.reshape(ops.take(flat, rows, axis=0), (batch, index.shape[1], *rest))

@@ -163,9 +163,14 @@ def test_general_names_both_widths_and_the_remedy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"score": "cosine"}, "`score` must be 'dot' or 'general'; got 'cosine'"),
-        ({"score": "dot", "units": 3}, "`units` is for the general score alone; got 3"),
+        (
+            {"score": "cosine"},
+            "`score` must be one of dot, general, concat, location; got 'cosine'",
+        ),
+        ({"score": "dot", "units": 3}, "`units` is for general and concat; got 3 with 'dot'"),
         ({"score": "general", "units": 0}, "`units` must be positive; got 0"),
+        ({"score": "location"}, "`max_source_length`, a positive number.*got None with 'location'"),
+        ({"score": "dot", "max_source_length": 9}, "`max_source_length`.*got 9 with 'dot'"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:

@@ -85,6 +85,66 @@ def luong_general_scores(query: Array, encoder_outputs: Array, W_a: Array, lengt
     return _softmax_over_real_positions(energies, encoder_outputs.shape[0])
 
 
+def luong_concat_scores(
+    query: Array, encoder_outputs: Array, W_h: Array, W_s: Array, v: Array, length: int
+) -> Array:
+    """Concat score of Luong et al. (2015), equation 8: e_s = v^T tanh(W_a [h; s]).
+
+    Args:
+        query: float [query_units]. The decoder state h.
+        encoder_outputs: float [source_length, encoder_units].
+        W_h: float [query_units, units]. The share of W_a that h meets.
+        W_s: float [encoder_units, units]. The share that s meets.
+        v: float [units].
+        length: int. Real positions, end token included.
+
+    Returns:
+        alpha: float [source_length]. Sums to 1 over the real positions, 0 on padding.
+    """
+    energies = [concat_energy(query, encoder_outputs[s], W_h, W_s, v) for s in range(length)]
+    return _softmax_over_real_positions(np.array(energies), encoder_outputs.shape[0])
+
+
+def concat_energy(query: Array, output: Array, W_h: Array, W_s: Array, v: Array) -> float:
+    """The energy of one position: Shu and Nakayama (2017), equation 3."""
+    W_a = np.concatenate([W_h, W_s])
+    return float(np.sum(v * np.tanh(np.concatenate([query, output]) @ W_a)))
+
+
+def luong_location_scores(query: Array, encoder_outputs: Array, W_a: Array, length: int) -> Array:
+    """Location score of Luong et al. (2015), equation 7: alpha = softmax(W_a h), cut at the source.
+
+    Args:
+        query: float [query_units]. The decoder state h.
+        encoder_outputs: float [source_length, encoder_units]. For its length alone.
+        W_a: float [query_units, max_source_length].
+        length: int. Real positions, end token included.
+
+    Returns:
+        alpha: float [source_length]. Sums to 1 over the real positions, 0 on padding.
+    """
+    energies = np.array([np.sum(query * W_a[:, s]) for s in range(length)])
+    return _softmax_over_real_positions(energies, encoder_outputs.shape[0])
+
+
+def linear_memory(encoder_outputs: Array, W_k: Array, length: int) -> Array:
+    """Covariance C of de Brebisson and Vincent (2016): C = sum_s k_s k_s^T, k_s = W_k h_s.
+
+    Args:
+        encoder_outputs: float [source_length, encoder_units].
+        W_k: float [encoder_units, units].
+        length: int. Real positions, end token included.
+
+    Returns:
+        float [units, units].
+    """
+    memory = np.zeros([W_k.shape[1], W_k.shape[1]])
+    for s in range(length):
+        key = encoder_outputs[s] @ W_k
+        memory = memory + np.outer(key, key)
+    return memory
+
+
 def k_memory_alpha(
     encoder_outputs: Array,
     length: int,

@@ -13,7 +13,8 @@ import numpy as np
 from .activations import Array
 from .recurrent import CellWeights, State, stack_step, zero_state
 
-Attend = Callable[[Array], tuple[Array, Array]]  # query [units] -> scores [rows], context [n]
+# query [units], embedding fed back [embedding_dim] -> scores [rows], context [n]; may keep a state
+Attend = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class DecoderWeights(NamedTuple):
@@ -83,7 +84,7 @@ def decoder_step(
         embedding: float [embedding_dim]. Of the token fed back.
         state: The state before the step.
         weights: The decoder's weights.
-        attend: Maps a query to scores and context.
+        attend: Maps a query and the embedding to scores and context.
         options: The variant.
 
     Returns:
@@ -93,13 +94,13 @@ def decoder_step(
         raise ValueError(f"unknown read {options.read!r}")
     scores, context = np.zeros(0), state.context
     if options.read == "before":
-        scores, context = attend(state.cells[-1][0])
+        scores, context = attend(state.cells[-1][0], embedding)
     inputs = embedding
     if options.input_feeding:
         inputs = np.concatenate([embedding, context])
     cell_output, cell_states = stack_step(inputs, state.cells, weights.cells)
     if options.read == "after":
-        scores, context = attend(cell_output)
+        scores, context = attend(cell_output, embedding)
     output = _mix(cell_output, context, weights, options)
     logits = output @ weights.logits_kernel
     if weights.logits_bias is not None:
@@ -120,7 +121,7 @@ def teacher_forced(
         embeddings: float [target_length, embedding_dim]. Of the target inputs.
         state: The state before the first step.
         weights: The decoder's weights.
-        attend: Maps a query to scores and context.
+        attend: Maps a query and the embedding to scores and context.
         options: The variant.
 
     Returns:

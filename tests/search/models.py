@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from keras import ops
 
 from seq2seq_memattn.config import ModelConfig
@@ -28,7 +29,21 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
         "position_encoding": "masked",
         "max_source_length": 9,
     },
+    "constant": {"attention": "constant"},
+    "luong_location": {"attention": "luong_location", "max_source_length": 9},
+    "local_m": {"attention": "local_m", "half_window": 2},
+    "local_p": {"attention": "local_p", "half_window": 1, "local_sigma": 1.0},
+    "flexible": {"attention": "flexible"},
+    "flexible_window": {"attention": "flexible", "threshold": 0.5},
+    "linear": {"attention": "linear"},
 }
+END_BIAS = {"constant": 2.0, "local_m": 2.0}  # with others, hypotheses of these weights never end
+# The others differ from these in their scores alone, which have tests of their own.
+QUICK = ("none", "bahdanau", "luong_dot", "k_memory", "k_memory_sigmoid", "flexible_window")
+every_attention = pytest.mark.parametrize(
+    "attention",
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ATTENTIONS],
+)
 
 
 def small_model(
@@ -50,7 +65,7 @@ def small_model(
     model = Seq2Seq(config)
     randomise(model, seed=seed, scale=0.7)
     bias = np.array(model.logits.bias)
-    bias[END_ID] = 0.0
+    bias[END_ID] = END_BIAS.get(attention, 0.0)
     model.logits.bias.assign(bias)
     return model
 

@@ -7,7 +7,14 @@ from seq2seq_memattn.search import chunked
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
-from tests.search.models import ATTENTIONS, padded, small_model, sources_of, teacher_forced
+from tests.search.models import (
+    ATTENTIONS,
+    every_attention,
+    padded,
+    small_model,
+    sources_of,
+    teacher_forced,
+)
 from tests.tolerances import as_array, assert_close
 
 # In chunks of 2 steps, sentences leave after each of the first chunks.
@@ -34,7 +41,7 @@ def slow_but(name: str) -> list[Any]:
     return [n if n == name else pytest.param(n, marks=pytest.mark.slow) for n in ATTENTIONS]
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
+@every_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))

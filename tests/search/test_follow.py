@@ -5,7 +5,7 @@ from seq2seq_memattn.decoding import DecodingModel
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.inputs import MODES, run
-from tests.search.models import ATTENTIONS, padded, small_model, sources_of
+from tests.search.models import every_attention, padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
 
 SOURCES = sources_of(6, 0, 3)
@@ -46,12 +46,13 @@ def test_scores_are_those_of_each_target_alone(mode: str) -> None:
     assert_close(positions, np.array(expected_positions))
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
+@every_attention
 def test_shapes_fit_every_attention(attention: str) -> None:
     model = small_model(attention)
-    rows = {"none": 0, "k_memory": 3, "k_memory_sigmoid": 3}.get(attention, 7)
+    rows = model.cell.attention.num_rows
     scores, alignments, positions = follow(DecodingModel(model), padded(SOURCES), TOKENS, TAKEN)
-    assert scores.shape == (3, 2, 5, rows)
+    is_windowed = attention in ("local_m", "local_p", "flexible_window")
+    assert scores == () if is_windowed else scores.shape == (3, 2, 5, 7 if rows is None else rows)
     assert alignments.shape == (3, 2, 5, 7)
     assert positions.shape == ()
     assert not as_array(alignments)[TAKEN[:, :, None] <= np.arange(5)].any()

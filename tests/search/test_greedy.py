@@ -2,7 +2,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import pytest
 
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import GreedyResult, greedy_search
@@ -10,8 +9,8 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabular
 from tests.inputs import run
 from tests.reference import beam_search as reference
 from tests.search.models import (
-    ATTENTIONS,
     PrefixModel,
+    every_attention,
     padded,
     random_tables,
     scripted,
@@ -24,8 +23,6 @@ from tests.tolerances import as_array, assert_close
 LIMITS = np.array([6, 1, 5, 6, 3, 6, 2, 6, 4] * 4)
 END_BIASES = np.repeat([-np.inf, -3.0, 0.0, 3.0], 9)
 BATCH = len(LIMITS)
-
-every_attention = pytest.mark.parametrize("attention", ATTENTIONS)
 
 
 def search(model: PrefixModel, *arguments: Any) -> GreedyResult:

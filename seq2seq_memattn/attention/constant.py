@@ -1,0 +1,83 @@
+"""The classic encoder-decoder: one vector for the whole source, the same at every step."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention, source_mask
+from seq2seq_memattn.gather import pick
+
+
+class ConstantMemory(NamedTuple):
+    """One row, and where it is from.
+
+    Fields:
+        rows: float [batch, 1, encoder_units]. The encoder's last states.
+        origin: float [batch, source_length]. Share of each position in it.
+    """
+
+    rows: Any
+    origin: Any
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class ConstantAttention(Attention):
+    """Gives every step the encoder's last state.
+
+    Source: Cho et al. (2014); the baseline of Bahdanau et al. (2014), section 2.1:
+        c = h_S.
+    Symbols: c -> memory.rows[:, 0].
+
+    Args:
+        is_bidirectional: bool. Whether the encoder's outputs are a forward and a backward half;
+            the last state of the backward half is at the first position.
+
+    Masking: padding is never read.
+
+    Example:
+    >>> attention = ConstantAttention()
+    >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
+    >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)
+    >>> tuple(context.shape), tuple(scores.shape)
+    ((2, 3, 8), (2, 3, 1))
+    """
+
+    def __init__(self, is_bidirectional: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.is_bidirectional = is_bidirectional
+
+    @property
+    def num_rows(self) -> int:
+        return 1
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> ConstantMemory:
+        mask = source_mask(encoder_outputs, mask)
+        outputs = self._cast(encoder_outputs)
+        last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1
+        row = pick(outputs, last)
+        positions = ops.arange(ops.shape(outputs)[1], dtype="int32")
+        origin = ops.cast(positions == last, self.compute_dtype)
+        if self.is_bidirectional:
+            half = outputs.shape[-1] // 2
+            row = ops.concatenate([row[:, :, :half], outputs[:, :1, half:]], axis=-1)
+            origin = (origin + ops.cast(positions == 0, self.compute_dtype)) / 2
+        return ConstantMemory(rows=row, origin=origin)
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        return ops.ones_like(self._cast(queries)[:, :, :1]), state
+
+    def without_sources(self, memory: Any) -> ConstantMemory:
+        return memory._replace(origin=memory.origin[:, :0])
+
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        """The positions whose states make the row."""
+        return scores * memory.origin[:, None, :]
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        return ops.zeros_like(scores[:, :, 0], dtype="float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "is_bidirectional": self.is_bidirectional}

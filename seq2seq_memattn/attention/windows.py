@@ -1,0 +1,60 @@
+"""What attentions have in common that score a window of the source."""
+
+import abc
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.gather import pick
+
+
+class WindowScores(NamedTuple):
+    """Weights of the positions in the window of each query.
+
+    Fields:
+        weights: float [batch, queries, window]. 0 where `is_inside` is false.
+        positions: int32 [batch, queries, window]. Of the source, in range everywhere.
+        is_inside: bool [batch, queries, window]. Whether an entry belongs to the window.
+    """
+
+    weights: Any
+    positions: Any
+    is_inside: Any
+
+
+class WindowedAttention(Attention, abc.ABC):
+    """An attention whose scores are those of all positions, or `WindowScores`.
+
+    A subclass returns the latter from `score` where it computed no others.
+    """
+
+    def combine(self, scores: Any, rows: Any) -> Any:
+        if not isinstance(scores, WindowScores):
+            return ops.matmul(scores, rows)
+        inside = gather_positions(rows, scores.positions)
+        return ops.matmul(scores.weights[:, :, None, :], inside)[:, :, 0, :]
+
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        if not isinstance(scores, WindowScores):
+            return scores
+        source = ops.arange(ops.shape(memory.rows)[1], dtype="int32")
+        is_here = scores.positions[:, :, :, None] == source
+        weights = scores.weights[:, :, :, None]
+        return ops.sum(ops.where(is_here, weights, ops.zeros_like(weights)), axis=2)
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        counted = scores.is_inside if isinstance(scores, WindowScores) else scores > 0
+        return ops.sum(ops.cast(counted, "float32"), axis=-1)
+
+
+def gather_positions(rows: Any, positions: Any) -> Any:
+    """[batch, source_length, n], int32 [batch, queries, window] -> [batch, queries, window, n]."""
+    batch, queries, window = ops.shape(positions)
+    found = pick(rows, ops.reshape(positions, (batch, queries * window)))
+    return ops.reshape(found, (batch, queries, window, rows.shape[-1]))
+
+
+def source_lengths(mask: Any, dtype: str) -> Any:
+    """Real positions of each source: [batch, 1]."""
+    return ops.sum(ops.cast(mask, dtype), axis=1, keepdims=True)

@@ -1,0 +1,26 @@
+"""What the backend needs of shapes."""
+
+import keras
+
+
+def has_static_shapes() -> bool:
+    """Whether every shape must be known ahead: on JAX, and where XLA compiles for TensorFlow."""
+    return keras.backend.backend() != "tensorflow" or _is_traced_for_xla()
+
+
+def _is_traced_for_xla() -> bool:
+    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes.
+
+    TensorFlow marks what it traces then, but has no public name for asking.
+    """
+    import tensorflow as tf
+
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsXLAContext():
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False
