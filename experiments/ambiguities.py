@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments import study
 from experiments.copy_rows import SMALL
 from experiments.study import Row, Study
 from experiments.table1 import Scale, table1_row
@@ -45,16 +46,7 @@ def make_study(
     """
     del source_dir
     rows = [_row(reading, scale) for reading in readings()]
-    known = {row.name: row for row in rows}
-    for name in names:
-        if name not in known:
-            raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
-    return Study(
-        [known[name] for name in names or known],
-        work_dir / "ambiguities" / scale,
-        results_dir / "ambiguities" / scale,
-        work_dir / "data",
-    )
+    return study.make_study(rows, names, f"ambiguities/{scale}", work_dir, results_dir)
 
 
 class Reading(NamedTuple):

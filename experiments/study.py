@@ -160,6 +160,27 @@ class Study:
         return data
 
 
+def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: Path) -> Study:
+    """A study of some rows.
+
+    Args:
+        rows: all there are.
+        names: of those to run; all if empty.
+        folder: of this study, below both of `where`.
+        where: where runs and data go, and where results go.
+
+    Raises:
+        ValueError: for a name that is no row.
+    """
+    work_dir, results_dir = where
+    known = {row.name: row for row in rows}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
+    chosen = [known[name] for name in names or known]
+    return Study(chosen, work_dir / folder, results_dir / folder, work_dir / "data")
+
+
 def hypotheses_path(run_dir: Path, evaluation: str) -> Path:
     """Where the lines of an evaluation are, by its name."""
     return run_dir / "evaluation" / evaluation / "hypotheses.txt"

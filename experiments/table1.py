@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments import cli
+from experiments import cli, study
 from experiments.copy_rows import ATTENTIONS, LENGTHS, short_name, small, tiny
 from experiments.experiment import load_experiment
 from experiments.records import provenance, read_json, write_json
@@ -40,19 +40,12 @@ def make_study(
     """
     del source_dir
     lengths = LENGTHS if scale == "full" else SMALL_LENGTHS
-    known = [
-        f"copy_{length}_{short_name(attention)}" for length in lengths for attention in ATTENTIONS
+    rows = [
+        table1_row(f"copy_{length}_{short_name(attention)}", scale)
+        for length in lengths
+        for attention in ATTENTIONS
     ]
-    for name in names:
-        if name not in known:
-            raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
-    rows = [table1_row(name, scale) for name in known if not names or name in names]
-    return Study(
-        rows,
-        work_dir / "table1" / scale,
-        results_dir / "table1" / scale,
-        work_dir / "data",
-    )
+    return study.make_study(rows, names, f"table1/{scale}", work_dir, results_dir)
 
 
 def table1_row(name: str, scale: Scale) -> Row:
@@ -83,9 +76,9 @@ def _differences(
     return {name: value for name, value in new.items() if value != old[name]}
 
 
-def extend(study: Study) -> list[dict[str, Any]]:
+def extend(of: Study) -> list[dict[str, Any]]:
     """The finished results with their decoding times."""
-    return add_decoding_times(study.finished(), study.results_dir)
+    return add_decoding_times(of.finished(), of.results_dir)
 
 
 def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:

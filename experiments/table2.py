@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import study
 from experiments.experiment import load_experiment
 from experiments.study import DataSource, Evaluation, Row, Study, hypotheses_path
 from experiments.table1 import Scale, label
@@ -59,16 +60,7 @@ def make_study(
             dataclasses.replace(row, options={**row.options, **TINY}, data=_tiny(row.data))
             for row in rows
         ]
-    known = {row.name: row for row in rows}
-    for name in names:
-        if name not in known:
-            raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
-    return Study(
-        [known[name] for name in names or known],
-        work_dir / "table2" / scale,
-        results_dir / "table2" / scale,
-        work_dir / "data",
-    )
+    return study.make_study(rows, names, f"table2/{scale}", work_dir, results_dir)
 
 
 def _wmt17_rows(source_dir: str) -> list[Row]:
@@ -132,22 +124,22 @@ def _tiny(data: DataSource) -> DataSource:
     return dataclasses.replace(data, folder=f"{data.folder}_tiny", command=command)
 
 
-def extend(study: Study) -> list[dict[str, Any]]:
+def extend(of: Study) -> list[dict[str, Any]]:
     """The finished results, those of Multi30k with the paired bootstrap against Bahdanau's.
 
     A comparison needs the hypotheses of both runs; where they are gone there is none.
     """
-    return [{**result, **_compare(study, result)} for result in study.finished()]
+    return [{**result, **_compare(of, result)} for result in of.finished()]
 
 
-def _compare(study: Study, result: dict[str, Any]) -> dict[str, Any]:
+def _compare(of: Study, result: dict[str, Any]) -> dict[str, Any]:
     from seq2seq_memattn.metrics import paired_bootstrap
 
-    (row,) = (row for row in study.rows if row.name == result["name"])
-    paths = [hypotheses_path(study.runs_dir / name, COMPARED.name) for name in (row.name, BASELINE)]
+    (row,) = (row for row in of.rows if row.name == result["name"])
+    paths = [hypotheses_path(of.runs_dir / name, COMPARED.name) for name in (row.name, BASELINE)]
     if row.name == BASELINE or not all(path.exists() for path in paths):
         return {}
-    data = study.data_dir / row.data.folder
+    data = of.data_dir / row.data.folder
     form = TextForm.from_dict(dict(read_manifest(data).text_form))
     references = read_lines(data / f"{COMPARED.split}.target.txt")
     ours, theirs = map(read_lines, paths)
