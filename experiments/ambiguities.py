@@ -54,12 +54,14 @@ class Reading(NamedTuple):
 
     Fields:
         name: of its run and result.
+        label: what tables and figures call it.
         slots: int. K.
         options: what it sets.
         max_length: int. L of the copy task.
     """
 
     name: str
+    label: str
     slots: int
     options: dict[str, Any]
     max_length: int = 20
@@ -72,17 +74,21 @@ def readings() -> list[Reading]:
         for encoder, axis, decoder in PAIRS:
             options = {"encoder_score": encoder, "normalise_over": axis, "decoder_score": decoder}
             over = f"_{axis}" if encoder == "softmax" else ""
-            found.append(Reading(f"k{slots}_{encoder}{over}_{decoder}", slots, options))
+            label = f"{encoder}{over.replace('_', ' over ')} / {decoder}"
+            found.append(Reading(f"k{slots}_{encoder}{over}_{decoder}", label, slots, options))
     for slots in SLOTS:
         for encoding in ENCODINGS:
             for encoder in ("sigmoid", "softmax"):
                 options = {"encoder_score": encoder, "position_encoding": encoding}
-                found.append(Reading(f"k{slots}_{encoder}_softmax_pe_{encoding}", slots, options))
+                name = f"k{slots}_{encoder}_softmax_pe_{encoding}"
+                label = f"{encoder} / softmax, positions {encoding.replace('_', ' ')}"
+                found.append(Reading(name, label, slots, options))
     for slots in SLOTS:
         name = f"k{slots}_softmax_slots_softmax_dense_bridge"
-        found.append(Reading(name, slots, {"bridge": "dense"}))
+        label = "softmax over slots / softmax, dense bridge"
+        found.append(Reading(name, label, slots, {"bridge": "dense"}))
     longer = [
-        Reading(f"{reading.name}_l50", reading.slots, reading.options, 50)
+        reading._replace(name=f"{reading.name}_l50", max_length=50)
         for reading in found
         if reading.name in BEST
     ]
@@ -93,7 +99,10 @@ def _row(reading: Reading, scale: Scale) -> Row:
     row = table1_row(f"copy_{reading.max_length}_k{reading.slots}", scale)
     options = {**row.options, **(BUDGET if scale == "small" else {}), **reading.options}
     name = reading.name
-    return dataclasses.replace(row, name=name, options=options, label=name, curve=name, paper={})
+    label = f"K={reading.slots}, {reading.label}"
+    return dataclasses.replace(
+        row, name=name, options=options, label=label, curve=reading.label, paper={}
+    )
 
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -119,13 +128,14 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
 def _markdown(results: Sequence[dict[str, Any]]) -> str:
     """The readings in order: how well and how soon they learn."""
     lines = [
-        "| reading | best BLEU | exact lines | updates to 90 | updates to 99 | loss at 1,000 |",
-        "|---|---|---|---|---|---|",
+        "| length | reading | best BLEU | exact lines | updates to 90 | updates to 99 "
+        "| loss at 1,000 |",
+        "|---|---|---|---|---|---|---|",
     ]
     for result in results:
         curve = result["curve"]
         lines.append(
-            f"| {result['name']} | {result['bleu']:.2f} "
+            f"| {result['length']} | {result['label']} | {result['bleu']:.2f} "
             f"| {100 * result['evaluation']['exact']:.1f} % "
             f"| {_updates_to(curve, 90.0)} | {_updates_to(curve, 99.0)} | {_loss_at(curve, 1000)} |"
         )

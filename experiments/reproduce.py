@@ -71,7 +71,8 @@ def main(arguments: list[str]) -> None:
     if options.scale == "tiny":  # a trial of the machinery: no result
         results_dir = Path(options.work_dir) / "tiny_results"
     where = Path(options.work_dir), results_dir, options.source_dir
-    results = subject.study(options.scale, options.rows, *where).run()
+    study = subject.study(options.scale, options.rows, *where)
+    results = study.finished() if options.only_tables else study.run()
     everything = subject.extend(subject.study(options.scale, [], *where))
     cli.print_note(write_results(subject, options.scale, everything, results_dir / name))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
@@ -80,6 +81,11 @@ def main(arguments: list[str]) -> None:
 if __name__ == "__main__":
     flags.DEFINE_enum("scale", "small", ["tiny", "small", "full"], "size of the experiment")
     flags.DEFINE_list("rows", [], "rows to run, all if not given")
+    flags.DEFINE_bool(
+        "only_tables",
+        False,
+        "train nothing; write tables and figures of the results that are there",
+    )
     flags.DEFINE_string("work_dir", "runs", "where data and runs go")
     flags.DEFINE_string("results_dir", "results", "where results go")
     flags.DEFINE_string(

@@ -282,6 +282,10 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     assert b"already there" in again.stderr
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    (results / study / figure).unlink()
+    drawn = run_python(*arguments[:4], f"--work_dir={tmp_path}", "--only_tables")
+    assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
+    assert (results / study / figure).exists()
 
 
 @pytest.mark.slow
