@@ -12,13 +12,14 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import flags
 
 from experiments import cli
 from experiments.machine import Shape, product_rate
+from experiments.operations import training_operations
 from experiments.records import provenance, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
@@ -73,13 +74,28 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
     return [generator.choice(np.array(symbols, np.int32), size) for size in lengths]
 
 
-def make_work(setting: Setting) -> tuple[Callable[[], None], int]:
-    """What is timed, and the target tokens (end tokens included) that it handles."""
+class Work(NamedTuple):
+    """What is timed.
+
+    Fields:
+        run: does it once.
+        tokens: int. Target tokens (end tokens included) that it handles.
+        operations: float. Of its matrix products; training alone, else 0.
+    """
+
+    run: Callable[[], None]
+    tokens: int
+    operations: float = 0.0
+
+
+def make_work(setting: Setting) -> Work:
+    """The work of a setting, built."""
     sources = make_sources(setting)
-    tokens = sum(len(source) + 1 for source in sources)
-    if setting.mode == "train":
-        return _training(setting, sources), tokens
-    return _decoding(setting, sources), tokens
+    lengths = [len(source) + 1 for source in sources]
+    if setting.mode != "train":
+        return Work(_decoding(setting, sources), sum(lengths))
+    run, model = _training(setting, sources)
+    return Work(run, sum(lengths), training_operations(model, lengths))
 
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
@@ -111,11 +127,11 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
     return work
 
 
-def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
+def _training(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:
     from seq2seq_memattn.training.parts import make_parts
 
     config = TrainingConfig(batch_size=setting.batch_size)
-    _, _, updater = make_parts(setting.model_config(), config)
+    model, _, updater = make_parts(setting.model_config(), config)
     # As drawn: neither sorted nor in buckets.
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]
@@ -125,7 +141,7 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
         for batch in batches:
             updater(batch)
 
-    return work
+    return work, model
 
 
 def loop_shapes(setting: Setting) -> tuple[Shape, ...]:
@@ -150,30 +166,34 @@ def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
         works.append(make_work(setting))
     seconds: list[list[float]] = [[] for _ in settings]
     for turn in range(repeats + 1):
-        for index, (work, _) in enumerate(works):
+        for index, work in enumerate(works):
             started = time.perf_counter()
-            work()
+            work.run()
             if turn:  # the first is warm-up
                 seconds[index].append(time.perf_counter() - started)
         cli.print_note(f"turn {turn} of {repeats}")
     rates = {shapes: product_rate(shapes) for shapes in set(map(loop_shapes, settings))}
     return [
-        _row(setting, tokens, times, rates[loop_shapes(setting)])
-        for setting, (_, tokens), times in zip(settings, works, seconds, strict=True)
+        _row(setting, work, times, rates[loop_shapes(setting)])
+        for setting, work, times in zip(settings, works, seconds, strict=True)
     ]
 
 
-def _row(setting: Setting, tokens: int, seconds: Sequence[float], rate: float) -> dict[str, Any]:
+def _row(setting: Setting, work: Work, seconds: Sequence[float], rate: float) -> dict[str, Any]:
     median = statistics.median(seconds)
-    return {
+    row = {
         **dataclasses.asdict(setting),
         "weights": "untrained, lengths forced" if setting.mode != "train" else "untrained",
         "seconds": round(median, 4),
         "all_seconds": [round(value, 4) for value in seconds],
-        "target_tokens": tokens,
-        "target_tokens_per_second": round(tokens / median, 1),
+        "target_tokens": work.tokens,
+        "target_tokens_per_second": round(work.tokens / median, 1),
         "product_gflops_at_loop_shapes": round(rate / 1e9, 1),
     }
+    if work.operations:
+        row["product_gflops"] = round(work.operations / median / 1e9, 1)
+        row["share_of_product_rate"] = round(work.operations / median / rate, 3)
+    return row
 
 
 def main(arguments: list[str]) -> None:

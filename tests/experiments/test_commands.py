@@ -220,6 +220,7 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
         assert row["product_gflops_at_loop_shapes"] > 0
+        assert ("share_of_product_rate" in row) == (row["mode"] == "train")
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
 

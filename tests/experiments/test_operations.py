@@ -1,0 +1,37 @@
+import pytest
+
+from experiments.operations import training_operations
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.model import Seq2Seq
+
+
+@pytest.mark.parametrize(
+    ("attention", "kernels", "rows"),
+    [
+        # Layers of 4 LSTM gates; the encoder's outputs are 2 * 3 wide, and are fed back.
+        ("none", 0, {}),
+        ("k_memory:5", 6 * 5 + 7 * 5, {"per_token": 2 * 2 * 5 * 6}),
+        ("luong_general", 6 * 7, {"per_pair": 2 * 6}),
+    ],
+)
+def test_operations_are_those_of_kernels_and_rows(
+    attention: str, kernels: int, rows: dict[str, int]
+) -> None:
+    config = ModelConfig(
+        embedding_dim=2,
+        encoder_units=3,
+        encoder_layers=1,
+        decoder_units=7,
+        decoder_layers=1,
+        target_vocab_size=11,
+        attention=attention,
+        bridge="zero",
+    )
+    fed = 0 if attention == "none" else 6
+    weights = 2 * (2 + 3) * 12 + (2 + fed + 7) * 28 + 7 * 11 + kernels
+    if fed:
+        weights += (7 + 6) * 7  # the mixing layer
+    lengths = [4, 9]
+    expected = 2 * weights * sum(lengths) + rows.get("per_token", 0) * sum(lengths)
+    expected += rows.get("per_pair", 0) * sum(length**2 for length in lengths)
+    assert training_operations(Seq2Seq(config), lengths) == 3 * expected
