@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.commands import run_python
 from tests.tolerances import assert_close
@@ -51,6 +52,7 @@ with open(f"{folder}/results.json", "w") as stream:
 """
 
 
+@pytest.mark.slow
 def test_updates_equal_those_of_tensorflow_and_what_is_not_finite_is_not_applied(
     tmp_path: Path,
 ) -> None:
