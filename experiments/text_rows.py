@@ -97,5 +97,5 @@ def attention_options(name: str) -> dict[str, Any]:
     attention, _, encoding = name.partition("_")
     if attention.startswith("k"):
         attention = f"k_memory:{attention.removeprefix('k')}"
-    # "masked" learns soonest of the three readings (results/ambiguities).
-    return {"attention": attention} | ({"position_encoding": "masked"} if encoding else {})
+    # "mean_one" copies best of the three readings (results/ambiguities).
+    return {"attention": attention} | ({"position_encoding": "mean_one"} if encoding else {})

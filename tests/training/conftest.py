@@ -18,16 +18,16 @@ from tests.training.runs import (
 from tests.training.scripts import BLEUS, UPDATES, Scripted
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_data(tmp_path_factory.mktemp("data") / "copy")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(
     data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, TrainingResult]]:
-    """A run that nothing interrupted, and its result."""
+    """A run that nothing interrupted, and its result; tests work on copies of it."""
     run_dir = tmp_path_factory.mktemp("finished") / "run"
     yield run_dir, train(data_dir, run_dir)
 
