@@ -10,7 +10,7 @@ from experiments import study
 from experiments.experiment import load_experiment
 from experiments.study import DataSource, Evaluation, Row, Study, hypotheses_path
 from experiments.table1 import Scale, label
-from experiments.text_rows import PAPER, attention_options
+from experiments.text_rows import PAPER
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import read_lines
 from seq2seq_memattn.text_form import TextForm
@@ -65,7 +65,7 @@ def make_study(
 
 def _wmt17_rows(source_dir: str) -> list[Row]:
     return [
-        _row(f"wmt17_{pair}_{name}", name, _data("wmt17", pair, 16_000, source_dir), WMT17_TESTS)
+        _row(f"wmt17_{pair}_{name}", _data("wmt17", pair, 16_000, source_dir), WMT17_TESTS)
         for pair, cells in PAPER.items()
         for name in cells
     ]
@@ -73,7 +73,7 @@ def _wmt17_rows(source_dir: str) -> list[Row]:
 
 def _multi30k_rows(source_dir: str) -> list[Row]:
     data = _data("multi30k", "en_de", 8_000, source_dir)
-    rows = [_row(f"multi30k_en_de_{name}", name, data, MULTI30K_TESTS) for name in SMALL_ROWS]
+    rows = [_row(f"multi30k_en_de_{name}", data, MULTI30K_TESTS) for name in SMALL_ROWS]
     known = {row.config.removeprefix("multi30k_en_de_"): row for row in rows}
     for name in SEEDED:
         row = known[name]
@@ -101,9 +101,9 @@ def _variant(row: Row, suffix: str, options: dict[str, Any]) -> Row:
     )
 
 
-def _row(config: str, name: str, data: DataSource, tests: tuple[Evaluation, ...]) -> Row:
+def _row(config: str, data: DataSource, tests: tuple[Evaluation, ...]) -> Row:
     experiment = load_experiment(config)
-    attention = attention_options(name)["attention"]
+    attention = experiment.model.attention
     has_positions = experiment.model.position_encoding != "none"
     shown = f"{label(attention)} + PE" if has_positions else label(attention)
     curve = f"{attention} + PE" if has_positions else attention

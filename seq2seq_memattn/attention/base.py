@@ -118,7 +118,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
         """Encoder states scored for each query: float32 [batch, queries]."""
-        lengths = ops.sum(ops.cast(memory.mask, "float32"), axis=-1, keepdims=True)
+        lengths = source_lengths(memory.mask, "float32")
         return lengths * ops.ones_like(scores[:, :, 0], dtype="float32")
 
     def read(
@@ -148,6 +148,11 @@ def source_mask(encoder_outputs: Any, mask: Any) -> Any:
     if mask is None:
         return ops.ones_like(encoder_outputs[:, :, 0], dtype="bool")
     return ops.cast(mask, "bool")
+
+
+def source_lengths(mask: Any, dtype: str) -> Any:
+    """Real positions of each source: [batch, 1]."""
+    return ops.sum(ops.cast(mask, dtype), axis=1, keepdims=True)
 
 
 def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, source_mask
+from seq2seq_memattn.attention.base import Attention, source_lengths, source_mask
 from seq2seq_memattn.gather import pick
 
 
@@ -54,7 +54,7 @@ class ConstantAttention(Attention):
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> ConstantMemory:
         mask = source_mask(encoder_outputs, mask)
         outputs = self._cast(encoder_outputs)
-        last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1
+        last = source_lengths(mask, "int32") - 1
         row = pick(outputs, last)
         positions = ops.arange(ops.shape(outputs)[1], dtype="int32")
         origin = ops.cast(positions == last, self.compute_dtype)

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax
+from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_lengths
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
     WindowedAttention,
     WindowScores,
     gather_positions,
-    source_lengths,
 )
 from seq2seq_memattn.backend import has_static_shapes
 

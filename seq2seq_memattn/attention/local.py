@@ -5,13 +5,17 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import SourceMemory, check_choice, masked_softmax
+from seq2seq_memattn.attention.base import (
+    SourceMemory,
+    check_choice,
+    masked_softmax,
+    source_lengths,
+)
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
     WindowedAttention,
     WindowScores,
     gather_positions,
-    source_lengths,
 )
 
 CENTRES = ("monotonic", "predictive")

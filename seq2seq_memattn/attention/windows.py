@@ -31,13 +31,13 @@ class WindowedAttention(Attention, abc.ABC):
 
     def combine(self, scores: Any, rows: Any) -> Any:
         if not isinstance(scores, WindowScores):
-            return ops.matmul(scores, rows)
+            return super().combine(scores, rows)
         inside = gather_positions(rows, scores.positions)
         return ops.matmul(scores.weights[:, :, None, :], inside)[:, :, 0, :]
 
     def alignment(self, scores: Any, memory: Any) -> Any:
         if not isinstance(scores, WindowScores):
-            return scores
+            return super().alignment(scores, memory)
         source = ops.arange(ops.shape(memory.rows)[1], dtype="int32")
         is_here = scores.positions[:, :, :, None] == source
         weights = scores.weights[:, :, :, None]
@@ -53,8 +53,3 @@ def gather_positions(rows: Any, positions: Any) -> Any:
     batch, queries, window = ops.shape(positions)
     found = pick(rows, ops.reshape(positions, (batch, queries * window)))
     return ops.reshape(found, (batch, queries, window, rows.shape[-1]))
-
-
-def source_lengths(mask: Any, dtype: str) -> Any:
-    """Real positions of each source: [batch, 1]."""
-    return ops.sum(ops.cast(mask, dtype), axis=1, keepdims=True)
