@@ -238,8 +238,10 @@ class TrainingConfig(Options):
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
     stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
     jit_compile: bool = option(False, "compile the update with XLA")
-    precision: Literal["float32", "mixed_bfloat16", "float64"] = option(
-        "float32", "dtype policy of the layers"
+    precision: Literal["float32", "bfloat16_products", "mixed_bfloat16", "float64"] = option(
+        "float32",
+        "dtype policy of the layers; bfloat16_products: float32, but the operands of the "
+        "cells' products are rounded to bfloat16, for processors with units for it",
     )
     log_every: int = option(20, "updates between two lines of metrics.jsonl")
     max_nan_updates: int = option(5, "updates in a row with NaN or infinity that stop a run")

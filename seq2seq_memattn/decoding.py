@@ -140,7 +140,11 @@ def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
     return DecodingWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
-        products={name: w for step in steps for name, w in step.weights().items()},
+        products={
+            name: ops.cast(w, model.compute_dtype)  # whatever training rounded them to
+            for step in steps
+            for name, w in step.weights().items()
+        },
         folds=folds or (),
     )
 

@@ -12,7 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.products import Products
+from seq2seq_memattn.precision import product_dtype
+from seq2seq_memattn.products import Products, product
 
 
 class CellStep(abc.ABC):
@@ -63,12 +64,12 @@ class LSTMStep(CellStep):
         bias = _cast(cell, cell.bias)[None, :]
         if not self.ahead:
             return bias
-        return ops.matmul(inputs, _cast(cell, cell.kernel[: self.ahead])) + bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead])) + bias
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
         kernel = ops.concatenate([cell.kernel[self.ahead :], cell.recurrent_kernel], axis=0)
-        return {self.name: _cast(cell, kernel)}
+        return {self.name: _for_product(cell, kernel)}
 
     def advance(
         self, products: Products, projected: Any, inside: Any, states: Any
@@ -90,13 +91,13 @@ class GRUStep(CellStep):
         bias = _cast(cell, cell.bias)[:1]
         if not self.ahead:
             return bias
-        return ops.matmul(inputs, _cast(cell, cell.kernel[: self.ahead])) + bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead])) + bias
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
-        weights = {self.name: _cast(cell, cell.recurrent_kernel)}
+        weights = {self.name: _for_product(cell, cell.recurrent_kernel)}
         if cell.kernel.shape[0] > self.ahead:
-            weights[f"{self.name}_inside"] = _cast(cell, cell.kernel[self.ahead :])
+            weights[f"{self.name}_inside"] = _for_product(cell, cell.kernel[self.ahead :])
         return weights
 
     def advance(
@@ -176,6 +177,10 @@ def _plain(cell: Any) -> bool:
 
 def _cast(cell: Any, weight: Any) -> Any:
     return ops.cast(weight, cell.compute_dtype)
+
+
+def _for_product(cell: Any, weight: Any) -> Any:
+    return ops.cast(weight, product_dtype(cell))
 
 
 def _beside(left: Any, right: Any) -> Any:

@@ -5,6 +5,11 @@ from typing import Any
 from keras import ops
 
 
+def product(x: Any, weights: Any) -> Any:
+    """X @ weights, whose operands have the dtype of the weights; the result has that of x."""
+    return ops.cast(ops.matmul(ops.cast(x, weights.dtype), weights), x.dtype)
+
+
 class Products:
     """Plain products, differentiated like everything else.
 
@@ -21,8 +26,8 @@ class Products:
         self.rows = rows
 
     def __call__(self, name: str, x: Any) -> Any:
-        """The product x @ weights[name]: float [rows, units] -> [rows, n]."""
-        return ops.matmul(x, self.weights[name])
+        """The product x @ weights[name]: float [rows, units] -> [rows, n], in the dtype of x."""
+        return product(x, self.weights[name])
 
     def combine(self, attention: Any, scores: Any) -> Any:
         """`attention.combine(scores, rows)`: float [batch, queries, memory_units]."""

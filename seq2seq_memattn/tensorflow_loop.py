@@ -28,10 +28,11 @@ def loop(
 ) -> list[Any]:
     """Runs `step` over all steps; see `recurrence.scan`."""
     timeline = _Packed(steps) if isinstance(steps, PackedSteps) else _Padded(steps)
-    bound = DeferredProducts(products, timeline) if defer else LoopProducts(products)
-    widths = [*output_units, *bound.recorded_units()]
+    dtype = inputs[0].dtype
+    bound = DeferredProducts(products, timeline, dtype) if defer else LoopProducts(products)
     arrays = [timeline.split(x) for x in inputs]
-    sinks = [timeline.sink(units, inputs[0].dtype) for units in widths]
+    kinds = [*((units, dtype) for units in output_units), *bound.recorded()]
+    sinks = [timeline.sink(units, kind) for units, kind in kinds]
     flat_carry = tf.nest.flatten(carry)
 
     def body(t: Any, carried: list[Any], written: list[Any]) -> tuple[Any, list[Any], list[Any]]:
@@ -55,7 +56,7 @@ def loop(
         shape_invariants=invariants,
         maximum_iterations=steps.num_steps,
     )
-    results = [timeline.join(x, units) for x, units in zip(written, widths, strict=True)]
+    results = [timeline.join(x, units) for x, (units, _) in zip(written, kinds, strict=True)]
     bound.finish(results[len(output_units) :])
     return results[: len(output_units)]
 
@@ -66,8 +67,8 @@ class LoopProducts(Products):
     def __init__(self, products: Products) -> None:
         super().__init__(products.weights, products.rows)
 
-    def recorded_units(self) -> list[int]:
-        """Widths of what `leave` returns."""
+    def recorded(self) -> list[tuple[int, Any]]:
+        """Widths and dtypes of what `leave` returns."""
         return []
 
     def enter(self, t: Any, crop: Callable[[Any], Any]) -> None:
@@ -88,11 +89,12 @@ class LoopProducts(Products):
 class DeferredProducts(LoopProducts):
     """Products inside one loop whose second operands get their gradients after it."""
 
-    def __init__(self, products: Products, timeline: Any) -> None:
+    def __init__(self, products: Products, timeline: Any, dtype: Any) -> None:
         frozen = {name: tf.stop_gradient(w) for name, w in products.weights.items()}
         rows = None if products.rows is None else tf.stop_gradient(products.rows)
         super().__init__(Products(frozen, rows))
         self._timeline = timeline
+        self._dtype = dtype
         # The gradient of a product's input needs the weights transposed: done once, out here.
         self._transposed = {name: tf.transpose(w) for name, w in self.weights.items()}
         self._perturbations = {
@@ -105,9 +107,9 @@ class DeferredProducts(LoopProducts):
         self._records: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
 
-    def recorded_units(self) -> list[int]:
-        widths = [w.shape[0] for w in self.weights.values()]
-        return widths if self.rows is None else [*widths, self.rows.shape[1]]
+    def recorded(self) -> list[tuple[int, Any]]:
+        kinds = [(w.shape[0], w.dtype) for w in self.weights.values()]
+        return kinds if self.rows is None else [*kinds, (self.rows.shape[1], self.rows.dtype)]
 
     def enter(self, t: Any, crop: Callable[[Any], Any]) -> None:
         super().enter(t, crop)
@@ -122,12 +124,16 @@ class DeferredProducts(LoopProducts):
         self._records = dict(zip(names, recorded, strict=True))
 
     def __call__(self, name: str, x: Any) -> Any:
-        self._inputs[name] = x
         weights, transposed = self.weights[name], self._transposed[name]
+        dtype = x.dtype
+        self._inputs[name] = x = tf.cast(x, weights.dtype)
 
         @tf.custom_gradient
         def product(x: Any) -> tuple[Any, Callable[[Any], Any]]:
-            return tf.matmul(x, weights), lambda upstream: tf.matmul(upstream, transposed)
+            def gradient(upstream: Any) -> Any:
+                return tf.matmul(tf.cast(upstream, weights.dtype), transposed)
+
+            return tf.cast(tf.matmul(x, weights), dtype), gradient
 
         return product(x) + self._perturbations[name].read(self._t)
 
@@ -149,9 +155,10 @@ class DeferredProducts(LoopProducts):
         @tf.custom_gradient
         def zeros(weights: Any) -> tuple[Any, Callable[[Any], Any]]:
             def gradient(upstream: Any) -> Any:
+                upstream = tf.cast(upstream, weights.dtype)
                 return tf.matmul(self._records[name], upstream, transpose_a=True)
 
-            return tf.zeros([self._timeline.total, weights.shape[1]], weights.dtype), gradient
+            return tf.zeros([self._timeline.total, weights.shape[1]], self._dtype), gradient
 
         return zeros(weights)
 

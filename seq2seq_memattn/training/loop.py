@@ -93,7 +93,6 @@ class Trainer:
         init_from: Path | None = None,
     ) -> None:
         check_run(run_dir, data_dir, model_config, config, init_from)
-        keras.config.set_dtype_policy(config.precision)
         self.run_dir = run_dir
         self.config = config
         self._is_tensorflow = keras.backend.backend() == "tensorflow"

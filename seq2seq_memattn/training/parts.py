@@ -7,6 +7,7 @@ import keras
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.training.optimizer import make_optimizer
 from seq2seq_memattn.training.update_result import UpdateResult
 
@@ -26,7 +27,7 @@ def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig) -> Part
 
     strategy = make_strategy()
     with strategy.scope():
-        model = Seq2Seq(model_config)
+        model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
         optimizer = make_optimizer(model, config)
     return model, optimizer, Updater(strategy, model, optimizer, config)
 
@@ -35,6 +36,6 @@ def _jax_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
     """Model, optimiser and updater on JAX's first device."""
     from seq2seq_memattn.training.jax_update import JaxUpdater
 
-    model = Seq2Seq(model_config)
+    model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
     optimizer = make_optimizer(model, config)
     return model, optimizer, JaxUpdater(model, optimizer, config)

@@ -7,12 +7,15 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.decoding import DecodingModel
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.training.optimizer import make_optimizer
 from seq2seq_memattn.training.strategies import make_strategy
 from seq2seq_memattn.training.update import Updater
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.commands import run_python
 from tests.inputs import randomise
 from tests.tolerances import as_array, assert_close
 from tests.training.runs import MODEL, TRAINING
@@ -30,11 +33,15 @@ def batch() -> dict[str, Any]:
 
 
 def make(
-    model_config: ModelConfig = MODEL, config: TrainingConfig = TRAINING, dropout: float = 0.0
+    model_config: ModelConfig = MODEL,
+    config: TrainingConfig = TRAINING,
+    dropout: float = 0.0,
+    strategy: Any = None,
 ) -> tuple[Seq2Seq, Any, Updater]:
-    strategy = make_strategy()
+    strategy = strategy or make_strategy()
     with strategy.scope():
-        model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout))
+        policy = dtype_policy(config.precision)
+        model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout), dtype=policy)
         randomise(model)
         optimizer = make_optimizer(model, config)
     return model, optimizer, Updater(strategy, model, optimizer, config)
@@ -189,3 +196,33 @@ def test_the_optimiser_is_made_as_configured() -> None:
     assert optimizer.epsilon == 8e-7
     # Its variables are there before the first update, so that a checkpoint can hold them.
     assert len(optimizer.variables) == 2 + 2 * len(model.trainable_variables)
+
+
+def test_two_replicas_update_as_one_device_does() -> None:
+    process = run_python("-m", "tests.training.two_replicas")
+    assert process.returncode == 0, process.stderr
+    assert float(process.stdout) < 1e-6
+
+
+@pytest.mark.parametrize("attention", ["k_memory:3", "bahdanau", "none"])
+def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention: str) -> None:
+    config = dataclasses.replace(TRAINING, clip_norm=0.0)
+    rounded = dataclasses.replace(config, precision="bfloat16_products")
+    model_config = dataclasses.replace(MODEL, attention=attention)
+    single, _, plain = make(model_config, config)
+    model, _, updater = make(model_config, rounded)
+    expected, result = plain(batch()), updater(batch())
+    assert result.loss != expected.loss
+    assert result.loss == pytest.approx(expected.loss, rel=5e-3)
+    assert result.gradient_norm == pytest.approx(expected.gradient_norm, rel=2e-2)
+    assert {w.dtype for w in model.trainable_variables} == {"float32"}
+    _, state = DecodingModel(model).start(batch()["source"], 1)
+    assert {array.dtype for array in keras.tree.flatten(state)} == {tf.float32}
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "float64"])
+def test_updates_in_other_precisions_are_nearly_those_of_float32(precision: str) -> None:
+    config = dataclasses.replace(TRAINING, precision=precision)
+    expected, result = make()[2](batch()), make(config=config)[2](batch())
+    assert result.is_applied
+    assert result[:3] == pytest.approx(expected[:3], rel=2e-2)

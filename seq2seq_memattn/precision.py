@@ -1,0 +1,35 @@
+"""How precisely a model computes: Keras's dtype policies, and one for CPUs with bfloat16 units.
+
+On a CPU a policy such as "mixed_bfloat16" slows everything but the products down, and rounds the
+states of cells at every step. Here only the operands of the products inside loops and ahead of
+them are rounded; sums, states and gates stay float32.
+"""
+
+from typing import Any
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class BFloat16Products(keras.DTypePolicy):
+    """float32 but for the operands of large products, which are rounded to bfloat16.
+
+    The cells' products follow it; any other layer takes it as float32.
+    """
+
+    product_dtype = "bfloat16"
+
+    def __init__(self, name: str = "float32") -> None:
+        super().__init__(name)
+
+
+def dtype_policy(precision: str) -> keras.DTypePolicy:
+    """The policy that `TrainingConfig.precision` names."""
+    if precision == "bfloat16_products":
+        return BFloat16Products()
+    return keras.DTypePolicy(precision)
+
+
+def product_dtype(layer: Any) -> str:
+    """The dtype of the operands of a layer's products."""
+    return getattr(layer.dtype_policy, "product_dtype", layer.compute_dtype)
