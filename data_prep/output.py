@@ -1,6 +1,7 @@
 """How a preparation makes a data directory: whole or not at all, and once."""
 
 import contextlib
+import errno
 import fcntl
 import importlib.metadata
 import json
@@ -55,7 +56,9 @@ def prepare_once(
     try:
         manifest = write(temporary)
         manifests.write_manifest(temporary, manifest)
-        temporary.replace(final)
+        if not _take_name(temporary, final):  # another process was faster
+            shutil.rmtree(temporary)
+            return _existing(output_dir, task, options), False
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -115,6 +118,17 @@ def prepare_resumably(
         kept.replace(final)
     sync_directory(final.parent)
     return manifest, True
+
+
+def _take_name(temporary: Path, final: Path) -> bool:
+    """Renames a prepared directory; False if there is a prepared one of that name by now."""
+    try:
+        temporary.replace(final)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY or not (final / manifests.MANIFEST_NAME).exists():
+            raise
+        return False
+    return True
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ Interrupted, it goes on where it stopped; finished rows are not run again; `--ro
 Results, one JSON file per row, the table and the curves go to a folder in `--results_dir`.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,22 +21,41 @@ class Subject(NamedTuple):
     """What can be reproduced.
 
     Fields:
-        study: makes the `Study` from scale, names of rows, work_dir, results_dir and source_dir.
+        title, introduction: of its page.
+        study: makes the `Study` from scale, names of rows, work_dir and results_dir.
         extend: adds to a study's finished results what is measured of all of them at once.
-        tables: the files made of the results: suffix and text. The first is shown.
+        tables: the files made of the results: suffix and text. The first is Markdown.
         figures: groups of results, each a figure of learning curves, by name.
     """
 
-    study: Callable[[Any, Sequence[str], Path, Path, str], Study]
+    title: str
+    introduction: str
+    study: Callable[[Any, Sequence[str], Path, Path], Study]
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
     figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
 
 
 SUBJECTS = {
-    "table1": Subject(table1.make_study, table1.extend, table1.tables, table1.figures),
-    "table2": Subject(table2.make_study, table2.extend, table2.tables, table2.figures),
+    "table1": Subject(
+        "Table 1: the copy task",
+        table1.INTRODUCTION,
+        table1.make_study,
+        table1.extend,
+        table1.tables,
+        table1.figures,
+    ),
+    "table2": Subject(
+        "Table 2: translation",
+        table2.INTRODUCTION,
+        table2.make_study,
+        table2.extend,
+        table2.tables,
+        table2.figures,
+    ),
     "ambiguities": Subject(
+        "What the memory paper leaves open",
+        ambiguities.INTRODUCTION,
         ambiguities.make_study,
         Study.finished,
         ambiguities.tables,
@@ -45,19 +65,33 @@ SUBJECTS = {
 
 
 def write_results(
-    subject: Subject, scale: str, results: Sequence[dict[str, Any]], folder: Path
+    name: str, scale: str, results: Sequence[dict[str, Any]], results_dir: Path
 ) -> str:
-    """Writes the tables and figures of finished rows; returns the table that is shown."""
+    """Writes the page of finished rows, with their table and figures; returns the table.
+
+    The page is `NAME.md` (`NAME_full.md` at scale full), what it is made of is in the folder NAME.
+    """
     import seq2seq_memattn.plots as plots
 
+    subject, folder = SUBJECTS[name], results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
-    tables = subject.tables(results)
-    for suffix, text in tables.items():
-        with open_output(str(folder / f"{scale}{suffix}")) as stream:
-            stream.write(text)
-    for name, group in subject.figures(results).items():
-        plots.save(plots.learning_curves(valid_curves(group)), folder / f"{scale}_{name}")
-    return next(iter(tables.values()))
+    shown, *others = subject.tables(results).items()
+    for suffix, text in others:
+        _write(folder / f"{scale}{suffix}", text)
+    pictures = []
+    for group, members in subject.figures(results).items():
+        plots.save(plots.learning_curves(valid_curves(members)), folder / f"{scale}_{group}")
+        pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
+    command = f"python -m experiments.reproduce {name} --scale={scale}"
+    parts = [f"# {subject.title}", subject.introduction, f"Command: `{command}`", shown[1]]
+    page = name if scale == "small" else f"{name}_{scale}"
+    _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
+    return shown[1]
+
+
+def _write(path: Path, text: str) -> None:
+    with open_output(str(path)) as stream:
+        stream.write(text.rstrip("\n") + "\n")
 
 
 def main(arguments: list[str]) -> None:
@@ -66,15 +100,19 @@ def main(arguments: list[str]) -> None:
     if len(arguments) != 1 or arguments[0] not in SUBJECTS:
         raise ValueError(f"expected one of {', '.join(SUBJECTS)}; got {' '.join(arguments)!r}")
     name = arguments[0]
-    subject = SUBJECTS[name]
     results_dir = Path(options.results_dir)
     if options.scale == "tiny":  # a trial of the machinery: no result
         results_dir = Path(options.work_dir) / "tiny_results"
-    where = Path(options.work_dir), results_dir, options.source_dir
-    study = subject.study(options.scale, options.rows, *where)
+    source_dir = Path(options.source_dir) if options.source_dir else None
+
+    def make_study(rows: Sequence[str]) -> Study:
+        study = SUBJECTS[name].study(options.scale, rows, Path(options.work_dir), results_dir)
+        return dataclasses.replace(study, source_dir=source_dir)
+
+    study = make_study(options.rows)
     results = study.finished() if options.only_tables else study.run()
-    everything = subject.extend(subject.study(options.scale, [], *where))
-    cli.print_note(write_results(subject, options.scale, everything, results_dir / name))
+    everything = SUBJECTS[name].extend(make_study([]))
+    cli.print_note(write_results(name, options.scale, everything, results_dir))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 
 

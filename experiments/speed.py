@@ -23,6 +23,7 @@ from experiments.operations import training_operations
 from experiments.records import provenance, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.decoding import folds_rows, make_weights
 
 NUM_SYMBOLS = 20
 FIRST_SYMBOL = 3
@@ -80,11 +81,13 @@ class Work(NamedTuple):
     Fields:
         run: does it once.
         tokens: int. Target tokens (end tokens included) that it handles.
+        shapes: of the products in its loop over steps; see `loop_shapes`.
         operations: float. Of its matrix products; training alone, else 0.
     """
 
     run: Callable[[], None]
     tokens: int
+    shapes: tuple[Shape, ...]
     operations: float = 0.0
 
 
@@ -93,12 +96,16 @@ def make_work(setting: Setting) -> Work:
     sources = make_sources(setting)
     lengths = [len(source) + 1 for source in sources]
     if setting.mode != "train":
-        return Work(_decoding(setting, sources), sum(lengths))
+        run, model = _decoding(setting, sources)
+        folded = folds_rows(model, setting.beam_size, None)
+        shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
+        return Work(run, sum(lengths), shapes)
     run, model = _training(setting, sources)
-    return Work(run, sum(lengths), training_operations(model, lengths))
+    shapes = loop_shapes(model, setting.batch_size, folded=False)
+    return Work(run, sum(lengths), shapes, training_operations(model, lengths))
 
 
-def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], None]:
+def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
@@ -124,7 +131,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Callable[[], N
             if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
                 raise ValueError("a hypothesis has not the length that it was forced to")
 
-    return work
+    return work, model
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:
@@ -144,18 +151,24 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable
     return work, model
 
 
-def loop_shapes(setting: Setting) -> tuple[Shape, ...]:
-    """The products of one decoder step of the toy model: cells, attention, mixing, logits."""
-    config = setting.model_config()
-    units = config.decoder_units
-    memory = config.encoder_projection_units or 2 * config.encoder_units
-    rows = setting.batch_size * (1 if setting.mode == "train" else setting.beam_size)
-    has_attention = config.attention != "none"
-    fed = memory if has_attention and config.input_feeding else 0
-    shapes = [(rows, fed + units, 4 * units), (rows, 2 * units, 4 * units)]
-    if has_attention:
-        shapes.append((rows, units + memory, units))
-    return (*shapes, (rows, units, NUM_SYMBOLS + FIRST_SYMBOL))
+def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
+    """The products with weights in one decoder step: cells, mixing layer, logits.
+
+    What the attention adds (keys, rows) depends on the source and is not among them.
+
+    Args:
+        model: `Seq2Seq`.
+        rows: int. Sentences or hypotheses that take the step.
+        folded: bool. Whether the context's maps are folded into the memory's rows.
+    """
+    weights = make_weights(model, folded)
+    kernels = list(weights.products.values())
+    if weights.folds:
+        kernels.append(weights.folds.output)
+    elif model.cell.mixing is not None:
+        kernels.append(model.cell.mixing.kernel)
+    kernels.append(model.logits.kernel)
+    return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])
 
 
 def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
@@ -172,9 +185,9 @@ def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
             if turn:  # the first is warm-up
                 seconds[index].append(time.perf_counter() - started)
         cli.print_note(f"turn {turn} of {repeats}")
-    rates = {shapes: product_rate(shapes) for shapes in set(map(loop_shapes, settings))}
+    rates = {shapes: product_rate(shapes) for shapes in {work.shapes for work in works}}
     return [
-        _row(setting, work, times, rates[loop_shapes(setting)])
+        _row(setting, work, times, rates[work.shapes])
         for setting, work, times in zip(settings, works, seconds, strict=True)
     ]
 

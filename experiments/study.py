@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import cli
+from experiments.experiment import load_experiment
 from experiments.records import portable, provenance, read_json, write_json
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +26,12 @@ class DataSource:
     Args:
         folder: names the directory.
         command: the command and its options behind `python -m`, without `--output_dir`.
-        where: more options, which say where files are and do not change the data.
+        corpus: folder of its files in a study's `source_dir`; "" for data that needs none.
     """
 
     folder: str
     command: tuple[str, ...]
-    where: tuple[str, ...] = ()
+    corpus: str = ""
 
 
 def copy_data(max_length: int, is_tiny: bool = False) -> DataSource:
@@ -93,12 +95,15 @@ class Study:
         runs_dir: Path. One run directory per row.
         results_dir: Path. One JSON file per row.
         data_dir: Path. Where the data directories are.
+        source_dir: Path or None. Has the files of corpora, each in a folder of its name; None:
+            they are downloaded.
     """
 
     rows: Sequence[Row]
     runs_dir: Path
     results_dir: Path
     data_dir: Path
+    source_dir: Path | None = None
 
     def run(self) -> list[dict[str, Any]]:
         """Runs what is not finished yet; returns the results in the order of the rows."""
@@ -113,16 +118,15 @@ class Study:
         return self.results_dir / f"{row.name}.json"
 
     def _run_row(self, row: Row) -> dict[str, Any]:
-        path = self._path(row)
-        made = self._identity(row)
+        path, run_dir = self._path(row), self.runs_dir / row.name
         if path.exists():
             found = read_json(path)
-            if all(found.get(name) == value for name, value in made.items()):
+            if is_result_of(row, found):
                 cli.print_note(f"{row.name}: already there, {path}")
                 return found
             cli.print_note(f"{row.name}: was made with other options, and is made again")
+            _move_aside(run_dir)
         data = self._prepare(row)
-        run_dir = self.runs_dir / row.name
         arguments = train_arguments(row, data, run_dir)
         cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
         training = run_command(arguments)
@@ -130,7 +134,7 @@ class Study:
             _evaluate(run_dir, data, one) for one in (Evaluation("valid", "valid"), *row.tests)
         )
         result = {
-            **made,
+            **identity(row),
             "label": row.label,
             "curve_name": row.curve,
             "paper": dict(row.paper),
@@ -145,19 +149,59 @@ class Study:
         write_json(path, result)
         return result
 
-    def _identity(self, row: Row) -> dict[str, Any]:
-        """What a result was made with, as its file says it."""
-        return {
-            "name": row.name,
-            "length": row.length,
-            "data": list(row.data.command),
-            "options": dict(row.options),
-        }
-
     def _prepare(self, row: Row) -> Path:
-        data = self.data_dir / row.data.folder
-        run_command([*row.data.command, *row.data.where, f"--output_dir={data}"])
+        data, corpus = self.data_dir / row.data.folder, row.data.corpus
+        where = [f"--source_dir={self.source_dir / corpus}"] if corpus and self.source_dir else []
+        run_command([*row.data.command, *where, f"--output_dir={data}"])
         return data
+
+
+def identity(row: Row) -> dict[str, Any]:
+    """What a result was made with, as its file says it."""
+    model, training = configuration(row)
+    return {
+        "name": row.name,
+        "length": row.length,
+        "data": list(row.data.command),
+        "options": dict(row.options),
+        "configuration": {"model": model.to_dict(), "training": training.to_dict()},
+    }
+
+
+def configuration(row: Row) -> tuple[ModelConfig, TrainingConfig]:
+    """The row's experiment with the row's options."""
+    experiment = load_experiment(row.config)
+    model, training = ({**record.to_dict()} for record in (experiment.model, experiment.training))
+    for name, value in row.options.items():
+        (model if name in model else training)[name] = value
+    return ModelConfig.from_dict(model), TrainingConfig.from_dict(training)
+
+
+def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
+    """Whether a result was made with what the row has now.
+
+    An option that came later than the result counts as having its default then.
+    """
+    made = identity(row)
+    recorded = found.get("configuration", {"model": {}, "training": {}})
+    try:
+        same = configuration(row) == (
+            ModelConfig.from_dict(recorded["model"]),
+            TrainingConfig.from_dict(recorded["training"]),
+        )
+    except ValueError:  # an option that is no more
+        return False
+    return same and all(found.get(name) == made[name] for name in ("name", "length", "data"))
+
+
+def _move_aside(run_dir: Path) -> None:
+    """Keeps a run of other options under another name."""
+    if run_dir.exists():
+        number = 1
+        while (old := run_dir.with_name(f"{run_dir.name}_before_{number}")).exists():
+            number += 1
+        run_dir.rename(old)
+        cli.print_note(f"the run before is kept: {old}")
 
 
 def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: Path) -> Study:

@@ -32,7 +32,6 @@ __all__ = [
     "LinearAttention",
     "LocalAttention",
     "LuongAttention",
-    "LuongAttention",
     "ModelConfig",
     "NoAttention",
     "Seq2Seq",

@@ -5,6 +5,8 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_choice
+
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Bridge(keras.layers.Layer):
@@ -47,10 +49,9 @@ class Bridge(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if kind not in ("zero", "copy", "dense"):
-            raise ValueError(f"`kind` must be 'zero', 'copy' or 'dense'; got {kind!r}.")
-        if states not in ("all", "top", "backward"):
-            raise ValueError(f"`states` must be 'all', 'top' or 'backward'; got {states!r}.")
+        check_choice("kind", kind, ("zero", "copy", "dense"))
+        check_choice("states", states, ("all", "top", "backward"))
+        check_choice("activation", activation, ("linear", "tanh"))
         self.kind = kind
         self.state_units = [list(units) for units in state_units]
         self.states = states

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import CellStep, cell_step, output_units, state_units
 from seq2seq_memattn.products import Products
 
@@ -80,12 +81,9 @@ class AttentionCell(keras.layers.Layer):
         kwargs["autocast"] = False  # Keras would round the positions in records to bfloat16
         super().__init__(**kwargs)
         self.supports_masking = True
-        if read not in ("after", "before"):
-            raise ValueError(f"`read` must be 'after' or 'before'; got {read!r}.")
-        if mixing_from not in ("output_and_context", "output"):
-            raise ValueError(
-                f"`mixing_from` must be 'output_and_context' or 'output'; got {mixing_from!r}."
-            )
+        check_choice("read", read, ("after", "before"))
+        check_choice("mixing_activation", mixing_activation, ("tanh", "linear"))
+        check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
         self.cells = _cells(cell)
         for inner in self.cells:
             _refuse_dropout(inner)

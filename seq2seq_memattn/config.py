@@ -87,7 +87,7 @@ class ModelConfig(Options):
         "softmax", "K-memory: turns decoder energies into beta (eq. 7)"
     )
     normalise_over: Literal["slots", "time"] = option(
-        "slots", "K-memory: axis of a softmax in eq. 5"
+        "time", "K-memory: axis of a softmax in eq. 5"
     )
     position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
         "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"
@@ -156,6 +156,11 @@ class ModelConfig(Options):
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
+        if self.position_encoding != "none" and not self.attention.startswith("k_memory"):
+            raise ValueError(
+                f"`position_encoding` {self.position_encoding} is for k_memory; the attention is "
+                f"{self.attention}."
+            )
         self._check_tied()
 
     def _check_tied(self) -> None:

@@ -61,7 +61,6 @@ class DecodingModel:
         self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model, self._folds)
-        self.vocab_size = model.config.target_vocab_size
 
     def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
         """Reads the source.

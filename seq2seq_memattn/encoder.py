@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.backend import has_static_shapes
+from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step
 from seq2seq_memattn.recurrence import make_steps, run_layer
 
@@ -76,6 +77,8 @@ class Encoder(keras.layers.Layer):
             raise ValueError(
                 f"`units` and `num_layers` must be positive; got {units}, {num_layers}."
             )
+        check_choice("cell", cell, tuple(LAYERS))
+        check_choice("stacking", stacking, ("per_direction", "concatenated"))
         self.supports_masking = True
         self.units = units
         self.num_layers = num_layers

@@ -61,9 +61,8 @@ class FoldedStep(CellStep):
 def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     """The maps of a built cell's context, or None where there is nothing to fold.
 
-    Only the gates of `LSTMCell` and `GRUCell` are known; of other cells' stacks the mixing layer
-    alone is folded. An attention that writes its own `combine` takes its rows as they are, and
-    logits that read the context without a mixing layer need it as it is.
+    An attention that writes its own `combine` takes its rows as they are. So do logits that read
+    the context without a mixing layer, and lowest cells other than `LSTMCell` and `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
     if type(cell.attention).combine is not Attention.combine:
@@ -71,8 +70,10 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     if cell.mixing is None and reads_context:
         return None
     lowest, top = cell.cells[0], output_units(cell.cells[-1])
+    if cell.input_feeding and isinstance(cell_step(lowest, LOWEST, 0), OpaqueStep):
+        return None
     maps = []
-    if cell.input_feeding and not isinstance(cell_step(lowest, LOWEST, 0), OpaqueStep):
+    if cell.input_feeding:
         maps.append(ops.cast(lowest.kernel[embedding_dim:], cell.compute_dtype))
     output = ops.zeros((top, 0), dtype=cell.compute_dtype)
     if cell.mixing is not None and reads_context:

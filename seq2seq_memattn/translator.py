@@ -28,7 +28,8 @@ class SourceReader:
     Args:
         run: `Run`.
         max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
-            there; None: where the model needs it (position encodings).
+            there. None: nowhere, but for a model that was made for sources of a certain length
+            (position encodings), which cuts all that are longer.
 
     Attributes:
         limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
@@ -37,7 +38,9 @@ class SourceReader:
 
     def __init__(self, run: Run, max_source_length: int | None = None) -> None:
         self._vocabulary = run.source_vocabulary
-        self.limit = max_source_length or run.model.config.max_source_length or None
+        config = run.model.config
+        limits = [max_source_length, config.needs_source_length and config.max_source_length]
+        self.limit = min((limit for limit in limits if limit), default=None)
         self.num_cut = 0
 
     def __call__(self, lines: Sequence[str], name: str) -> list[np.ndarray]:

@@ -100,11 +100,12 @@ def test_one_state_of_one_unit_by_hand() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "random"}, "`kind` must be 'zero', 'copy' or 'dense'; got 'random'"),
+        ({"kind": "random"}, "`kind` must be one of zero, copy, dense; got 'random'"),
         (
             {"kind": "dense", "states": "first"},
-            "`states` must be 'all', 'top' or 'backward'.*first",
+            "`states` must be one of all, top, backward.*first",
         ),
+        ({"kind": "dense", "activation": "relu"}, "`activation` must be one of linear, tanh; got"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:

@@ -294,8 +294,14 @@ def test_a_cell_with_dropout_of_its_own_is_refused(option: str) -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="`read` must be 'after' or 'before'; got 'during'"):
+    with pytest.raises(ValueError, match="`read` must be one of after, before; got 'during'"):
         AttentionCell(keras.layers.LSTMCell(UNITS), NoAttention(), read="during")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`mixing_activation` must be one of tanh, linear; got"):
+        AttentionCell(
+            keras.layers.LSTMCell(UNITS),
+            NoAttention(),
+            mixing_activation="relu",  # type: ignore[arg-type]
+        )
     with pytest.raises(ValueError, match="`mixing_from` must be .*; got 'context'"):
         AttentionCell(
             keras.layers.LSTMCell(UNITS),

@@ -17,6 +17,11 @@ RECORDS = (ModelConfig, TrainingConfig)
         (ModelConfig, {"decoder_layers": 0}, "`decoder_layers` must be positive; got 0"),
         (ModelConfig, {"mixing_units": -1}, "`mixing_units` must not be negative; got -1"),
         (ModelConfig, {"max_source_length": -5}, "`max_source_length` must not be negative"),
+        (
+            ModelConfig,
+            {"attention": "bahdanau", "position_encoding": "masked"},
+            "`position_encoding` masked is for k_memory; the attention is bahdanau",
+        ),
         (ModelConfig, {"encoder_projection_units": -1}, "`encoder_projection_units` must not be"),
         (ModelConfig, {"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
         (ModelConfig, {"encoder_cell": "rnn"}, "`encoder_cell` must be one of 'lstm', 'gru'"),

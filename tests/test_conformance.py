@@ -121,7 +121,7 @@ LAYERS: dict[str, Case] = {
             attention, outputs, mask, queries[:, :, :ENCODER_UNITS]
         ),
     ),
-    "LuongAttention concat": Case(lambda **layer: LuongAttention("concat", **layer), read),
+    "LuongAttention concat": Case(lambda **layer: LuongAttention("concat", 4, **layer), read),
     "LuongAttention location": Case(
         lambda **layer: LuongAttention("location", None, 9, **layer), read
     ),

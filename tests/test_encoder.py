@@ -235,10 +235,18 @@ def test_the_seed_decides_dropout() -> None:
     assert (first != other).any()
 
 
-@pytest.mark.parametrize("arguments", [{"units": 0}, {"units": 3, "num_layers": 0}])
-def test_sizes_must_be_positive(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="`units` and `num_layers` must be positive; got .*0"):
-        Encoder(**arguments)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"units": 0}, "`units` and `num_layers` must be positive; got .*0"),
+        ({"num_layers": 0}, "`units` and `num_layers` must be positive; got .*0"),
+        ({"cell": "rnn"}, "`cell` must be one of lstm, gru; got 'rnn'"),
+        ({"stacking": "concat"}, "`stacking` must be one of per_direction, concatenated; got"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Encoder(**{"units": 3, **arguments})
 
 
 def test_the_record_names_its_fields() -> None:

@@ -24,7 +24,7 @@ SMALLER = {
         "--encoder_units=8",
         "--decoder_units=8",
         "--batch_size=8",
-        "--checkpoint_minutes=0",
+        "--checkpoint_minutes=0",  # that minutes of training pass between checkpoints
     ],
     "experiments.evaluate": ["--beam_size=2"],
     "experiments.translate": ["--beam_size=2"],
@@ -68,6 +68,8 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
                 stream.writelines(f"{line}\n" for line in lines)
     found = commands()
     assert len(found) >= 8
+    (training,) = (words for words in found if words[2] == "experiments.train")
+    assert "--checkpoint_minutes=1" in training  # or there would be one checkpoint to average
     for _, _, module, *options in found:
         if module == "data_prep.multi30k":
             continue  # downloads; see test_known_corpora.py

@@ -135,12 +135,6 @@ class Attention(keras.layers.Layer, abc.ABC):
         return self.combine(scores, memory.rows), scores, state
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises ValueError if an argument is none of its choices."""
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
-
-
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:
     """The mask given, else the one Keras attached to `encoder_outputs`, else all true."""
     if mask is None:

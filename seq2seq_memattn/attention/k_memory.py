@@ -7,12 +7,12 @@ from keras import ops
 
 from seq2seq_memattn.attention.base import (
     Attention,
-    check_choice,
     masked_softmax,
     softmax,
     source_mask,
 )
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
+from seq2seq_memattn.checks import check_choice
 
 Score = Literal["softmax", "sigmoid"]
 
@@ -39,8 +39,9 @@ class KMemoryAttention(Attention):
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
         s_t -> encoder_outputs[:, t], h -> queries[:, i].
-    Differs from the paper: `normalise_over="time"` reads eq. 5 as a softmax over the source
-        for each slot; biases are an option.
+    Differs from the paper: by default a softmax in eq. 5 is over the source for each slot; the
+        paper leaves the axis open, and this one copies better (results/ambiguities.md). Biases
+        are an option.
 
     Args:
         num_slots: int > 0. Number of context vectors (K in the paper).
@@ -82,7 +83,7 @@ class KMemoryAttention(Attention):
         num_slots: int,
         encoder_score: Score = "softmax",
         decoder_score: Score = "softmax",
-        normalise_over: Literal["slots", "time"] = "slots",
+        normalise_over: Literal["slots", "time"] = "time",
         position_encoding: PositionEncoding | None = None,
         max_source_length: int | None = None,
         use_bias: bool = False,

@@ -7,7 +7,6 @@ from keras import ops
 
 from seq2seq_memattn.attention.base import (
     SourceMemory,
-    check_choice,
     masked_softmax,
     source_lengths,
 )
@@ -17,6 +16,7 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
+from seq2seq_memattn.checks import check_choice
 
 CENTRES = ("monotonic", "predictive")
 

@@ -9,10 +9,10 @@ from seq2seq_memattn.attention.additive import additive_energies, energy_layer, 
 from seq2seq_memattn.attention.base import (
     Attention,
     SourceMemory,
-    check_choice,
     masked_softmax,
     source_mask,
 )
+from seq2seq_memattn.checks import check_choice
 
 Score = Literal["dot", "general", "concat", "location"]
 
@@ -53,8 +53,8 @@ class LuongAttention(Attention):
     Args:
         score: "dot", "general", "concat" or "location".
         units: int > 0 or None. "general": width of the queries, which the encoder's outputs are
-            projected to. "concat": width of the hidden layer. None: that of the encoder's outputs.
-            The others take none.
+            projected to; None: as wide as they are. "concat": width of the hidden layer. The others
+            take none.
         max_source_length: int > 0 or None. "location" needs it: the longest source, in tokens;
             positions behind it are not looked at.
 
@@ -84,7 +84,7 @@ class LuongAttention(Attention):
         check_choice("score", score, get_args(Score))
         if units is not None and score not in ("general", "concat"):
             raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")
-        if units is not None and units < 1:
+        if (units is not None and units < 1) or (units is None and score == "concat"):
             raise ValueError(f"`units` must be positive; got {units}.")
         if (score == "location") != bool(max_source_length and max_source_length > 0):
             raise ValueError(
@@ -137,10 +137,8 @@ class LuongAttention(Attention):
             beyond = ops.zeros((*ops.shape(queries)[:2], length), dtype=energies.dtype)
             return ops.concatenate([energies, beyond], axis=-1)[:, :, :length]
         if self.query_projection is not None and self.energy is not None:
-            width = keys.shape[-1]
-            self.query_projection.units = width  # what `units` None means for the keys
-            hidden = self.query_projection(queries)
-            return additive_energies(keys, hidden, energy_vector(self.energy, width))
+            vector = energy_vector(self.energy, keys.shape[-1])
+            return additive_energies(keys, self.query_projection(queries), vector)
         query_units, key_units = queries.shape[-1], keys.shape[-1]
         if query_units != key_units:
             raise ValueError(

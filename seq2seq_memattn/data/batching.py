@@ -87,17 +87,11 @@ class BucketBatches:
         if batch_tokens:
             batch_sizes = np.maximum(1, batch_tokens // longest)
         self._cuts = _batch_starts(sizes, batch_sizes)
-        self._num_incomplete = int(np.count_nonzero(sizes % batch_sizes))
 
     @property
     def num_batches(self) -> int:
         """Batches of an epoch, the incomplete ones included."""
         return len(self._cuts)
-
-    @property
-    def num_incomplete_batches(self) -> int:
-        """Batches of an epoch with fewer examples than others have: at most one per bucket."""
-        return self._num_incomplete
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of one epoch: int64 [batch], the indices of a batch's examples."""

@@ -35,7 +35,7 @@ class BeamResult(NamedTuple):
         is_finished: bool [batch, n_best]. False where the limit cut a hypothesis.
         alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
         scores: float [batch, n_best, max_length, rows], or () if not asked for.
-        memory: the memory record, or () if not asked for.
+        memory: the memory record, or () if not asked for or searched by `ChunkedSearch`.
         positions_scored: float32 scalar: encoder states scored per step, mean over the steps of
             the hypotheses returned; or () if not asked for.
     """
@@ -71,7 +71,7 @@ def beam_search(
 
     Args:
         model: `Seq2Seq`, or anything with `start(source, num_queries)` and
-            `step(tokens, memory, state)`.
+            `step(tokens, memory, state)`; for alignments, what `DecodingModel` has besides.
         source: int32 [batch, source_length], ending with the end token, then padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.

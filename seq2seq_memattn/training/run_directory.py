@@ -172,7 +172,6 @@ class Run:
         source_vocabulary, target_vocabulary: `Vocabulary`.
         update: int. Updates that made the weights.
         record: what was saved with the weights, such as the best BLEU.
-        max_source_length: int. Longest source the model was trained on, end token included.
         text_form: `TextForm` of the text it was trained on.
         problems: one line for each damaged checkpoint that was passed over.
     """
@@ -183,7 +182,6 @@ class Run:
     target_vocabulary: Vocabulary
     update: int
     record: dict[str, Any]
-    max_source_length: int
     text_form: TextForm
     problems: list[str]
 
@@ -205,7 +203,6 @@ def load_run(run_dir: Path, checkpoint: str = BEST) -> Run:
         vocabulary_from_dict(manifest.target_vocabulary, run_dir),
         record["update"],
         record,
-        max(split.max_source_length for split in manifest.splits.values()),
         TextForm.from_dict(dict(manifest.text_form)),
         problems,
     )

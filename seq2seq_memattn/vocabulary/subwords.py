@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-import sentencepiece
-
 from .base import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID, UNKNOWN_ID
 from .files import FileVocabulary, read_content
 
@@ -44,6 +42,8 @@ class SubwordVocabulary(FileVocabulary):
     KIND = "subwords"
 
     def __init__(self, model: bytes, file: str, splits_at_spaces: bool = False) -> None:
+        import sentencepiece  # only where it is used: models and attention need Keras alone
+
         super().__init__(model, file)
         try:
             if not model:

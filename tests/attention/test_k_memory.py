@@ -138,7 +138,7 @@ def test_without_biases_there_are_the_two_matrices_of_the_paper() -> None:
 
 def test_two_slots_of_two_tokens_by_hand() -> None:
     # Softmax of (ln 2, 0) is (2/3, 1/3), of (0, ln 3) is (1/4, 3/4).
-    attention = KMemoryAttention(2, dtype="float64")
+    attention = KMemoryAttention(2, normalise_over="slots", dtype="float64")
     identity = np.eye(2)
     attention.read(tensor(identity[None], "float64"), attention.prepare(identity[None]))
     attention.encoder_energy.kernel.assign([[np.log(2.0), 0.0], [0.0, np.log(3.0)]])
@@ -216,7 +216,7 @@ def test_with_one_slot_and_a_softmax_the_context_is_the_only_row(
 
 
 def test_one_softmax_slot_over_the_slots_sums_the_source() -> None:
-    memory = build(1).prepare(tensor(ENCODER_OUTPUTS), MASK)
+    memory = build(1, normalise_over="slots").prepare(tensor(ENCODER_OUTPUTS), MASK)
     assert_close(memory.rows[:, 0], np.sum(ENCODER_OUTPUTS * MASK[:, :, None], axis=1))
 
 

@@ -167,6 +167,7 @@ def test_general_names_both_widths_and_the_remedy() -> None:
             {"score": "cosine"},
             "`score` must be one of dot, general, concat, location; got 'cosine'",
         ),
+        ({"score": "concat"}, "`units` must be positive; got None"),
         ({"score": "dot", "units": 3}, "`units` is for general and concat; got 3 with 'dot'"),
         ({"score": "general", "units": 0}, "`units` must be positive; got 0"),
         ({"score": "location"}, "`max_source_length`, a positive number.*got None with 'location'"),

@@ -4,10 +4,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from data_prep import copy_task
 from data_prep.copy_task import CopyTaskOptions, generate, prepare
 from seq2seq_memattn.data.copy_task import CopyTaskData
 from seq2seq_memattn.data.manifest import read_manifest
@@ -297,3 +299,23 @@ def test_the_command_refuses_bad_options_in_one_line(tmp_path: Path) -> None:
     assert error_lines(process) == ["error: vocab_size: expected at least 1, got 0"]
     assert "Traceback" not in process.stderr.decode()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_preparations_at_a_time_the_slower_takes_what_the_other_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options_for(tmp_path / "data")
+    write_split = copy_task._write_split
+    others = []
+
+    def slow(*arguments: Any) -> Any:
+        if not others:
+            others.append(run_command(tmp_path / "data", "--vocab_size=4", "--seed=2"))
+        return write_split(*arguments)
+
+    monkeypatch.setattr(copy_task, "_write_split", slow)
+    manifest, is_new = prepare(chosen)
+    assert others[0].returncode == 0, others[0].stderr
+    assert not is_new
+    assert manifest == read_manifest(tmp_path / "data")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

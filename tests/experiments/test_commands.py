@@ -268,13 +268,14 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     first = run_python(*arguments)
     assert first.returncode == 0, first.stderr
     results = tmp_path / "tiny_results"
-    assert (results / study / "tiny.md").exists()
+    page = (results / f"{study}_tiny.md").read_text()
     figure = {
         "table1": "tiny_l6.png",
         "table2": "tiny_multi30k_en_de.png",
         "ambiguities": "tiny_l6_k4_pairs.png",
     }[study]
     assert (results / study / figure).exists()
+    assert f"]({study}/{figure})" in page
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
     assert sorted(found) == sorted(rows.split(","))
     stamps = {path: path.stat().st_mtime_ns for path in (results / study / "tiny").iterdir()}

@@ -100,11 +100,11 @@ def test_there_is_one_configuration_for_each_row_of_table_2():
     full = make_table2("full", [], Path("work"), Path("results"))
     assert sorted(row.config for row in full.rows) == names
     assert len(names) == 20
-    small = make_table2("small", [], Path("work"), Path("results"), "there")
+    small = make_table2("small", [], Path("work"), Path("results"))
     assert {row.config for row in small.rows} == {
         n for n in experiment_names() if n.startswith("multi30k_")
     }
     assert len({row.name for row in small.rows}) == len(small.rows) == 12
-    assert small.rows[0].data.where == ("--source_dir=there/multi30k",)
+    assert small.rows[0].data.corpus == "multi30k"
     with pytest.raises(ValueError, match="--rows: expected some of multi30k_en_de_bahdanau"):
         make_table2("small", ["wmt17_en_de_k32"], Path("work"), Path("results"))

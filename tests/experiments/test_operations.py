@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 
 from experiments.operations import training_operations
@@ -6,16 +8,18 @@ from seq2seq_memattn.model import Seq2Seq
 
 
 @pytest.mark.parametrize(
-    ("attention", "kernels", "rows"),
+    ("attention", "kernels", "rows", "bridge"),
     [
         # Layers of 4 LSTM gates; the encoder's outputs are 2 * 3 wide, and are fed back.
-        ("none", 0, {}),
-        ("k_memory:5", 6 * 5 + 7 * 5, {"per_token": 2 * 2 * 5 * 6}),
-        ("luong_general", 6 * 7, {"per_pair": 2 * 6}),
+        ("none", 0, {}, "zero"),
+        # Both states of both directions to both of the decoder, once per sentence.
+        ("none", 0, {}, "auto"),
+        ("k_memory:5", 6 * 5 + 7 * 5, {"per_token": 2 * 2 * 5 * 6}, "auto"),
+        ("luong_general", 6 * 7, {"per_pair": 2 * 6}, "zero"),
     ],
 )
 def test_operations_are_those_of_kernels_and_rows(
-    attention: str, kernels: int, rows: dict[str, int]
+    attention: str, kernels: int, rows: dict[str, int], bridge: Literal["zero", "auto"]
 ) -> None:
     config = ModelConfig(
         embedding_dim=2,
@@ -25,7 +29,7 @@ def test_operations_are_those_of_kernels_and_rows(
         decoder_layers=1,
         target_vocab_size=11,
         attention=attention,
-        bridge="zero",
+        bridge=bridge,
     )
     fed = 0 if attention == "none" else 6
     weights = 2 * (2 + 3) * 12 + (2 + fed + 7) * 28 + 7 * 11 + kernels
@@ -34,4 +38,6 @@ def test_operations_are_those_of_kernels_and_rows(
     lengths = [4, 9]
     expected = 2 * weights * sum(lengths) + rows.get("per_token", 0) * sum(lengths)
     expected += rows.get("per_pair", 0) * sum(length**2 for length in lengths)
+    if attention == "none" and bridge == "auto":
+        expected += 2 * (4 * 3) * (2 * 7) * len(lengths)
     assert training_operations(Seq2Seq(config), lengths) == 3 * expected

@@ -1,0 +1,108 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import study
+from experiments.study import DataSource, Row, Study, configuration, identity, is_result_of
+
+ROW = Row(
+    name="row",
+    config="copy_20_k4",
+    options={"learning_rate": 0.5, "encoder_score": "sigmoid"},
+    data=DataSource("copy", ("data_prep.copy_task", "--max_length=20")),
+    label="K=4",
+    curve="k_memory:4",
+    paper={"bleu": 99.0},
+    length=20,
+)
+
+
+def test_a_configuration_is_the_experiment_with_the_options() -> None:
+    model, training = configuration(ROW)
+    assert (model.attention, model.encoder_score) == ("k_memory:4", "sigmoid")
+    assert (training.learning_rate, training.batch_size) == (0.5, 128)
+
+
+def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
+    found = json.loads(json.dumps(identity(ROW)))
+    assert is_result_of(ROW, found)
+    later = {**ROW.options, "label_smoothing": 0.0}  # an option at its default
+    assert is_result_of(dataclasses.replace(ROW, options=later), found)
+    for changed in (
+        dataclasses.replace(ROW, options={}),
+        dataclasses.replace(ROW, config="copy_20_k16"),
+        dataclasses.replace(ROW, length=50),
+        dataclasses.replace(ROW, data=DataSource("copy", ("data_prep.copy_task",))),
+    ):
+        assert not is_result_of(changed, found)
+
+
+def test_options_that_came_later_had_their_defaults() -> None:
+    found = json.loads(json.dumps(identity(ROW)))
+    del found["configuration"]["training"]["label_smoothing"]
+    assert is_result_of(ROW, found)
+    smoothed = dataclasses.replace(ROW, options={**ROW.options, "label_smoothing": 0.1})
+    assert not is_result_of(smoothed, found)
+    found["configuration"]["model"]["hops"] = 3  # and one that is no more
+    assert not is_result_of(ROW, found)
+
+
+def test_a_row_with_other_options_is_made_again_and_its_run_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run_command(arguments: list[str]) -> dict[str, Any]:
+        commands.append(arguments)
+        run_dir = tmp_path / "runs" / "row"
+        if arguments[0] == "experiments.train":
+            assert not run_dir.exists()
+            run_dir.mkdir(parents=True)
+            (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
+        return {"bleu": 1.0}
+
+    monkeypatch.setattr(study, "run_command", run_command)
+
+    def run(row: Row) -> None:
+        Study([row], tmp_path / "runs", tmp_path / "results", tmp_path / "data").run()
+
+    run(ROW)
+    assert [command[0] for command in commands] == [
+        "data_prep.copy_task",
+        "experiments.train",
+        "experiments.evaluate",
+    ]
+    run(ROW)
+    assert len(commands) == 3
+    for count, rate in enumerate((0.25, 0.125), 1):
+        run(dataclasses.replace(ROW, options={"learning_rate": rate}))
+        assert len(commands) == 3 + 3 * count
+        assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
+    assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
+
+
+def test_corpora_are_taken_from_the_folder_of_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run_command(arguments: list[str]) -> dict[str, Any]:
+        commands.append(arguments)
+        if arguments[0] == "experiments.train":
+            raise ValueError("enough")
+        return {}
+
+    monkeypatch.setattr(study, "run_command", run_command)
+    data = DataSource("multi30k_en_de", ("data_prep.multi30k",), "multi30k")
+    row = dataclasses.replace(ROW, data=data)
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    for source_dir in (tmp_path / "corpora", None):
+        with pytest.raises(ValueError, match="enough"):
+            Study([row], *where, source_dir).run()
+    first, second = (command for command in commands if command[0] == "data_prep.multi30k")
+    output = f"--output_dir={tmp_path / 'data' / 'multi30k_en_de'}"
+    assert first[1:] == [f"--source_dir={tmp_path / 'corpora' / 'multi30k'}", output]
+    assert second[1:] == [output]
