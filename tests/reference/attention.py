@@ -150,7 +150,7 @@ def k_memory_alpha(
     length: int,
     W_alpha: Array,
     score: str = "softmax",
-    normalise_over: str = "time",
+    normalise_over: str = "slots",
     position_encoding: str | None = None,
     max_source_length: int | None = None,
     b_alpha: Array | None = None,
