@@ -233,6 +233,11 @@ class TrainingConfig(Options):
         "the gradient of each embedding is then scaled down to this norm; google/seq2seq has 0.1; "
         "0: never",
     )
+    strength_weight: float = option(
+        0.0,
+        "flexible attention: weight of the mean strength of its penalty, which is to be large, "
+        "for fine-tuning (beta of Shu and Nakayama's eq. 9); 0: the cross entropy alone",
+    )
     checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
     keep: int = option(3, "last checkpoints kept, beside the best")
     validate_every: int = option(
@@ -276,6 +281,7 @@ class TrainingConfig(Options):
             "adam_epsilon",
             "clip_norm",
             "embedding_clip_norm",
+            "strength_weight",
             "checkpoint_minutes",
             "patience",
         )

@@ -1,6 +1,6 @@
 """The loops over decoder steps under teacher forcing."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -8,6 +8,20 @@ from keras import ops
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.gates import cell_step, output_units
 from seq2seq_memattn.recurrence import make_steps, run_layer, scan
+
+
+class Decoded(NamedTuple):
+    """What a decoder makes of known targets.
+
+    Fields:
+        outputs: float [batch, target_length, n]. What the logits are made of; 0 on padding with
+            stepped decoding, unspecified there otherwise.
+        strengths: float [batch, target_length]. `Attention.strength` of every step, 0 on padding;
+            None for an attention that has none.
+    """
+
+    outputs: Any
+    strengths: Any = None
 
 
 class TeacherForcedDecoder:
@@ -30,7 +44,7 @@ class TeacherForcedDecoder:
 
     def __call__(
         self, embedded: Any, lengths: Any, memory: Any, cell_states: Any, training: bool
-    ) -> Any:
+    ) -> Decoded:
         """Runs all steps.
 
         Args:
@@ -39,16 +53,12 @@ class TeacherForcedDecoder:
             memory: record from `attention.prepare`.
             cell_states: for each cell, a list of float [batch, units].
             training: bool. Whether dropout is on and gradients will be asked for.
-
-        Returns:
-            float [batch, target_length, n]: what the logits are made of, 0 on padding with
-            stepped decoding, unspecified there otherwise.
         """
         steps = make_steps(lengths, ops.shape(embedded)[1])
         state = self.cell.initial_state(memory, 1, cell_states)
         drop = self.dropout if training else 0.0
         if self._is_parallel(memory, state):
-            return self._run_parallel(embedded, steps, memory, state, drop, training)
+            return Decoded(self._run_parallel(embedded, steps, memory, state, drop, training))
         return self._run_stepped(embedded, steps, memory, state, drop, training)
 
     def _is_parallel(self, memory: Any, state: AttentionCellState) -> bool:
@@ -72,7 +82,7 @@ class TeacherForcedDecoder:
 
     def _run_stepped(
         self, embedded: Any, steps: Any, memory: Any, state: Any, drop: float, training: bool
-    ) -> Any:
+    ) -> Decoded:
         cell = self.cell
         stream = self._drop(steps.pack(embedded), drop)
         cell_steps = cell.steps(stream.shape[-1])
@@ -80,6 +90,7 @@ class TeacherForcedDecoder:
         carry = keras.tree.map_structure(steps.sort, state)
         units, context_units = output_units(cell.cells[-1]), memory.rows.shape[-1]
         masks = self._masks(stream, context_units, drop)
+        has_strength = cell.attention.strength(state.attention) is not None
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
             projected, fed, *masks = inputs
@@ -94,18 +105,24 @@ class TeacherForcedDecoder:
                 inputs=fed[:, None, :],
                 training=training,
             )
-            return carry, [output[:, 0], carry.context[:, 0]]
+            found = [output[:, 0], carry.context[:, 0]]
+            if has_strength:
+                found.append(ops.cast(cell.attention.strength(carry.attention), output.dtype))
+            return carry, found
 
-        outputs, contexts = scan(
+        outputs, contexts, *strengths = scan(
             step,
             carry,
             [cell_steps[0].project(stream), stream, *masks],
             cell.products(cell_steps, memory),
             steps,
-            [units, context_units],
+            [units, context_units, *([1] if has_strength else [])],
             training,
         )
-        return steps.unpack(cell.mix(outputs, contexts))
+        return Decoded(
+            steps.unpack(cell.mix(outputs, contexts)),
+            steps.unpack(strengths[0])[:, :, 0] if has_strength else None,
+        )
 
     def _masks(self, stream: Any, context_units: int, drop: float) -> list[Any]:
         """For each cell, the dropout of those inputs that the loop makes, for all steps."""

@@ -122,7 +122,7 @@ class Seq2Seq(keras.Model):
         """Every size is known, so that weights exist before the first batch."""
         ids = ops.ones((1, 1), dtype="int32")
         memory, cell_states = self.encode(ids)
-        self.predict_logits(ids, memory, cell_states)
+        self.teacher_force(ids, memory, cell_states)
         self.built = True
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
@@ -143,17 +143,22 @@ class Seq2Seq(keras.Model):
             outputs = self.encoder_projection(outputs)
         return self.cell.attention.prepare(outputs, mask), self.bridge(encoded.states)
 
-    def predict_logits(
+    def teacher_force(
         self, target_inputs: Any, memory: Any, cell_states: Any, training: bool = False
-    ) -> Any:
-        """Logits of all steps of known targets: float [batch, target_length, target_vocab_size]."""
+    ) -> tuple[Any, Any]:
+        """All steps of known targets.
+
+        Returns:
+            logits: float [batch, target_length, target_vocab_size].
+            strengths: see `Decoded`.
+        """
         embedded = self.target_embedding(target_inputs)
         if not self.cell.built:
             state = self.cell.initial_state(memory, 1, cell_states)
             self.cell(embedded[:, :1], memory, state)
         lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
-        mixed = self.decoder(embedded, lengths, memory, cell_states, training)
-        return self.to_logits(mixed)
+        decoded = self.decoder(embedded, lengths, memory, cell_states, training)
+        return self.to_logits(decoded.outputs), decoded.strengths
 
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, in float32 at least."""
@@ -164,9 +169,12 @@ class Seq2Seq(keras.Model):
         narrow = self.compute_dtype in ("float16", "bfloat16")
         return ops.cast(logits, "float32") if narrow else logits
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Any, training: bool = False, return_strengths: bool = False) -> Any:
         memory, cell_states = self.encode(inputs["source"], training)
-        return self.predict_logits(inputs["target_inputs"], memory, cell_states, training)
+        logits, strengths = self.teacher_force(
+            inputs["target_inputs"], memory, cell_states, training
+        )
+        return (logits, strengths) if return_strengths else logits
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}

@@ -35,7 +35,7 @@ def decode(
     lengths, mask = given.get("lengths", LENGTHS), given.get("mask", MASK)
     decoder = TeacherForcedDecoder(cell, dropout=0.0, seed_generator=None)
     memory = cell.attention.prepare(outputs, tensor(mask, "bool"))
-    decoded = decoder(embedded, tensor(lengths, "int32"), memory, cell_states, training)
+    decoded = decoder(embedded, tensor(lengths, "int32"), memory, cell_states, training).outputs
     real = mask_of(lengths, embedded.shape[1])[:, :, None]
     return decoded * tensor(real, decoded.dtype)
 
@@ -114,7 +114,7 @@ def test_padding_is_zero_where_steps_are_taken(attention: str) -> None:
     decoder = TeacherForcedDecoder(cell, dropout=0.0, seed_generator=None)
     embedded, outputs, states = tensors(cell)
     memory = cell.attention.prepare(outputs, MASK)
-    decoded = as_array(decoder(embedded, tensor(LENGTHS, "int32"), memory, states, False))
+    decoded = as_array(decoder(embedded, tensor(LENGTHS, "int32"), memory, states, False).outputs)
     assert not decoded[~REAL].any()
 
 
@@ -267,7 +267,7 @@ def echo(layers: int, fed: bool) -> Any:
         if not cell.built:
             cell(embedded[:, :1], memory, states)
         first = keras.tree.map_structure(lambda x: x[:, 0], states.cells)
-        return decoder(embedded, lengths, memory, first, training)
+        return decoder(embedded, lengths, memory, first, training).outputs
 
     def seen(batch: int, training: bool = True, steps: int = STEPS) -> Any:
         return call(
@@ -325,7 +325,7 @@ def test_a_graph_draws_dropout_anew_at_each_call(fed: bool) -> None:
     def compute(embedded: Any, lengths: Any, outputs: Any) -> Any:
         memory = cell.attention.prepare(outputs)
         zeros = [[tf.zeros([tf.shape(embedded)[0], 8])] * 2] * 2
-        return decoder(embedded, lengths, memory, zeros, True)
+        return decoder(embedded, lengths, memory, zeros, True).outputs
 
     def call(batch: int) -> Any:
         lengths = tensor(LENGTHS[:batch], "int32")

@@ -445,7 +445,7 @@ def test_encoding_once_serves_every_target() -> None:
     memory, states = model.encode(batch()["source"])
     assert tuple(memory.rows.shape) == (3, 4, 6)
     assert_close(
-        as_array(model.predict_logits(batch()["target_inputs"], memory, states)) * REAL,
+        as_array(model.teacher_force(batch()["target_inputs"], memory, states)[0]) * REAL,
         logits_of(model),
         "float64",
     )

@@ -116,6 +116,11 @@ class Attention(keras.layers.Layer, abc.ABC):
         del memory
         return scores
 
+    def strength(self, state: Any) -> Any:
+        """Strength of the penalty in the step that left `state`: [batch, queries]; None without."""
+        del state
+        return None
+
     def positions_scored(self, scores: Any, memory: Any) -> Any:
         """Encoder states scored for each query: float32 [batch, queries]."""
         lengths = source_lengths(memory.mask, "float32")

@@ -161,6 +161,9 @@ class FlexibleAttention(WindowedAttention):
         focus = ops.sum(weights * positions, axis=-1)
         return self._cast(weights), FlexibleState(focus=focus, strength=strength)
 
+    def strength(self, state: Any) -> Any:
+        return FlexibleState(*state).strength
+
     def positions_scored(self, scores: Any, memory: Any) -> Any:
         if self.threshold is None:
             return Attention.positions_scored(self, scores, memory)

@@ -7,9 +7,9 @@ import keras
 from jax import numpy as jnp
 
 from seq2seq_memattn.config import TrainingConfig
-from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.training_loss import TrainingLoss
 from seq2seq_memattn.training.update_result import UpdateResult
 
 
@@ -27,7 +27,7 @@ class JaxUpdater:
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
         self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
-        self._label_smoothing = config.label_smoothing
+        self._loss = TrainingLoss(model, config)
         self._step = jax.jit(self._updated)
 
     def __call__(self, batch: dict[str, Any]) -> UpdateResult:
@@ -49,10 +49,10 @@ class JaxUpdater:
         """Figures of an update, and the variables after it."""
 
         def summed_loss(trainable: Any) -> Any:
-            logits, after = self._model.stateless_call(trainable, others, batch, training=True)
-            loss, num_tokens = summed_cross_entropy(
-                batch["target_outputs"], logits, self._label_smoothing
+            outputs, after = self._model.stateless_call(
+                trainable, others, batch, training=True, **self._loss.call_options
             )
+            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
             return loss, (num_tokens, after)
 
         (loss, (num_tokens, after)), gradients = jax.value_and_grad(summed_loss, has_aux=True)(

@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from seq2seq_memattn.config import TrainingConfig
-from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.training_loss import TrainingLoss
 from seq2seq_memattn.training.update_result import UpdateResult
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -37,7 +37,7 @@ class Updater:
         self._optimizer = optimizer
         self._clip_norm = config.clip_norm
         self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
-        self._label_smoothing = config.label_smoothing
+        self._loss = TrainingLoss(model, config)
         self._jit_compile = config.jit_compile
         is_alone = strategy.num_replicas_in_sync == 1
         signature = [dict.fromkeys(("source", "target_inputs", "target_outputs"), IDS)]
@@ -93,9 +93,8 @@ class Updater:
         """Loss, tokens and gradients of one replica, all of them sums."""
         variables = self._model.trainable_variables
         with tf.GradientTape() as tape:
-            loss, num_tokens = summed_cross_entropy(
-                batch["target_outputs"], self._model(batch, training=True), self._label_smoothing
-            )
+            outputs = self._model(batch, training=True, **self._loss.call_options)
+            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
         # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
         gradients = tape.gradient(
             loss, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
