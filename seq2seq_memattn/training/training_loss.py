@@ -47,10 +47,10 @@ class TrainingLoss:
             targets: int32 [batch, target_length].
             outputs: what the model returned.
         """
-        logits, strengths = outputs if self.call_options else (outputs, ())
+        if not self.call_options:
+            return summed_cross_entropy(targets, outputs, self._label_smoothing)
+        logits, strengths = outputs
         loss, num_tokens = summed_cross_entropy(targets, logits, self._label_smoothing)
-        if self._strength_weight:
-            lengths = ops.sum(ops.cast(ops.not_equal(targets, PAD_ID), strengths.dtype), axis=1)
-            means = ops.sum(strengths, axis=1) / ops.maximum(lengths, 1.0)
-            loss -= self._strength_weight * ops.cast(ops.sum(means), loss.dtype)
-        return loss, num_tokens
+        lengths = ops.sum(ops.cast(ops.not_equal(targets, PAD_ID), strengths.dtype), axis=1)
+        means = ops.sum(strengths, axis=1) / ops.maximum(lengths, 1.0)
+        return loss - self._strength_weight * ops.cast(ops.sum(means), loss.dtype), num_tokens
