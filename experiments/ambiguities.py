@@ -35,11 +35,11 @@ BEST = ("k32_softmax_time_softmax", "k32_softmax_slots_softmax")
 _CONVERGED = {**SMALL, "stop_at_bleu": 99.9}
 BUDGETS = {
     20: {**_CONVERGED, "num_updates": 2000, "validate_every": 250},
-    50: {**_CONVERGED, "num_updates": 4000, "validate_every": 500},
+    50: {**_CONVERGED, "num_updates": 3000, "validate_every": 500},
 }
 
 INTRODUCTION = """
-The copy task as in Table 1 at scale small, 2,000 updates at most (L = 20) or 4,000 (L = 50), one
+The copy task as in Table 1 at scale small, 2,000 updates at most (L = 20) or 3,000 (L = 50), one
 seed each.
 """
 
