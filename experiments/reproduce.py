@@ -21,7 +21,7 @@ class Subject(NamedTuple):
     """What can be reproduced.
 
     Fields:
-        title, introduction: of its page.
+        title, introduction, conclusion: of its page.
         study: makes the `Study` from scale, names of rows, work_dir and results_dir.
         extend: adds to a study's finished results what is measured of all of them at once.
         tables: the files made of the results: suffix and text. The first is Markdown.
@@ -34,6 +34,7 @@ class Subject(NamedTuple):
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
     figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
+    conclusion: str = ""
 
 
 SUBJECTS = {
@@ -60,6 +61,7 @@ SUBJECTS = {
         Study.finished,
         ambiguities.tables,
         ambiguities.figures,
+        ambiguities.CONCLUSION,
     ),
 }
 
@@ -84,6 +86,8 @@ def write_results(
         pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     parts = [f"# {subject.title}", subject.introduction, f"Command: `{command}`", shown[1]]
+    if scale == "small":
+        parts.append(subject.conclusion)
     page = name if scale == "small" else f"{name}_{scale}"
     _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
     return shown[1]
