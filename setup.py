@@ -46,6 +46,7 @@ setup(
         "keras>=3.12",
         "lazy-loader",
         "matplotlib",
+        "nltk",
         "numpy",
         "sacrebleu",
         "sacremoses",

@@ -53,8 +53,8 @@ CONCLUSION = """
   behind at L = 20 and needs half the updates to 90 BLEU at L = 50. Read over the slots, a slot is a
   sum that grows with the source, and K = 1 has nothing to choose.
 * **Positions renormalised to a mean of one** (`position_encoding="mean_one"`) where position
-  encodings are asked for: they then leave the energies their scale. Renormalised to a sum of one they
-  make them nearly equal, and learning stalls.
+  encodings are asked for: they then leave the energies their scale. Renormalised to a sum of one
+  they make them nearly equal, and learning stalls.
 * **A zero bridge** with attention, as in google/seq2seq: a dense one brings nothing.
 
 The paper says that two softmaxes do badly at translation (its Figure 5); these runs say nothing of

@@ -19,17 +19,17 @@ from tqdm import tqdm
 from experiments import cli, decoding_flags
 from experiments.records import portable
 from seq2seq_memattn.data.text_files import open_output, read_lines
-from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.text_form import FormedLines
 
 
 def compare(
-    hypotheses: list[str], baseline: list[str], references: list[str], form: TextForm
+    hypotheses: FormedLines, baseline: FormedLines, references: FormedLines
 ) -> dict[str, Any]:
     """The run against another system: figures by score, each also said in a line."""
     from seq2seq_memattn.metrics import paired_bootstrap
 
     options = flags.FLAGS
-    found = paired_bootstrap(hypotheses, baseline, references, options.lowercase, form)
+    found = paired_bootstrap(hypotheses, baseline, references, options.lowercase)
     for name, one in found.items():
         cli.print_note(
             f"{name}: {one.score:.2f} ± {one.ci:.2f}, {options.baseline} {one.baseline:.2f} ± "
@@ -41,7 +41,7 @@ def compare(
 def main(arguments: list[str]) -> None:
     """Evaluates from flags."""
     del arguments
-    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores
+    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
 
     options = flags.FLAGS
     sources, references = decoding_flags.read_pair(options.source, options.reference)
@@ -57,7 +57,8 @@ def main(arguments: list[str]) -> None:
     seconds = time.perf_counter() - started
     decoding_flags.report_cut(translator.sources)
     hypotheses, form = [best[0].text for best in translations], run.text_form
-    scores = corpus_scores(hypotheses, references, options.lowercase, form)
+    ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
+    scores = corpus_scores(ours, theirs, options.lowercase)
     result: dict[str, Any] = {
         "run_dir": portable(options.run_dir),
         "update": run.update,
@@ -75,12 +76,13 @@ def main(arguments: list[str]) -> None:
         "seconds": round(seconds, 2),
         "beam_size": options.beam_size,
         "length_penalty": options.length_penalty,
-        "by_length": bleu_by_length(
-            form.tokenised(hypotheses), form.tokenised(references), lowercase=options.lowercase
-        ),
+        "by_length": bleu_by_length(ours.tokenised, theirs.tokenised, lowercase=options.lowercase),
     }
+    if options.ribes:
+        found = ribes(ours, theirs, options.lowercase)
+        result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}
     if baseline is not None:
-        result["baseline"] = compare(hypotheses, baseline, references, form)
+        result["baseline"] = compare(ours, FormedLines(baseline, form), theirs)
     if options.output_dir:
         _write(Path(options.output_dir), hypotheses, result)
     cli.print_result(result)
@@ -100,5 +102,6 @@ if __name__ == "__main__":
     flags.DEFINE_string("reference", None, "references, one per line", required=True)
     flags.DEFINE_string("baseline", None, "another system's output, for the paired bootstrap")
     flags.DEFINE_bool("lowercase", False, "leave case out of account in every score")
+    flags.DEFINE_bool("ribes", False, "RIBES too, which minds the order of words")
     flags.DEFINE_string("output_dir", None, "where hypotheses.txt and evaluation.json go")
     cli.run(main)

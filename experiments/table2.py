@@ -13,7 +13,7 @@ from experiments.table1 import Scale, label
 from experiments.text_rows import PAPER
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.text_form import FormedLines, TextForm
 
 SMALL_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
 # The four scoring pairs of Figure 5, beside the default's.
@@ -143,9 +143,9 @@ def _compare(of: Study, result: dict[str, Any]) -> dict[str, Any]:
         return {}
     data = of.data_dir / row.data.folder
     form = TextForm.from_dict(dict(read_manifest(data).text_form))
-    references = read_lines(data / f"{COMPARED.split}.target.txt")
-    ours, theirs = map(read_lines, paths)
-    found = paired_bootstrap(ours, theirs, references, lowercase=True, form=form)
+    files = (*paths, data / f"{COMPARED.split}.target.txt")
+    ours, theirs, references = (FormedLines(read_lines(file), form) for file in files)
+    found = paired_bootstrap(ours, theirs, references, lowercase=True)
     return {"against_bahdanau": found["bleu"]._asdict()}
 
 

@@ -1,22 +1,24 @@
-"""BLEU and chrF, and the comparison of two systems, as sacrebleu computes them."""
+"""BLEU and chrF, and the comparison of two systems, as sacrebleu computes them; RIBES by NLTK."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, NamedTuple
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.text_form import FormedLines
+
+Lines = list[str]
 
 # Which form of the text each is computed from.
-FORMS = {
-    "bleu": TextForm.tokenised,
-    "standard_bleu": TextForm.readable,
-    "chrf": TextForm.readable,
+FORMS: dict[str, Callable[[FormedLines], Lines]] = {
+    "bleu": lambda lines: lines.tokenised,
+    "standard_bleu": lambda lines: lines.readable,
+    "chrf": lambda lines: lines.readable,
 }
 METRICS = tuple(FORMS)
-AS_GIVEN = TextForm()
+RIBES_ALPHA, RIBES_BETA = 0.25, 0.1  # the exponents of RIBES's own script
 
 
 class Score(NamedTuple):
@@ -24,7 +26,7 @@ class Score(NamedTuple):
 
     Fields:
         score: float, 0 to 100.
-        signature: sacrebleu's.
+        signature: sacrebleu's, or one of that form.
     """
 
     score: float
@@ -62,17 +64,13 @@ def tokenised_bleu(
 
 
 def corpus_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    lowercase: bool = False,
-    form: TextForm = AS_GIVEN,
+    hypotheses: FormedLines, references: FormedLines, lowercase: bool = False
 ) -> dict[str, Score]:
     """Every score of the same lines, each computed from the form that it is meant for.
 
     Args:
-        hypotheses, references: lines of the target side.
+        hypotheses, references: `FormedLines`.
         lowercase: bool. Whether case is left out of account.
-        form: `TextForm` of the lines; the default changes nothing.
 
     Returns:
         bleu: `tokenised_bleu`, of the lines tokenised.
@@ -83,17 +81,38 @@ def corpus_scores(
         ValueError: if the numbers of lines differ, or there is none.
     """
     return {
-        name: _score(name, to_form(form, hypotheses), to_form(form, references), lowercase)
-        for name, to_form in FORMS.items()
+        name: _score(name, formed(hypotheses), formed(references), lowercase)
+        for name, formed in FORMS.items()
     }
 
 
+def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = False) -> Score:
+    """RIBES, which minds the order of words, of tokenised lines.
+
+    Source: Isozaki et al. (2010), as NLTK has it; the mean over sentences, 0 to 100.
+
+    Raises:
+        ValueError: if the numbers of lines differ, or there is none.
+    """
+    import nltk
+    from nltk.translate.ribes_score import corpus_ribes
+
+    _check_lines(hypotheses, references)
+    ours, theirs = (
+        [(line.lower() if lowercase else line).split() for line in lines.tokenised]
+        for lines in (hypotheses, references)
+    )
+    score = corpus_ribes([[reference] for reference in theirs], ours, RIBES_ALPHA, RIBES_BETA)
+    case = "lc" if lowercase else "mixed"
+    signature = f"nrefs:1|case:{case}|alpha:{RIBES_ALPHA}|beta:{RIBES_BETA}"
+    return Score(100.0 * score, f"{signature}|nltk:{nltk.__version__}")
+
+
 def paired_bootstrap(
-    hypotheses: Sequence[str],
-    baseline: Sequence[str],
-    references: Sequence[str],
+    hypotheses: FormedLines,
+    baseline: FormedLines,
+    references: FormedLines,
     lowercase: bool = False,
-    form: TextForm = AS_GIVEN,
 ) -> dict[str, Comparison]:
     """Compares a system with a baseline, in each score of `corpus_scores`.
 
@@ -106,12 +125,9 @@ def paired_bootstrap(
     for lines in (hypotheses, baseline):
         _check_lines(lines, references)
     comparisons = {}
-    for name, to_form in FORMS.items():
-        systems: Any = [
-            ("baseline", to_form(form, baseline)),
-            ("system", to_form(form, hypotheses)),
-        ]
-        truth = [to_form(form, references)]
+    for name, formed in FORMS.items():
+        systems: Any = [("baseline", formed(baseline)), ("system", formed(hypotheses))]
+        truth = [formed(references)]
         test = PairedTest(systems, {name: _metric(name, lowercase)}, truth, "bs")
         signatures, results = test()
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
@@ -147,12 +163,12 @@ def _metric(name: str, lowercase: bool) -> Any:
     return CHRF(lowercase=lowercase)
 
 
-def _check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def _check_lines(hypotheses: Sized, references: Sized) -> None:
     if len(hypotheses) != len(references):
         raise ValueError(
             f"expected as many references as hypotheses, {len(hypotheses)}; got {len(references)}"
         )
-    if not references:
+    if not len(references):
         raise ValueError("expected at least one reference; got none")
 
 

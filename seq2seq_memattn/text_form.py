@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from seq2seq_memattn.config import Options, option
@@ -44,6 +44,38 @@ class TextForm(Options):
             detokenise = _detokeniser(self.target_language)
             lines = [detokenise(line) for line in lines]
         return lines
+
+
+AS_GIVEN = TextForm()
+
+
+class FormedLines:
+    """Lines of the target side in the forms that scores are computed from, each made once.
+
+    Args:
+        lines: str each.
+        form: `TextForm` that they have; the default changes nothing.
+
+    Attributes:
+        lines: as they came.
+    """
+
+    def __init__(self, lines: Sequence[str], form: TextForm = AS_GIVEN) -> None:
+        self.lines = list(lines)
+        self._form = form
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @cached_property
+    def tokenised(self) -> list[str]:
+        """As `TextForm.tokenised`."""
+        return self._form.tokenised(self.lines)
+
+    @cached_property
+    def readable(self) -> list[str]:
+        """As `TextForm.readable`."""
+        return self._form.readable(self.lines)
 
 
 @lru_cache

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import sacrebleu
@@ -9,8 +11,10 @@ from seq2seq_memattn.metrics import (
     bleu_by_length,
     corpus_scores,
     paired_bootstrap,
+    ribes,
     tokenised_bleu,
 )
+from seq2seq_memattn.text_form import FormedLines
 from tests.reference import bleu as reference
 
 
@@ -103,7 +107,7 @@ def sacrebleu_metrics(lowercase: bool) -> dict[str, Metric]:
 
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_every_score_is_that_of_sacrebleu_with_its_signature(lowercase: bool) -> None:
-    found = corpus_scores(SYSTEM, REFERENCES, lowercase)
+    found = corpus_scores(FormedLines(SYSTEM), FormedLines(REFERENCES), lowercase)
     assert tuple(found) == METRICS
     for name, metric in sacrebleu_metrics(lowercase).items():
         assert found[name].score == metric.corpus_score(SYSTEM, [REFERENCES]).score
@@ -115,7 +119,10 @@ def test_every_score_is_that_of_sacrebleu_with_its_signature(lowercase: bool) ->
 
 
 def test_without_case_more_is_right() -> None:
-    plain, lower = (corpus_scores(SYSTEM, REFERENCES, lowercase) for lowercase in (False, True))
+    plain, lower = (
+        corpus_scores(FormedLines(SYSTEM), FormedLines(REFERENCES), lowercase)
+        for lowercase in (False, True)
+    )
     for name in METRICS:
         assert lower[name].score > plain[name].score
     (group,) = bleu_by_length(SYSTEM, REFERENCES, num_groups=1, lowercase=True)
@@ -127,7 +134,7 @@ def test_the_comparison_is_the_paired_bootstrap_of_sacrebleu(
     lowercase: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
-    found = paired_bootstrap(SYSTEM, BASELINE, REFERENCES, lowercase)
+    found = paired_bootstrap(*map(FormedLines, (SYSTEM, BASELINE, REFERENCES)), lowercase)
     assert tuple(found) == METRICS
     for name, metric in sacrebleu_metrics(lowercase).items():
         systems = [("a", BASELINE), ("b", SYSTEM)]
@@ -143,20 +150,37 @@ def test_the_comparison_is_the_paired_bootstrap_of_sacrebleu(
         assert "bs:1000" in ours.signature and "seed:12345" in ours.signature
         assert ours.baseline < ours.score
         assert ours.score == pytest.approx(
-            corpus_scores(SYSTEM, REFERENCES, lowercase)[name].score, rel=1e-6
+            corpus_scores(FormedLines(SYSTEM), FormedLines(REFERENCES), lowercase)[name].score,
+            rel=1e-6,
         )
-    assert paired_bootstrap(SYSTEM, BASELINE, REFERENCES, lowercase) == found
+    assert paired_bootstrap(*map(FormedLines, (SYSTEM, BASELINE, REFERENCES)), lowercase) == found
+
+
+def test_ribes_is_that_of_its_definition() -> None:
+    # Four words in the order 3 4 1 2: of their 6 pairs 2 rise, so tau is (2 - 4) / 6, and its share
+    # of 0..1 is 1 / 3; every word is right and none is missing.
+    found = ribes(FormedLines(["c d a b"]), FormedLines(["a b c d"]))
+    assert found.score == pytest.approx(100 / 3)
+    # Three of four words, in order; exp(1 - 5 / 4) for a reference of five.
+    found = ribes(FormedLines(["a b x c"]), FormedLines(["a b c d e"]))
+    assert found.score == pytest.approx(100 * (3 / 4) ** 0.25 * math.exp(-1 / 4) ** 0.1)
+    two = ribes(FormedLines(["c d a b", "a b"]), FormedLines(["a b c d", "A b"]))
+    lower = ribes(FormedLines(["c d a b", "a b"]), FormedLines(["a b c d", "A b"]), lowercase=True)
+    assert two.score < lower.score == pytest.approx((100 / 3 + 100) / 2)
+    assert "case:lc|alpha:0.25|beta:0.1|nltk:" in lower.signature
+    with pytest.raises(ValueError, match="as many references"):
+        ribes(FormedLines(["a"]), FormedLines(["a", "b"]))
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
-    for one in paired_bootstrap(SYSTEM, SYSTEM, REFERENCES).values():
+    for one in paired_bootstrap(*map(FormedLines, (SYSTEM, SYSTEM, REFERENCES))).values():
         assert one.p_value == pytest.approx(1.0)
         assert one.score == one.baseline
 
 
 def test_a_baseline_of_other_lines_is_refused() -> None:
     with pytest.raises(ValueError, match="as many references as hypotheses, 8; got 9"):
-        paired_bootstrap(SYSTEM, BASELINE[1:], REFERENCES)
+        paired_bootstrap(*map(FormedLines, (SYSTEM, BASELINE[1:], REFERENCES)))
 
 
 def test_bleu_by_length_is_bleu_of_each_group() -> None:
