@@ -24,6 +24,13 @@ def define_run() -> None:
         "sources are cut here, in tokens with the end token",
         lower_bound=1,
     )
+    flags.DEFINE_float(
+        "threshold",
+        None,
+        "flexible attention: positions with larger penalties are not scored, 0: all; by default as "
+        "the run says",
+        lower_bound=0.0,
+    )
 
 
 def define() -> None:
@@ -38,7 +45,7 @@ def load_run() -> Any:
     from seq2seq_memattn.training import run_directory
 
     options = flags.FLAGS
-    run = run_directory.load_run(Path(options.run_dir), options.checkpoint)
+    run = run_directory.load_run(Path(options.run_dir), options.checkpoint, options.threshold)
     for problem in run.problems:
         cli.print_note(f"{problem}; the one before it is used")
     return run

@@ -38,6 +38,16 @@ def compare(
     return {"file": options.baseline, **{name: one._asdict() for name, one in found.items()}}
 
 
+def window(translations: list[list[Any]]) -> float:
+    """Encoder states that were scored per step of the best hypotheses, on average."""
+    found = [best[0].hypothesis for best in translations if best[0].hypothesis]
+    steps = [len(hypothesis.alignment) for hypothesis in found]
+    looked = sum(
+        hypothesis.positions_scored * count for hypothesis, count in zip(found, steps, strict=True)
+    )
+    return looked / max(sum(steps), 1)
+
+
 def main(arguments: list[str]) -> None:
     """Evaluates from flags."""
     del arguments
@@ -50,7 +60,7 @@ def main(arguments: list[str]) -> None:
         raise ValueError(
             f"{options.baseline}: expected {len(references)} lines, got {len(baseline)}"
         )
-    run, translator = decoding_flags.make_translator()
+    run, translator = decoding_flags.make_translator(return_alignments=options.window)
     started = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
         translations = translator(sources, options.batch_size, options.source, bar.update)
@@ -78,6 +88,8 @@ def main(arguments: list[str]) -> None:
         "length_penalty": options.length_penalty,
         "by_length": bleu_by_length(ours.tokenised, theirs.tokenised, lowercase=options.lowercase),
     }
+    if options.window:
+        result["window"] = round(window(translations), 4)
     if options.ribes:
         found = ribes(ours, theirs, options.lowercase)
         result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}
@@ -102,6 +114,7 @@ if __name__ == "__main__":
     flags.DEFINE_string("reference", None, "references, one per line", required=True)
     flags.DEFINE_string("baseline", None, "another system's output, for the paired bootstrap")
     flags.DEFINE_bool("lowercase", False, "leave case out of account in every score")
+    flags.DEFINE_bool("window", False, "encoder states scored per step, on average")
     flags.DEFINE_bool("ribes", False, "RIBES too, which minds the order of words")
     flags.DEFINE_string("output_dir", None, "where hypotheses.txt and evaluation.json go")
     cli.run(main)

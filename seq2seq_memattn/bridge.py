@@ -22,6 +22,8 @@ class Bridge(keras.layers.Layer):
         states: which encoder states a dense bridge reads: "all" layers and directions, the
             "top" layer, or the "backward" direction of the top layer.
         activation: "linear" or "tanh", of a dense bridge.
+        outputs_only: bool. Whether a dense bridge reads and makes outputs alone (the first state of
+            each cell), the other states starting at zero.
 
     Call arguments:
         states: for each encoder layer, for each direction, a list of float [batch, units].
@@ -46,6 +48,7 @@ class Bridge(keras.layers.Layer):
         state_units: list[list[int]],
         states: Literal["all", "top", "backward"] = "all",
         activation: Literal["linear", "tanh"] = "linear",
+        outputs_only: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -56,7 +59,8 @@ class Bridge(keras.layers.Layer):
         self.state_units = [list(units) for units in state_units]
         self.states = states
         self.activation = activation
-        total = sum(sum(units) for units in self.state_units)
+        self.outputs_only = outputs_only
+        total = sum(sum(units[:1] if outputs_only else units) for units in self.state_units)
         self.dense = (
             keras.layers.Dense(
                 total, activation, dtype=self.dtype_policy, name=f"{self.name}_dense"
@@ -79,13 +83,11 @@ class Bridge(keras.layers.Layer):
 
     def _mapped(self, states: Any) -> list[list[Any]]:
         dense: Any = self.dense
-        first, split = dense(ops.concatenate(self._chosen(states), axis=-1)), []
-        for units in self.state_units:
-            parts = []
-            for width in units:
-                parts.append(first[:, :width])
+        first, split = dense(ops.concatenate(self._chosen(states), axis=-1)), self._zeros(states)
+        for parts, units in zip(split, self.state_units, strict=True):
+            for index, width in enumerate(units[:1] if self.outputs_only else units):
+                parts[index] = first[:, :width]
                 first = first[:, width:]
-            split.append(parts)
         return split
 
     def _zeros(self, states: Any) -> list[list[Any]]:
@@ -112,7 +114,8 @@ class Bridge(keras.layers.Layer):
         layers = states if self.states == "all" else states[-1:]
         if self.states == "backward":
             layers = [layers[0][-1:]]
-        return [state for layer in layers for direction in layer for state in direction]
+        kinds = slice(1 if self.outputs_only else None)
+        return [state for layer in layers for direction in layer for state in direction[kinds]]
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -121,4 +124,5 @@ class Bridge(keras.layers.Layer):
             "state_units": self.state_units,
             "states": self.states,
             "activation": self.activation,
+            "outputs_only": self.outputs_only,
         }

@@ -107,6 +107,9 @@ class ModelConfig(Options):
         "all", "states a dense bridge reads: all layers, the top layer, the top backward layer"
     )
     bridge_activation: Literal["linear", "tanh"] = option("linear", "activation of a dense bridge")
+    bridge_outputs_only: bool = option(
+        False, "a dense bridge reads and makes outputs of cells alone; their other states are zero"
+    )
     read: Literal["after", "before"] = option(
         "after",
         "read the memory after the step (google/seq2seq) or before (Bahdanau et al.)",

@@ -97,6 +97,7 @@ class Seq2Seq(keras.Model):
             [state_units(cell) for cell in cells],
             config.bridge_from,
             config.bridge_activation,
+            config.bridge_outputs_only,
             dtype=dtype,
             name="bridge",
         )

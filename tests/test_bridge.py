@@ -89,6 +89,22 @@ def test_dense_maps_the_named_states_to_every_state_of_the_decoder(
     assert_close(result, expected, dtype)
 
 
+@modes
+@pytest.mark.parametrize("states", ["all", "backward"])
+def test_a_dense_bridge_of_outputs_leaves_the_other_states_at_zero(mode: str, states: Any) -> None:
+    bridge = Bridge("dense", [[5, 7], [4]], states, "tanh", outputs_only=True)
+    bridge(tensors(STATES))
+    randomise(bridge)
+    outputs = [way[0] for layer in STATES for way in layer]
+    chosen = outputs if states == "all" else [STATES[1][1][0]]
+    kernel, bias = [as_array(weight) for weight in bridge.weights]
+    assert kernel.shape == (len(chosen) * UNITS, 5 + 4)
+    mapped = np.tanh(np.concatenate(chosen, axis=-1) @ kernel + bias)
+    result = run(mode, bridge, tensors(STATES))
+    assert_close(result, [[mapped[:, :5], np.zeros([2, 7])], [mapped[:, 5:]]])
+    assert Bridge.from_config(bridge.get_config()).outputs_only
+
+
 def test_one_state_of_one_unit_by_hand() -> None:
     bridge = Bridge("dense", [[1], [1]], dtype="float64")
     states = [[[tensor([[2.0, 3.0]], "float64")]]]

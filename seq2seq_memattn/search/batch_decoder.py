@@ -26,12 +26,14 @@ class Hypothesis(NamedTuple):
         normalised_log_prob: float. After the length penalty.
         alignment: float [steps, source_length], or None if not asked for. The end token is a
             step, where the limit did not cut it off.
+        positions_scored: float, encoder states scored per step, or None if not asked for.
     """
 
     tokens: Ids
     log_prob: float
     normalised_log_prob: float
     alignment: Any = None
+    positions_scored: float | None = None
 
 
 class BatchDecoder:
@@ -133,13 +135,15 @@ def sorted_batches(
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:
     length = int(found.lengths[row, rank])
-    alignment = None
+    alignment = positions = None
     if not isinstance(found.alignments, tuple):
         steps = length + int(found.is_finished[row, rank])
         alignment = found.alignments[row, rank, :steps, :source_length]
+        positions = float(found.positions_scored[row, rank])
     return Hypothesis(
         found.tokens[row, rank, :length],
         float(found.log_probs[row, rank]),
         float(found.normalised_log_probs[row, rank]),
         alignment,
+        positions,
     )

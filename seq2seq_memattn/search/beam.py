@@ -36,8 +36,8 @@ class BeamResult(NamedTuple):
         alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
         scores: float [batch, n_best, max_length, rows], or () if not asked for.
         memory: the memory record, or () if not asked for or searched by `ChunkedSearch`.
-        positions_scored: float32 scalar: encoder states scored per step, mean over the steps of
-            the hypotheses returned; or () if not asked for.
+        positions_scored: float32 [batch, n_best]: encoder states scored per step, mean over the
+            steps of each hypothesis; or () if not asked for.
     """
 
     tokens: Any

@@ -23,7 +23,7 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
         scores: float [batch, n, max_length, rows]. 0 behind the last step taken. () where scores
             are no tensor.
         alignments: float [batch, n, max_length, source_length]. 0 there too.
-        positions_scored: float32 scalar, mean over all real steps.
+        positions_scored: float32 [batch, n], mean over the real steps of each target; 0 without.
     """
     num_queries = tokens.shape[1]
     memory, state = model.start(source, num_queries)
@@ -57,7 +57,7 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
     _, _, seen, positions = ops.while_loop(lambda step, *_: step < num_steps, advance, start)
     seen = seen * ops.cast(real, seen.dtype)[:, :, :, None]
     weight = ops.cast(real, "float32")
-    mean = ops.sum(positions * weight) / ops.sum(weight)
+    mean = ops.sum(positions * weight, axis=2) / ops.maximum(ops.sum(weight, axis=2), 1.0)
     if not is_tensor:
         return (), seen, mean
     flat = ops.reshape(seen, (shape[0], shape[1] * shape[2], width))

@@ -186,13 +186,26 @@ class Run:
     problems: list[str]
 
 
-def load_run(run_dir: Path, checkpoint: str = BEST) -> Run:
+def load_run(run_dir: Path, checkpoint: str = BEST, threshold: float | None = None) -> Run:
     """Loads a run with the weights that `load_weights` says.
 
+    Args:
+        run_dir: Path.
+        checkpoint: see `load_weights`.
+        threshold: replaces that of the model's flexible attention; None: the run's.
+
     Raises:
-        ValueError: if the directory is no run, or there are no such weights.
+        ValueError: if the directory is no run, there are no such weights, or the model's attention
+            has no threshold.
     """
     config = read_model_config(run_dir)
+    if threshold is not None:
+        if config.attention != "flexible":
+            raise ValueError(
+                f"{run_dir}: expected flexible attention, which has a threshold; it is "
+                f"{config.attention}"
+            )
+        config = dataclasses.replace(config, threshold=threshold)
     manifest = read_manifest(run_dir, check_files=False)
     model = Seq2Seq(config)
     record, problems = load_weights(run_dir, model.weights, checkpoint)

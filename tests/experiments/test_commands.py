@@ -39,6 +39,8 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
         f"--output_dir={work / 'evaluation'}",
         "--beam_size=2",
         "--lowercase",
+        "--ribes",
+        "--window",
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
@@ -50,6 +52,9 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
         assert 0 < compared[name]["p_value"] <= 1
         assert f"{name}: {result[name]:.2f} ± ".encode() in done.stderr
     assert compared["file"] == str(baseline)
+    assert 0 <= result["ribes"] <= 100
+    assert "|nltk:" in result["ribes_signature"]
+    assert result["window"] == 0  # memory of a fixed size scores no encoder state
     assert "tok:none" in result["signature"]
     assert "tok:13a" in result["standard_bleu_signature"]
     assert "nw:0" in result["chrf_signature"]

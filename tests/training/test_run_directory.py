@@ -285,3 +285,20 @@ def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -
         elif value != getattr(TRAINING, field.name):
             with pytest.raises(ValueError, match=f"{field.name} was"):
                 open_run(run_dir, data_dir, MODEL, training)
+
+
+def test_a_threshold_replaces_that_of_flexible_attention_alone(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    for attention, threshold in (("flexible", 2.0), ("bahdanau", 0.0)):
+        config = dataclasses.replace(MODEL, attention=attention, threshold=threshold)
+        open_run(tmp_path / attention, data_dir, config, TRAINING)
+        weights = Seq2Seq(config).weights
+        write_arrays(tmp_path / attention / BEST_NAME, weights, {"update": 1})
+
+    def threshold_of(given: float | None) -> float | None:
+        return load_run(tmp_path / "flexible", threshold=given).model.cell.attention.threshold
+
+    assert [threshold_of(given) for given in (None, 0.5, 0.0)] == [2.0, 0.5, None]
+    with pytest.raises(ValueError, match="expected flexible attention.*it is bahdanau"):
+        load_run(tmp_path / "bahdanau", threshold=0.5)
