@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {
     "num_updates": 6000,
     "validate_every": 500,
     "patience": 6,
-    "stop_at_bleu": 99.95,
+    "stop_at_bleu": 99.9,
     "checkpoint_minutes": 5.0,
 }
 

@@ -19,6 +19,9 @@ from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 
+WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
+
+
 @dataclasses.dataclass(frozen=True)
 class DataSource:
     """The data directory of a row, and the command that makes it.
@@ -180,17 +183,18 @@ def configuration(row: Row) -> tuple[ModelConfig, TrainingConfig]:
 def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
     """Whether a result was made with what the row has now.
 
-    An option that came later than the result counts as having its default then.
+    An option that came later than the result counts as having its default then. Where a run that
+    has learned is cut, and how it is watched, makes no other result.
     """
-    made = identity(row)
+    made, (model, training) = identity(row), configuration(row)
     recorded = found.get("configuration", {"model": {}, "training": {}})
+    now = training.to_dict()
     try:
-        same = configuration(row) == (
-            ModelConfig.from_dict(recorded["model"]),
-            TrainingConfig.from_dict(recorded["training"]),
-        )
+        same = model == ModelConfig.from_dict(recorded["model"])
+        before = TrainingConfig.from_dict(recorded["training"]).to_dict()
     except ValueError:  # an option that is no more
         return False
+    same = same and all(before[name] == now[name] for name in now if name not in WATCHING)
     return same and all(found.get(name) == made[name] for name in ("name", "length", "data"))
 
 

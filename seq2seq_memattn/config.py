@@ -248,6 +248,11 @@ class TrainingConfig(Options):
     )
     valid_examples: int = option(1000, "validation examples decoded, from the first on")
     beam_size: int = option(10, "hypotheses kept per source in validation")
+    validation_bleu: Literal["corpus", "smoothed"] = option(
+        "corpus",
+        "BLEU by which weights are chosen: of the whole validation text; or the mean over its "
+        "sentences, smoothed",
+    )
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
     stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
     jit_compile: bool = option(False, "compile the update with XLA")

@@ -63,6 +63,24 @@ def tokenised_bleu(
     return _score("bleu", hypotheses, references, lowercase)
 
 
+def smoothed_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Mean over tokenised sentences of BLEU with one added to the counts of 2-grams and longer.
+
+    Source: Lin and Och (2004), "ORANGE", section 4: BLEUS.
+
+    Raises:
+        ValueError: if the numbers of lines differ, or there is none.
+    """
+    _check_lines(hypotheses, references)
+    metric = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1.0, force=True)
+    scores = [
+        # Not sacrebleu's `sentence_score`, which advises another smoothing at every call.
+        metric.corpus_score([ours], [[theirs]]).score
+        for ours, theirs in zip(hypotheses, references, strict=True)
+    ]
+    return Score(sum(scores) / len(scores), str(metric.get_signature()))
+
+
 def corpus_scores(
     hypotheses: FormedLines, references: FormedLines, lowercase: bool = False
 ) -> dict[str, Score]:

@@ -12,6 +12,7 @@ from seq2seq_memattn.metrics import (
     corpus_scores,
     paired_bootstrap,
     ribes,
+    smoothed_bleu,
     tokenised_bleu,
 )
 from seq2seq_memattn.text_form import FormedLines
@@ -154,6 +155,17 @@ def test_the_comparison_is_the_paired_bootstrap_of_sacrebleu(
             rel=1e-6,
         )
     assert paired_bootstrap(*map(FormedLines, (SYSTEM, BASELINE, REFERENCES)), lowercase) == found
+
+
+def test_smoothed_bleu_is_the_mean_of_smoothed_sentences(capfd: pytest.CaptureFixture[str]) -> None:
+    # Of "a b x d e" 4 of 5 words are right, 2 of 4 pairs, none of 3 triples and of 2 quadruples.
+    one = 100 * math.exp(1 - 6 / 5) * (4 / 5 * 3 / 5 * 1 / 4 * 1 / 3) ** 0.25
+    found = smoothed_bleu(["a b x d e", "a"], ["a b c d e f", "a"])
+    assert found.score == pytest.approx((one + 100) / 2)
+    assert "smooth:add-k[1.00]" in found.signature
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(ValueError, match="at least one reference"):
+        smoothed_bleu([], [])
 
 
 def test_ribes_is_that_of_its_definition() -> None:

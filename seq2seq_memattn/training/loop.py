@@ -12,7 +12,7 @@ import numpy as np
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.splits import open_split
-from seq2seq_memattn.metrics import tokenised_bleu
+from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
@@ -29,6 +29,7 @@ from seq2seq_memattn.training.run_directory import (
 from seq2seq_memattn.training.schedule import learning_rate
 from seq2seq_memattn.training.watch import Clock, SignalCame, Signals
 
+VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
 
@@ -280,7 +281,8 @@ class Trainer:
         vocabulary = self.valid.target_vocabulary
         hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
         loss = -float(np.sum(log_probs)) / sum(len(target) + 1 for target in targets)
-        return tokenised_bleu(hypotheses, self.valid.references(count)).score, loss
+        bleu = VALIDATION_BLEU[self.config.validation_bleu]
+        return bleu(hypotheses, self.valid.references(count)).score, loss
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())

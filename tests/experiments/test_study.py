@@ -31,8 +31,11 @@ def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
     assert is_result_of(ROW, found)
     later = {**ROW.options, "label_smoothing": 0.0}  # an option at its default
     assert is_result_of(dataclasses.replace(ROW, options=later), found)
+    cut = {**ROW.options, "stop_at_bleu": 99.0, "checkpoint_minutes": 1.0}
+    assert is_result_of(dataclasses.replace(ROW, options=cut), found)
     for changed in (
         dataclasses.replace(ROW, options={}),
+        dataclasses.replace(ROW, options={**ROW.options, "num_updates": 3}),
         dataclasses.replace(ROW, config="copy_20_k16"),
         dataclasses.replace(ROW, length=50),
         dataclasses.replace(ROW, data=DataSource("copy", ("data_prep.copy_task",))),

@@ -11,7 +11,7 @@ import pytest
 
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.losses import TokenCrossEntropy
-from seq2seq_memattn.metrics import tokenised_bleu
+from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
 from seq2seq_memattn.training.run_directory import load_run
@@ -63,6 +63,18 @@ def test_each_logged_update_and_validation_has_one_line(
     ]
     assert all(set(line) >= {"loss", "gradient_norm"} for line in lines if line["kind"] == "train")
     assert all("bleu" in line for line in lines if line["kind"] == "valid")
+
+
+def test_validation_is_by_the_bleu_that_was_asked_for(data_dir: Path, tmp_path: Path) -> None:
+    made = trainer(data_dir, tmp_path / "run", num_updates=2, validation_bleu="smoothed")
+    result = made.run()
+    sources = [np.asarray(made.valid.source[i]) for i in range(6)]
+    decoded = [
+        made.valid.target_vocabulary.decode(best[0].tokens) for best in made.decoder(sources, 6)
+    ]
+    references = made.valid.references(6)
+    assert result.best_bleu == pytest.approx(smoothed_bleu(decoded, references).score)
+    assert result.best_bleu != tokenised_bleu(decoded, references).score
 
 
 def test_best_weights_are_those_of_the_best_validation(
