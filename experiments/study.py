@@ -18,7 +18,6 @@ from experiments.experiment import load_experiment
 from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
-
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
 
 
