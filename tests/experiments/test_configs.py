@@ -1,5 +1,6 @@
 """Every configuration: it parses, it is a row of its table, and its tiny form trains."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
 from experiments.experiment import experiment_names, load_experiment
 from experiments.table1 import table1_row
 from experiments.table2 import make_study as make_table2
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.schedule import learning_rate
 
 ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
 
@@ -108,3 +111,39 @@ def test_there_is_one_configuration_for_each_row_of_table_2():
     assert small.rows[0].data.corpus == "multi30k"
     with pytest.raises(ValueError, match="--rows: expected some of multi30k_en_de_bahdanau"):
         make_table2("small", ["wmt17_en_de_k32"], Path("work"), Path("results"))
+
+
+FLEXIBLE = [n for n in experiment_names() if n.startswith("flexible_")]
+
+
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_rates_of_flexible_attentions_rows_are_halved_when_the_paper_says(name):
+    training = load_experiment(name).training
+    epochs, full = (20, 17) if "characters" in name else (6, 3)
+    per_epoch = training.num_updates // epochs
+    assert training.num_updates == epochs * per_epoch
+    for epoch in range(epochs):
+        expected = 1e-4 * 0.5 ** max(0, epoch + 1 - full)
+        for update in (epoch * per_epoch, (epoch + 1) * per_epoch - 1):
+            assert learning_rate(training, update) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_rows_of_flexible_attention_are_the_models_of_its_paper(name):
+    experiment = load_experiment(name)
+    narrow = {"embedding_dim": 5, "attention_units": 4, "mixing_units": 7, "half_window": 2}
+    sizes = {"encoder_units": 3, "decoder_units": 6}
+    model = Seq2Seq(dataclasses.replace(experiment.model, **narrow, **sizes))
+    assert experiment.model.mixing_units == 600
+    units = 500 if "characters" in name else 1000
+    assert (experiment.model.encoder_units, experiment.model.decoder_units) == (units, units)
+    assert tuple(model.bridge.dense.kernel.shape) == (3, 6)
+    # The embedding and the context of this step enter the cell; the output alone is read out.
+    assert model.cell.cells[0].kernel.shape[0] == 5 + 6
+    assert tuple(model.cell.mixing.kernel.shape) == (6, 7)
+    assert model.cell.read == "before"
+    assert set(experiment.paper) >= {"window", "bleu"}
+
+
+def test_there_are_eight_rows_of_flexible_attention():
+    assert len(FLEXIBLE) == 8

@@ -1,0 +1,10 @@
+"""Shu and Nakayama (2017), Table 1, German-English, words: Flexible Attention.
+
+Command: python -m experiments.train --config=flexible_de_en_flexible ...
+Expected (paper, hardware not named): window 20.7, BLEU 21.31.
+Obtained: not run at this size.
+"""
+
+from experiments.flexible_rows import flexible_row
+
+EXPERIMENT = flexible_row("de_en", "flexible")
