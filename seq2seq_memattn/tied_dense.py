@@ -46,8 +46,10 @@ class TiedDense(keras.layers.Layer):
 
     def call(self, inputs: Any, embeddings: Any) -> Any:
         # einsum turns the embeddings round inside the product; a transpose would copy them at
-        # each step of a search.
-        return ops.einsum("...d,vd->...v", inputs, embeddings) + self.bias
+        # each step of a search. Flat: TensorFlow broadcasts half-precision matrices wrongly on AMX.
+        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        product = ops.einsum("nd,vd->nv", flat, embeddings) + self.bias
+        return ops.reshape(product, (*ops.shape(inputs)[:-1], self.units))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}

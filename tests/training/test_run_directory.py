@@ -276,6 +276,7 @@ def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -
         "decay_rate": 0.3,
         "decay_staircase": True,
         "decay_patience": 4,
+        "validation_bleu": "smoothed",
     }
     for field in dataclasses.fields(TRAINING):
         value = changed.get(field.name, 3)
