@@ -55,14 +55,7 @@ def copy_row(attention: str, max_length: int, bleu: float, seconds: float) -> Ex
 
 def small(experiment: Experiment) -> Experiment:
     """The same row for two CPU cores: the same architecture, the options of `SMALL`."""
-    fields = {field.name for field in dataclasses.fields(ModelConfig)}
-    of_model = {name: value for name, value in SMALL.items() if name in fields}
-    of_training = {name: value for name, value in SMALL.items() if name not in fields}
-    return dataclasses.replace(
-        experiment,
-        model=dataclasses.replace(experiment.model, **of_model),
-        training=dataclasses.replace(experiment.training, **of_training),
-    )
+    return experiment.with_options(SMALL)
 
 
 def tiny(experiment: Experiment) -> Experiment:

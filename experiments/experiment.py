@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from typing import Any
 
 from experiments import configs
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
@@ -23,6 +25,24 @@ class Experiment:
     training: TrainingConfig
     paper: dict[str, float]
     max_length: int = 0
+
+    def with_options(self, options: Mapping[str, Any]) -> "Experiment":
+        """The same with options replaced: as flags, in model and training if both have the name.
+
+        Raises:
+            ValueError: for a name that neither has.
+        """
+        known: set[str] = set()
+
+        def replaced(record: Any) -> Any:
+            names = {field.name for field in dataclasses.fields(record)} & set(options)
+            known.update(names)
+            return dataclasses.replace(record, **{name: options[name] for name in names})
+
+        model, training = replaced(self.model), replaced(self.training)
+        if unknown := sorted(set(options) - known):
+            raise ValueError(f"Unknown option {unknown[0]!r}.")
+        return dataclasses.replace(self, model=model, training=training)
 
 
 def experiment_names() -> list[str]:

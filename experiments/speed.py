@@ -96,16 +96,16 @@ def make_work(setting: Setting) -> Work:
     sources = make_sources(setting)
     lengths = [len(source) + 1 for source in sources]
     if setting.mode != "train":
-        run, model = _decoding(setting, sources)
-        folded = folds_rows(model, setting.beam_size, None)
-        shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
+        run, shapes = _decoding(setting, sources)
         return Work(run, sum(lengths), shapes)
     run, model = _training(setting, sources)
     shapes = loop_shapes(model, setting.batch_size, folded=False)
     return Work(run, sum(lengths), shapes, training_operations(model, lengths))
 
 
-def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:
+def _decoding(
+    setting: Setting, sources: Sequence[np.ndarray]
+) -> tuple[Callable[[], None], tuple[Shape, ...]]:
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
@@ -116,6 +116,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
 
+    folded = folds_rows(model, setting.beam_size, None)
     search = ChunkedSearch(
         model,
         setting.beam_size,
@@ -123,6 +124,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable
         length_penalty_exponent=0.0,
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
+        folded=folded,
         force_lengths=True,
     )
 
@@ -131,7 +133,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable
             if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
                 raise ValueError("a hypothesis has not the length that it was forced to")
 
-    return work, model
+    return work, loop_shapes(model, setting.batch_size * setting.beam_size, folded)
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:

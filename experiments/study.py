@@ -18,6 +18,7 @@ from experiments.experiment import load_experiment
 from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
+# Options of training that do not shape what is learned: a result stands if they change.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
 
 
@@ -160,23 +161,17 @@ class Study:
 
 def identity(row: Row) -> dict[str, Any]:
     """What a result was made with, as its file says it."""
-    model, training = configuration(row)
+    experiment = load_experiment(row.config).with_options(row.options)
     return {
         "name": row.name,
         "length": row.length,
         "data": list(row.data.command),
         "options": dict(row.options),
-        "configuration": {"model": model.to_dict(), "training": training.to_dict()},
+        "configuration": {
+            "model": experiment.model.to_dict(),
+            "training": experiment.training.to_dict(),
+        },
     }
-
-
-def configuration(row: Row) -> tuple[ModelConfig, TrainingConfig]:
-    """The row's experiment with the row's options."""
-    experiment = load_experiment(row.config)
-    model, training = ({**record.to_dict()} for record in (experiment.model, experiment.training))
-    for name, value in row.options.items():
-        (model if name in model else training)[name] = value
-    return ModelConfig.from_dict(model), TrainingConfig.from_dict(training)
 
 
 def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
@@ -185,16 +180,19 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
     An option that came later than the result counts as having its default then. Where a run that
     has learned is cut, and how it is watched, makes no other result.
     """
-    made, (model, training) = identity(row), configuration(row)
+    made = identity(row)
     recorded = found.get("configuration", {"model": {}, "training": {}})
-    now = training.to_dict()
     try:
-        same = model == ModelConfig.from_dict(recorded["model"])
-        before = TrainingConfig.from_dict(recorded["training"]).to_dict()
+        before = {
+            "model": ModelConfig.from_dict(recorded["model"]).to_dict(),
+            "training": TrainingConfig.from_dict(recorded["training"]).to_dict(),
+        }
     except ValueError:  # an option that is no more
         return False
-    same = same and all(before[name] == now[name] for name in now if name not in WATCHING)
-    return same and all(found.get(name) == made[name] for name in ("name", "length", "data"))
+    for name in WATCHING:
+        before["training"][name] = made["configuration"]["training"][name]
+    same = all(found.get(name) == made[name] for name in ("name", "length", "data"))
+    return same and before == made["configuration"]
 
 
 def _move_aside(run_dir: Path) -> None:

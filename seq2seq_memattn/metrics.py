@@ -9,10 +9,8 @@ from sacrebleu.significance import PairedTest
 
 from seq2seq_memattn.text_form import FormedLines
 
-Lines = list[str]
-
 # Which form of the text each is computed from.
-FORMS: dict[str, Callable[[FormedLines], Lines]] = {
+FORMS: dict[str, Callable[[FormedLines], list[str]]] = {
     "bleu": lambda lines: lines.tokenised,
     "standard_bleu": lambda lines: lines.readable,
     "chrf": lambda lines: lines.readable,

@@ -6,7 +6,7 @@ from keras import ops
 
 
 def product(x: Any, weights: Any) -> Any:
-    """X @ weights, whose operands have the dtype of the weights; the result has that of x."""
+    """The product x @ weights: of operands in the dtype of the weights, given in the dtype of x."""
     return ops.cast(ops.matmul(ops.cast(x, weights.dtype), weights), x.dtype)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments import study
-from experiments.study import DataSource, Row, Study, configuration, identity, is_result_of
+from experiments.study import DataSource, Row, Study, identity, is_result_of
 
 ROW = Row(
     name="row",
@@ -21,9 +21,13 @@ ROW = Row(
 
 
 def test_a_configuration_is_the_experiment_with_the_options() -> None:
-    model, training = configuration(ROW)
-    assert (model.attention, model.encoder_score) == ("k_memory:4", "sigmoid")
-    assert (training.learning_rate, training.batch_size) == (0.5, 128)
+    made = identity(dataclasses.replace(ROW, options={**ROW.options, "seed": 3}))["configuration"]
+    model, training = made["model"], made["training"]
+    assert (model["attention"], model["encoder_score"]) == ("k_memory:4", "sigmoid")
+    assert (training["learning_rate"], training["batch_size"]) == (0.5, 128)
+    assert (model["seed"], training["seed"]) == (3, 3)  # one flag sets both
+    with pytest.raises(ValueError, match="Unknown option 'hops'"):
+        identity(dataclasses.replace(ROW, options={"hops": 3}))
 
 
 def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
