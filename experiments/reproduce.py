@@ -86,7 +86,7 @@ def write_results(
         pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     parts = [f"# {subject.title}", subject.introduction, f"Command: `{command}`", shown[1]]
-    if scale == "small":
+    if scale == "small" and subject.conclusion:
         parts.append(subject.conclusion)
     page = name if scale == "small" else f"{name}_{scale}"
     _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
