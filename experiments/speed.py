@@ -20,6 +20,7 @@ from absl import flags
 from experiments import cli
 from experiments.machine import Shape, product_rate
 from experiments.operations import training_operations
+from experiments.profiling import profile
 from experiments.records import provenance, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
@@ -173,8 +174,10 @@ def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
     return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])
 
 
-def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
-    """Times settings in turns; returns one row each."""
+def measure(
+    settings: Sequence[Setting], repeats: int, profiled: bool = False
+) -> list[dict[str, Any]]:
+    """Times settings in turns; returns one row each, with its profile if that is wanted."""
     works = []
     for setting in settings:
         cli.print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
@@ -188,10 +191,15 @@ def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
                 seconds[index].append(time.perf_counter() - started)
         cli.print_note(f"turn {turn} of {repeats}")
     rates = {shapes: product_rate(shapes) for shapes in {work.shapes for work in works}}
-    return [
+    rows = [
         _row(setting, work, times, rates[work.shapes])
         for setting, work, times in zip(settings, works, seconds, strict=True)
     ]
+    if profiled:
+        for row, work in zip(rows, works, strict=True):
+            shares = profile(work.run)
+            row["profile"] = {kind: round(share, 3) for kind, share in shares.items()}
+    return rows
 
 
 def _row(setting: Setting, work: Work, seconds: Sequence[float], rate: float) -> dict[str, Any]:
@@ -218,6 +226,11 @@ def main(arguments: list[str]) -> None:
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
+    if options.profile and options.modes != ["train"]:
+        raise ValueError(
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
+            f"got {','.join(options.modes)}"
+        )
     lengths = [_length(text) for text in options.lengths]
     rows = []
     for mode in options.modes:
@@ -235,7 +248,7 @@ def main(arguments: list[str]) -> None:
                 )
                 for attention in options.attentions
             ]
-            rows += measure(settings, options.repeats)
+            rows += measure(settings, options.repeats, options.profile)
     if options.output:
         write_json(Path(options.output), {**provenance(), "rows": rows})
     cli.print_result({"rows": rows})
@@ -257,5 +270,6 @@ if __name__ == "__main__":
     flags.DEFINE_integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
     flags.DEFINE_bool("input_feeding", True, "feed the context back")
     flags.DEFINE_bool("jit_compile", True, "compile the steps of decoding with XLA")
+    flags.DEFINE_bool("profile", False, "add the share of each kind of work; with --modes=train")
     flags.DEFINE_string("output", None, "JSON file for the rows")
     cli.run(main)

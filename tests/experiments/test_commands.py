@@ -234,6 +234,11 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
     [
         ("--lengths=20,abc", "--lengths: expected numbers of tokens; got 'abc'"),
         ("--modes=exact,fast", "--modes: expected some of exact, uniform, train; got 'fast'"),
+        (
+            "--profile",
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
+            "got exact,uniform",
+        ),
     ],
 )
 def test_speed_says_in_one_line_what_is_wrong(flag, expected):
