@@ -1,6 +1,7 @@
 """Every test starts from the same seeds and leaves the global state as it found it."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import keras
 import pytest
 
 SEED = 20170731
+
+# A shell that starts the tests in its background ignores SIGINT, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _global_state() -> dict[str, Any]:

@@ -33,6 +33,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.tied_dense import TiedDense
 from tests.commands import run_python
 from tests.inputs import normal, randomise, tensor
+from tests.marks import slow
 from tests.tolerances import as_array, assert_close
 
 BATCH, QUERIES, SOURCE_LENGTH, ENCODER_UNITS, UNITS, EMBEDDING_DIM = 2, 3, 5, 6, 8, 7
@@ -323,6 +324,7 @@ def test_a_model_reads_the_weights_of_another(name: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(answer(other), answer(model))
 
 
+@pytest.mark.slow
 def test_a_saved_model_keeps_its_dtype_and_optimiser(tmp_path: Path) -> None:
     model = Seq2Seq(tiny("k_memory:4"), dtype="mixed_bfloat16")
     model.compile("adam", TokenCrossEntropy())
@@ -449,12 +451,14 @@ def copy_task(size: int = 64) -> tuple[dict[str, Any], Any]:
     ("attention", "policy"),
     [
         ("k_memory:4", "float32"),
-        ("bahdanau", "mixed_float16"),
-        pytest.param("k_memory:4", "mixed_bfloat16", marks=pytest.mark.slow),
-        pytest.param("k_memory:4", "mixed_float16", marks=pytest.mark.slow),
-        pytest.param("bahdanau", "float32", marks=pytest.mark.slow),
-        pytest.param("luong_general", "float32", marks=pytest.mark.slow),
-        pytest.param("none", "float32", marks=pytest.mark.slow),
+        *slow(
+            ("bahdanau", "mixed_float16"),
+            ("k_memory:4", "mixed_bfloat16"),
+            ("k_memory:4", "mixed_float16"),
+            ("bahdanau", "float32"),
+            ("luong_general", "float32"),
+            ("none", "float32"),
+        ),
     ],
 )
 def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from seq2seq_memattn.encoder import Encoded, Encoder
 from tests import as_reference
 from tests.inputs import mask_of, normal, randomise, tensor
+from tests.marks import slow
 from tests.test_recurrence import MODES, run
 from tests.tolerances import as_array, assert_close
 
@@ -87,7 +88,7 @@ def gradients_of(encoder: Encoder, training: bool, inputs: Any, mask: Any) -> An
 
 
 @pytest.mark.parametrize(("cell", "stacking"), [("lstm", "per_direction"), ("gru", "concatenated")])
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("mode", ["eager", *slow("graph", "xla")])
 def test_gradients_taken_after_the_loops_equal_plain_ones(
     cell: str, stacking: str, mode: str
 ) -> None:

@@ -11,6 +11,7 @@ from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from tests import as_reference
 from tests.inputs import randomise, tensor
+from tests.marks import slow
 from tests.test_recurrence import run
 from tests.tolerances import as_array, assert_close
 
@@ -192,14 +193,10 @@ def dense(gradients: Any) -> list[Any]:
     [
         "reference",
         "bahdanau",
-        "luong_dot",
-        "sigmoids",
-        "over_time",
         "gru",
-        "copy",
         "unfed",
-        "tied",
         "joint",
+        *slow("luong_dot", "sigmoids", "over_time", "copy", "tied"),
     ],
 )
 def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
@@ -212,7 +209,7 @@ def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [("bahdanau", "graph"), ("unfed", "graph"), ("reference", "xla")]
+    ("name", "mode"), [("bahdanau", "graph"), *slow(("unfed", "graph"), ("reference", "xla"))]
 )
 def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     model = build(name, encoder_layers=1)

@@ -4,6 +4,7 @@ import pytest
 from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.vocabulary import END_ID
+from tests.marks import slow
 from tests.search.models import every_attention, small_model, sources_of, teacher_forced
 
 SOURCES = sources_of(6, 0, 3, 5, 1)
@@ -26,7 +27,7 @@ def test_scores_are_sums_of_log_probabilities_with_the_end_token(attention: str)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"tied_embeddings": "target", "mixing_units": 5}])
+@pytest.mark.parametrize("options", [{}, *slow({"tied_embeddings": "target", "mixing_units": 5})])
 def test_scores_are_those_that_search_gives_its_hypotheses(options: dict[str, object]) -> None:
     model = small_model("bahdanau", **options)
     model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])  # hypotheses that end

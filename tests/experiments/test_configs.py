@@ -12,6 +12,7 @@ from experiments.table1 import table1_row
 from experiments.table2 import make_study as make_table2
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.schedule import learning_rate
+from tests.marks import slow
 
 ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
 
@@ -53,11 +54,7 @@ def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configurat
 
 
 @pytest.mark.parametrize(
-    "attention",
-    [
-        name if name == "k_memory:32" else pytest.param(name, marks=pytest.mark.slow)
-        for name in ATTENTIONS
-    ],
+    "attention", ["k_memory:32", *slow(*(name for name in ATTENTIONS if name != "k_memory:32"))]
 )
 def test_the_tiny_form_of_a_row_takes_an_update(attention):
     import numpy as np

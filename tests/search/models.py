@@ -12,6 +12,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import randomise
+from tests.marks import slow
 
 Array = npt.NDArray[Any]
 
@@ -39,10 +40,10 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 }
 END_BIAS = {"constant": 2.0, "local_m": 2.0}  # with others, hypotheses of these weights never end
 # The others differ from these in their scores alone, which have tests of their own.
-QUICK = ("none", "bahdanau", "luong_dot", "k_memory", "k_memory_sigmoid", "flexible_window")
+QUICK = ("none", "bahdanau", "k_memory", "flexible_window")
 every_attention = pytest.mark.parametrize(
     "attention",
-    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ATTENTIONS],
+    [*QUICK, *slow(*(name for name in ATTENTIONS if name not in QUICK))],
 )
 
 

@@ -292,10 +292,8 @@ def test_batch_composition_and_padding_change_nothing(attention: str) -> None:
         assert_close(together.log_probs[row], alone.log_probs[0])
 
 
-@pytest.mark.parametrize(
-    "attention",
-    ["k_memory", *(pytest.param(name, marks=pytest.mark.slow) for name in ("none", "bahdanau"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["k_memory", "none", "bahdanau"])
 def test_eager_graph_and_xla_agree(attention: str) -> None:
     model = small_model(attention)
     source = padded(sources_of(6, 0, 3))

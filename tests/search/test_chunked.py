@@ -7,6 +7,7 @@ from seq2seq_memattn.search import chunked
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.marks import slow
 from tests.search.models import (
     ATTENTIONS,
     every_attention,
@@ -36,11 +37,6 @@ def assert_same(ours: BeamResult, theirs: Any) -> None:
         assert_close(getattr(ours, name), as_array(getattr(theirs, name)))
 
 
-def slow_but(name: str) -> list[Any]:
-    """Every attention, all but one of them in slow tests."""
-    return [n if n == name else pytest.param(n, marks=pytest.mark.slow) for n in ATTENTIONS]
-
-
 @every_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
@@ -48,7 +44,9 @@ def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None
     assert_same(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
-@pytest.mark.parametrize("attention", slow_but("k_memory"))
+@pytest.mark.parametrize(
+    "attention", ["k_memory", *slow(*(name for name in ATTENTIONS if name != "k_memory"))]
+)
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
@@ -89,9 +87,12 @@ def test_forced_lengths_are_scored_like_any_other() -> None:
         assert_close(found.log_probs[row], teacher_forced(model, padded([source])[0], [target]))
 
 
-@compilers
 @pytest.mark.parametrize(
-    "attention", ["k_memory", pytest.param("bahdanau", marks=pytest.mark.slow)]
+    ("attention", "jit_compile"),
+    [
+        ("k_memory", False),
+        *slow(("k_memory", True), ("bahdanau", True)),
+    ],
 )
 def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
     model, source = small_model(attention), padded(SOURCES)
@@ -103,7 +104,7 @@ def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: b
         assert_close(getattr(found, name), as_array(getattr(expected, name)))
 
 
-@pytest.mark.parametrize("attention", ["k_memory", "bahdanau"])
+@pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau")])
 def test_folding_changes_rounding_only(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
     found = [ChunkedSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]

@@ -2,6 +2,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import GreedyResult, greedy_search
@@ -117,6 +118,7 @@ def test_log_probs_are_those_of_teacher_forcing() -> None:
         assert_close(result.log_probs[row], expected[0])
 
 
+@pytest.mark.slow
 def test_eager_graph_and_xla_agree() -> None:
     model, source = small_model(), padded(sources_of(6, 0, 3))
 

@@ -184,6 +184,7 @@ def test_an_interrupted_window_of_the_log_goes_on(scripted: Scripted, tmp_path: 
     assert line["loss"] == 45 / 40
 
 
+@pytest.mark.slow
 def test_the_validation_loss_is_that_of_the_validation_pairs_without_smoothing(
     data_dir: Path, tmp_path: Path
 ) -> None:

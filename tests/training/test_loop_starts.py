@@ -76,6 +76,7 @@ def test_a_plateau_of_bleu_lowers_the_rate(scripted: Scripted, tmp_path: Path) -
     np.testing.assert_allclose(rates, [0.1] * 8 + [0.01] * 3)
 
 
+@pytest.mark.slow
 def test_a_schedule_goes_on_bit_for_bit_after_a_stop(data_dir: Path, tmp_path: Path) -> None:
     for name in ("stopped", "whole"):
         if name == "stopped":

@@ -44,6 +44,7 @@ def run_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_dir
 
 
+@pytest.mark.slow
 def test_a_run_on_shards_that_was_stopped_ends_like_one_that_was_not(
     data_dir: Path, run_dir: Path, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_without_a_weight_it_is_the_cross_entropy() -> None:
     assert_close(list(found), [as_array(x) for x in expected])
 
 
+@pytest.mark.slow
 def test_training_with_it_makes_penalties_stronger() -> None:
     means = []
     for weight in (0.0, 3.0):

@@ -17,6 +17,7 @@ from seq2seq_memattn.training.update import Updater
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.commands import run_python
 from tests.inputs import randomise
+from tests.marks import slow
 from tests.tolerances import as_array, assert_close
 from tests.training.runs import MODEL, TRAINING
 
@@ -64,10 +65,12 @@ def manual_gradients(model: Seq2Seq, label_smoothing: float = 0.0) -> tuple[floa
     ("options", "clip_norm", "embedding_clip_norm", "label_smoothing"),
     [
         ({"attention": "none"}, 0.0, 0.0, 0.0),
-        ({"attention": "bahdanau"}, 0.1, 0.003, 0.0),
         ({}, 1e3, 0.02, 0.3),
-        ({"tied_embeddings": "target", "mixing_units": 5}, 1e3, 0.0, 0.0),
         ({"tied_embeddings": "all", "mixing_units": 5, "attention": "bahdanau"}, 0.1, 0.003, 0.2),
+        *slow(
+            ({"attention": "bahdanau"}, 0.1, 0.003, 0.0),
+            ({"tied_embeddings": "target", "mixing_units": 5}, 1e3, 0.0, 0.0),
+        ),
     ],
 )
 def test_updates_equal_adam_on_the_clipped_mean_gradient(
@@ -204,7 +207,7 @@ def test_two_replicas_update_as_one_device_does() -> None:
     assert float(process.stdout) < 1e-6
 
 
-@pytest.mark.parametrize("attention", ["k_memory:3", "bahdanau", "none"])
+@pytest.mark.parametrize("attention", ["k_memory:3", *slow("bahdanau", "none")])
 def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention: str) -> None:
     config = dataclasses.replace(TRAINING, clip_norm=0.0)
     rounded = dataclasses.replace(config, precision="bfloat16_products")
@@ -220,7 +223,7 @@ def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention:
     assert {array.dtype for array in keras.tree.flatten(state)} == {tf.float32}
 
 
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "float64"])
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", *slow("float64")])
 def test_updates_in_other_precisions_are_nearly_those_of_float32(precision: str) -> None:
     config = dataclasses.replace(TRAINING, precision=precision)
     expected, result = make()[2](batch()), make(config=config)[2](batch())

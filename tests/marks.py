@@ -1,0 +1,11 @@
+"""Marks for parameters of tests."""
+
+from typing import Any
+
+import pytest
+
+
+def slow(*values: Any) -> list[Any]:
+    """Parameters that `make test` leaves out; a tuple is one set of several parameters."""
+    sets = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in sets]
