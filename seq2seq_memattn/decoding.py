@@ -92,7 +92,7 @@ class DecodingModel:
             memory, state: from `start` and the step before.
 
         Returns:
-            log_probs: float32 at least, [batch, queries, vocab_size].
+            logits: float32 at least, [batch, queries, vocab_size].
             scores: [batch, queries, rows], of the attention.
             state: as it came.
         """
@@ -106,8 +106,7 @@ class DecodingModel:
             num_queries=tokens.shape[1],
             inputs=ops.take(weights.embeddings, tokens, axis=0),
         )
-        logits = self._model.to_logits(self._mix(output, state.context))
-        return ops.log_softmax(logits, axis=-1), scores, state
+        return self._model.to_logits(self._mix(output, state.context)), scores, state
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, of a context that may come mapped."""

@@ -71,7 +71,8 @@ def beam_search(
 
     Args:
         model: `Seq2Seq`, or anything with `start(source, num_queries)` and
-            `step(tokens, memory, state)`; for alignments, what `DecodingModel` has besides.
+            `step(tokens, memory, state)`, which gives logits; see `DecodingModel`, of which
+            alignments need the rest too.
         source: int32 [batch, source_length], ending with the end token, then padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.decoding import for_decoding
-from seq2seq_memattn.search.hypotheses import writable
 from seq2seq_memattn.search.limits import step_limits
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -49,10 +48,12 @@ def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResu
 
     def advance(step: Any, last: Any, carried: Any, tokens: Any, total: Any, going: Any) -> Any:
         state = keras.tree.pack_sequence_as(structure, carried)
-        log_probs, _, state = model.step(last, memory, state)
-        log_probs = writable(ops.cast(log_probs[:, 0], "float32"))
-        token = ops.cast(ops.argmax(log_probs, axis=-1), "int32")
-        total = total + ops.where(going, ops.max(log_probs, axis=-1), 0.0)
+        logits, _, state = model.step(last, memory, state)
+        logits = ops.cast(logits[:, 0], "float32")
+        chosen = logits[:, END_ID:]  # no target holds padding or the start token
+        token = ops.cast(ops.argmax(chosen, axis=-1), "int32") + END_ID
+        log_prob = ops.max(chosen, axis=-1) - ops.logsumexp(logits, axis=-1)
+        total = total + ops.where(going, log_prob, 0.0)
         here = (ops.arange(num_steps) == step)[None, :]
         tokens = ops.where(here, ops.where(going, token, PAD_ID)[:, None], tokens)
         going = ops.logical_and(going, ops.logical_and(token != END_ID, step + 1 < limits))

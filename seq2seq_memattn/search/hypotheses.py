@@ -7,9 +7,8 @@ from keras import ops
 
 from seq2seq_memattn.gather import pick
 from seq2seq_memattn.search.penalties import best_penalty, length_penalty
+from seq2seq_memattn.search.successors import DEAD, Successors, best_successors
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
-
-DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
 
 
 class Beam(NamedTuple):
@@ -57,14 +56,6 @@ class Written(NamedTuple):
     ancestors: Any
 
 
-def writable(log_probs: Any) -> Any:
-    """Log-probabilities [..., vocab_size] in which padding and the start token are ruled out.
-
-    No target holds them, but nothing keeps a model that was hardly trained from preferring them.
-    """
-    return ops.where(ops.arange(log_probs.shape[-1]) >= END_ID, log_probs, DEAD)
-
-
 def first_beam(batch: Any, beam_size: int) -> Beam:
     """One live hypothesis of each source, which has written nothing."""
     shape = (batch, beam_size)
@@ -109,9 +100,8 @@ def advance(
     def body(step: Any, beam: Any, carried: Any, written: Any) -> Any:
         beam = Beam(*beam)
         state = keras.tree.pack_sequence_as(structure, carried)
-        log_probs, _, state = model.step(beam.tokens, memory, state)
-        log_probs = writable(ops.cast(log_probs, "float32"))
-        beam, parent = _select(beam, log_probs, step, rules)
+        logits, _, state = model.step(beam.tokens, memory, state)
+        beam, parent = _select(beam, ops.cast(logits, "float32"), step, rules)
         carried = [pick(array, parent) for array in keras.tree.flatten(state)]
         tokens, ancestors = (pick(array, parent) for array in written)
         here = ops.arange(num_steps) == step - begin
@@ -124,30 +114,17 @@ def advance(
     return step, Beam(*beam), state, Written(*written)
 
 
-def _select(beam: Beam, log_probs: Any, step: Any, rules: Rules) -> tuple[Beam, Any]:
+def _select(beam: Beam, logits: Any, step: Any, rules: Rules) -> tuple[Beam, Any]:
     """Chooses the best successors: the new beam and the parents, int32 [batch, beam]."""
-    vocab = log_probs.shape[-1]
-    is_end = ops.arange(vocab) == END_ID
-    if not isinstance(rules.forced_lengths, tuple):
-        log_probs = _force(log_probs, is_end, step >= rules.forced_lengths)
-    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)[:, :, None]
-    stay = ops.where(is_end, 0.0, DEAD)  # a frozen hypothesis has one successor, itself
-    totals = beam.log_probs[:, :, None] + ops.where(frozen, stay, log_probs)
-    ranked = totals
-    if rules.exponent:
-        grown = ops.logical_not(ops.logical_or(frozen, is_end))
-        lengths = beam.lengths[:, :, None] + ops.cast(grown, "int32")
-        ranked = totals / length_penalty(lengths, rules.exponent)
-    flat = (-1, rules.beam_size * vocab)
-    _, chosen = ops.top_k(ops.reshape(ranked, flat), rules.beam_size)
-    chosen = ops.cast(chosen, "int32")
-    parent, token = chosen // vocab, chosen % vocab
-    was_frozen = pick(frozen[:, :, 0], parent)
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    successors = _successors(beam, logits, frozen, step, rules)
+    log_probs, parent, token = best_successors(successors, logits)
+    was_frozen = pick(frozen, parent)
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(was_frozen, ends))
     return Beam(
         tokens=ops.where(was_frozen, PAD_ID, token),
-        log_probs=pick(ops.reshape(totals, flat), chosen),
+        log_probs=log_probs,
         lengths=pick(beam.lengths, parent) + ops.cast(grown, "int32"),
         is_finished=ops.logical_or(
             pick(beam.is_finished, parent),
@@ -156,10 +133,19 @@ def _select(beam: Beam, log_probs: Any, step: Any, rules: Rules) -> tuple[Beam, 
     ), parent
 
 
-def _force(log_probs: Any, is_end: Any, is_due: Any) -> Any:
-    """Allows the end token where it is due, and nowhere else."""
-    allowed = ops.equal(is_due[:, :, None], is_end)
-    return ops.where(allowed, log_probs, DEAD)
+def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:
+    """What each hypothesis can become. A frozen one has one successor, itself, by the end token."""
+    go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
+    end = go_on + logits[:, :, END_ID]
+    if not isinstance(rules.forced_lengths, tuple):
+        is_due = step >= rules.forced_lengths
+        go_on, end = ops.where(is_due, DEAD, go_on), ops.where(is_due, end, DEAD)
+    return Successors(
+        end=ops.where(frozen, beam.log_probs, end),
+        go_on=ops.where(frozen, DEAD, go_on),
+        end_penalty=length_penalty(beam.lengths, rules.exponent),
+        go_on_penalty=length_penalty(beam.lengths + 1, rules.exponent),
+    )
 
 
 def is_done(beam: Beam, step: Any, rules: Rules) -> Any:

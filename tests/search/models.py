@@ -120,8 +120,8 @@ class PrefixModel:
     def step(self, tokens: Any, memory: Any, state: PrefixState) -> tuple[Any, Any, PrefixState]:
         self.num_steps += 1
         nodes = self._next(state.nodes, tokens)
-        log_probs = ops.take_along_axis(memory, nodes[:, :, None], axis=1)
-        return log_probs, log_probs, PrefixState(nodes)
+        logits = ops.take_along_axis(memory, nodes[:, :, None], axis=1)
+        return logits, logits, PrefixState(nodes)
 
     def log_probs_fn(self, sentence: int) -> Callable[[tuple[int, ...]], Array]:
         """The same for the reference: one sentence, a prefix that begins with the start token."""
@@ -159,14 +159,18 @@ def random_tables(
 
 
 def scripted(script: dict[tuple[int, ...], dict[int, float]], vocab_size: int) -> PrefixModel:
-    """A model of one sentence that gives probabilities by prefix; what is not named has none."""
-    model = PrefixModel(np.full([1, 997, vocab_size], -np.inf, np.float32))
+    """A model of one sentence that gives probabilities by prefix; a token not named there has none.
+
+    Behind prefixes that are not named, which hypotheses without probability reach, all are equal.
+    """
+    model = PrefixModel(np.full([1, 997, vocab_size], -np.log(vocab_size), np.float32))
     nodes = []
     for prefix, probabilities in script.items():
         node = 0
         for token in (START_ID, *prefix):
             node = model._next(node, token)
         nodes.append(node)
+        model.tables[0, node] = -np.inf
         for token, probability in probabilities.items():
             model.tables[0, node, token] = np.log(probability)
     assert len(set(nodes)) == len(nodes), "two prefixes of the script collide"
