@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from absl import app, flags, logging
@@ -81,17 +81,18 @@ def define_flags(options: type) -> None:
             _DEFINERS[kind](field.name, default, meaning, required=is_required)
 
 
-def define_override_flags(options: type) -> None:
+def define_override_flags(options: type, leave_out: Collection[str] = ()) -> None:
     """Defines flags without defaults, each of which replaces what a configuration says.
 
     Fields of a name that is a flag already, such as `seed`, share that flag.
 
     Args:
         options: a dataclass as for `define_flags`.
+        leave_out: names of fields that are no flags.
     """
     kinds = get_type_hints(options)
     for field in dataclasses.fields(options):
-        if field.name in flags.FLAGS:
+        if field.name in flags.FLAGS or field.name in leave_out:
             continue
         kind, meaning = kinds[field.name], field.metadata["help"]
         if get_origin(kind) is Literal:
@@ -105,7 +106,7 @@ def overridden(options: T) -> T:
     given = {
         field.name: flags.FLAGS[field.name].value
         for field in dataclasses.fields(options)  # type: ignore[arg-type]
-        if flags.FLAGS[field.name].value is not None
+        if field.name in flags.FLAGS and flags.FLAGS[field.name].value is not None
     }
     return dataclasses.replace(options, **given)  # type: ignore[type-var]
 

@@ -17,7 +17,6 @@ from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves
 from experiments.table1 import add_decoding_times, label, table1_markdown
-from seq2seq_memattn.config import ModelConfig
 
 OPTIONS = {
     **SMALL,
@@ -31,6 +30,7 @@ ATTENTIONS = ("k_memory:32", "bahdanau")
 IN_SUMMARY = (
     "name",
     "label",
+    "configuration",
     "bleu",
     "training",
     "decoding_seconds",
@@ -105,7 +105,6 @@ def main(arguments: list[str]) -> None:
     summary = {
         **provenance(),
         "max_length": max_length,
-        "model": ModelConfig().to_dict(),
         "rows": [{name: result[name] for name in IN_SUMMARY} for result in results],
         "figures": figures,
     }
@@ -117,6 +116,6 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     flags.DEFINE_string("run_dir", "runs/demo", "where everything goes")
-    flags.DEFINE_integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
+    flags.DEFINE_integer("max_length", 10, "longest sequence of the copy task", lower_bound=1)
     flags.DEFINE_integer("num_updates", None, "updates per model, fewer for a trial")
     cli.run(main)

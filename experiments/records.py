@@ -53,6 +53,8 @@ def portable(argument: str) -> str:
 
 def _commit() -> str:
     """The commit of the source tree, with a plus sign if files differ from it; or unknown."""
+    if not (ROOT / ".git").exists():  # installed, perhaps inside of another repository
+        return "unknown"
     git = ["git", "-C", str(ROOT)]
     try:
         commit = subprocess.run(

@@ -2,7 +2,8 @@
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
-Results, one JSON file per row, the table and the curves go to a folder in `--results_dir`.
+Results, one JSON file per row, the table and the curves go to `--results_dir`: by default a folder
+beside the runs, so that what is in the project's own `results` is not taken for done.
 """
 
 import dataclasses
@@ -21,7 +22,8 @@ class Subject(NamedTuple):
     """What can be reproduced.
 
     Fields:
-        title, introduction, conclusion: of its page.
+        title: of its page.
+        introduction: of its page, at a scale.
         study: makes the `Study` from scale, names of rows, work_dir and results_dir.
         extend: adds to a study's finished results what is measured of all of them at once.
         tables: the files made of the results: suffix and text. The first is Markdown.
@@ -29,18 +31,17 @@ class Subject(NamedTuple):
     """
 
     title: str
-    introduction: str
+    introduction: Callable[[Any], str]
     study: Callable[[Any, Sequence[str], Path, Path], Study]
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
     figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
-    conclusion: str = ""
 
 
 SUBJECTS = {
     "table1": Subject(
         "Table 1: the copy task",
-        table1.INTRODUCTION,
+        table1.introduction,
         table1.make_study,
         table1.extend,
         table1.tables,
@@ -48,7 +49,7 @@ SUBJECTS = {
     ),
     "table2": Subject(
         "Table 2: translation",
-        table2.INTRODUCTION,
+        table2.introduction,
         table2.make_study,
         table2.extend,
         table2.tables,
@@ -56,12 +57,11 @@ SUBJECTS = {
     ),
     "ambiguities": Subject(
         "What the memory paper leaves open",
-        ambiguities.INTRODUCTION,
+        ambiguities.introduction,
         ambiguities.make_study,
         Study.finished,
         ambiguities.tables,
         ambiguities.figures,
-        ambiguities.CONCLUSION,
     ),
 }
 
@@ -71,7 +71,8 @@ def write_results(
 ) -> str:
     """Writes the page of finished rows, with their table and figures; returns the table.
 
-    The page is `NAME.md` (`NAME_full.md` at scale full), what it is made of is in the folder NAME.
+    The page is `NAME.md` (`NAME_SCALE.md` at other scales than small), what it is made of is in the
+    folder NAME. What people concluded from it, if they wrote that there, is in SCALE_conclusion.md.
     """
     import seq2seq_memattn.plots as plots
 
@@ -85,9 +86,10 @@ def write_results(
         plots.save(plots.learning_curves(valid_curves(members)), folder / f"{scale}_{group}")
         pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
     command = f"python -m experiments.reproduce {name} --scale={scale}"
-    parts = [f"# {subject.title}", subject.introduction, f"Command: `{command}`", shown[1]]
-    if scale == "small" and subject.conclusion:
-        parts.append(subject.conclusion)
+    parts = [f"# {subject.title}", subject.introduction(scale), f"Command: `{command}`", shown[1]]
+    conclusion = folder / f"{scale}_conclusion.md"
+    if conclusion.exists():
+        parts.append(conclusion.read_text(encoding="utf-8"))
     page = name if scale == "small" else f"{name}_{scale}"
     _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
     return shown[1]
@@ -104,13 +106,12 @@ def main(arguments: list[str]) -> None:
     if len(arguments) != 1 or arguments[0] not in SUBJECTS:
         raise ValueError(f"expected one of {', '.join(SUBJECTS)}; got {' '.join(arguments)!r}")
     name = arguments[0]
-    results_dir = Path(options.results_dir)
-    if options.scale == "tiny":  # a trial of the machinery: no result
-        results_dir = Path(options.work_dir) / "tiny_results"
+    work_dir = Path(options.work_dir)
+    results_dir = Path(options.results_dir) if options.results_dir else work_dir / "results"
     source_dir = Path(options.source_dir) if options.source_dir else None
 
     def make_study(rows: Sequence[str]) -> Study:
-        study = SUBJECTS[name].study(options.scale, rows, Path(options.work_dir), results_dir)
+        study = SUBJECTS[name].study(options.scale, rows, work_dir, results_dir)
         return dataclasses.replace(study, source_dir=source_dir)
 
     study = make_study(options.rows)
@@ -129,7 +130,7 @@ if __name__ == "__main__":
         "train nothing; write tables and figures of the results that are there",
     )
     flags.DEFINE_string("work_dir", "runs", "where data and runs go")
-    flags.DEFINE_string("results_dir", "results", "where results go")
+    flags.DEFINE_string("results_dir", None, "where results go, by default `results` in work_dir")
     flags.DEFINE_string(
         "source_dir", "", "a folder that has the corpora already, each in a folder of its name"
     )

@@ -204,8 +204,11 @@ def measure(
 
 def _row(setting: Setting, work: Work, seconds: Sequence[float], rate: float) -> dict[str, Any]:
     median = statistics.median(seconds)
+    made = dataclasses.asdict(setting)
+    if setting.mode == "train":  # neither shapes an update
+        del made["beam_size"], made["jit_compile"]
     row = {
-        **dataclasses.asdict(setting),
+        **made,
         "weights": "untrained, lengths forced" if setting.mode != "train" else "untrained",
         "seconds": round(median, 4),
         "all_seconds": [round(value, 4) for value in seconds],

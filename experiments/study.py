@@ -17,6 +17,7 @@ from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.manifest import read_manifest
 
 # Options of training that do not shape what is learned: a result stands if they change.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
@@ -128,8 +129,9 @@ class Study:
                 cli.print_note(f"{row.name}: already there, {path}")
                 return found
             cli.print_note(f"{row.name}: was made with other options, and is made again")
-            _move_aside(run_dir)
         data = self._prepare(row)
+        if run_dir.exists() and not _goes_on(row, data, run_dir):
+            _move_aside(run_dir)
         arguments = train_arguments(row, data, run_dir)
         cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
         training = run_command(arguments)
@@ -193,6 +195,20 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
         before["training"][name] = made["configuration"]["training"][name]
     same = all(found.get(name) == made[name] for name in ("name", "length", "data"))
     return same and before == made["configuration"]
+
+
+def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
+    """Whether a run that is there is one of the row, perhaps cut elsewhere."""
+    from experiments.train import fit_to_data
+    from seq2seq_memattn.training.run_directory import check_run
+
+    experiment = load_experiment(row.config).with_options(row.options)
+    try:
+        model = fit_to_data(experiment.model, read_manifest(data), data)
+        check_run(run_dir, data, model, experiment.training)
+    except ValueError:
+        return False
+    return True
 
 
 def _move_aside(run_dir: Path) -> None:
@@ -269,19 +285,24 @@ def run_command(arguments: Sequence[str]) -> dict[str, Any]:
         ValueError: if the command fails; it has said why.
         SystemExit: if a signal ended it.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True
-    )
+    started: list[subprocess.Popen[str]] = []
     caught = 0
 
     def hand_on(number: int, frame: Any) -> None:
         nonlocal caught
         del frame
         caught = number
-        process.send_signal(number)
+        for process in started:
+            process.send_signal(number)
 
     before = signal.signal(signal.SIGTERM, hand_on)
     try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        if caught:  # while it was started
+            process.send_signal(caught)
         output, _ = process.communicate()
     except KeyboardInterrupt:  # the terminal sent it to the command as well
         caught = signal.SIGINT

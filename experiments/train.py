@@ -15,6 +15,8 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
+FROM_DATA = ("source_vocab_size", "target_vocab_size")  # what nobody can choose for a training
+
 
 def fit_to_data(model: ModelConfig, manifest: Manifest, data_dir: Path) -> ModelConfig:
     """The model with the vocabulary sizes and the longest source of its data."""
@@ -74,6 +76,6 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "init_from", None, "a run whose best weights a new run begins with, instead of random ones"
     )
-    cli.define_override_flags(ModelConfig)
+    cli.define_override_flags(ModelConfig, leave_out=FROM_DATA)
     cli.define_override_flags(TrainingConfig)
     cli.run(main)

@@ -8,6 +8,7 @@ from keras import ops
 from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step
+from seq2seq_memattn.gather import turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -204,8 +205,7 @@ class Encoder(keras.layers.Layer):
             return x
         positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-        index = ops.where(positions < lengths, lengths - 1 - positions, positions)
-        return ops.take_along_axis(x, index[:, :, None], axis=1)
+        return turn(x, positions, lengths)
 
     def get_config(self) -> dict[str, Any]:
         return {

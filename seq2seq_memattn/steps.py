@@ -9,6 +9,8 @@ from typing import Any
 
 from keras import ops
 
+from seq2seq_memattn.gather import turn
+
 
 class PaddedSteps:
     """Every row takes part in every step; padding is computed and then zeroed.
@@ -51,9 +53,4 @@ class PaddedSteps:
         return ops.arange(self.num_steps)[None, :] < self.lengths[:, None]
 
     def _turn(self, x: Any) -> Any:
-        steps = ops.arange(self.num_steps)[None, :]
-        lengths = self.lengths[:, None]
-        index = ops.where(steps < lengths, lengths - 1 - steps, steps)
-        if len(x.shape) == 3:
-            index = index[:, :, None]
-        return ops.take_along_axis(x, index, axis=1)
+        return turn(x, ops.arange(self.num_steps)[None, :], self.lengths[:, None])

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import keras
 import numpy as np
@@ -21,7 +21,6 @@ TARGET_INPUTS = np.array([[1, 4, 10, 0], [1, 7, 3, 12], [1, 11, 0, 0]], np.int32
 TARGET_OUTPUTS = np.array([[4, 10, 2, 0], [7, 3, 12, 2], [11, 2, 0, 0]], np.int32)
 REAL = (TARGET_INPUTS != 0)[:, :, None]
 
-# Every option takes each of its values in some line.
 OPTIONS: dict[str, dict[str, Any]] = {
     "reference": {},
     "bahdanau": {"attention": "bahdanau"},
@@ -39,8 +38,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "none_unfed": {"attention": "none", "input_feeding": False, "mixing": "tanh"},
     "sigmoids": {"encoder_score": "sigmoid", "decoder_score": "sigmoid", "attention_bias": True},
     "positions": {"position_encoding": "mean_one", "max_source_length": 6},
-    "over_time": {
-        "normalise_over": "time",
+    "masked_positions": {
+        "position_encoding": "masked",
+        "max_source_length": 6,
+        "bridge": "zero",
+        "initializer": "uniform_0.1",
+    },
+    "summed_positions": {
+        "position_encoding": "sum_to_one",
+        "max_source_length": 6,
+        "initializer": "glorot",
+    },
+    "over_slots": {
+        "normalise_over": "slots",
         "encoder_layers": 3,
         "encoder_stacking": "concatenated",
     },
@@ -74,9 +84,19 @@ SIZES: dict[str, Any] = {
 }
 
 options = pytest.mark.parametrize("name", OPTIONS)
+
+
+def test_every_choice_of_every_option_is_in_some_line() -> None:
+    kinds = get_type_hints(ModelConfig)
+    for name, kind in kinds.items():
+        if get_origin(kind) is Literal:
+            tried = {option.get(name, getattr(ModelConfig(), name)) for option in OPTIONS.values()}
+            assert tried == set(get_args(kind)), name
+
+
 some_options = pytest.mark.parametrize(
     "name",
-    ["reference", "bahdanau", "luong_dot", "none", "over_time", "positions", "before", "unfed"],
+    ["reference", "bahdanau", "luong_dot", "none", "over_slots", "positions", "before", "unfed"],
 )
 
 
@@ -196,7 +216,7 @@ def dense(gradients: Any) -> list[Any]:
         "gru",
         "unfed",
         "joint",
-        *slow("luong_dot", "sigmoids", "over_time", "copy", "tied"),
+        *slow("luong_dot", "sigmoids", "over_slots", "copy", "tied"),
     ],
 )
 def test_the_fast_gradients_equal_plain_ones(name: str) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ class Reporter:
             dynamic_ncols=True,
             mininterval=1.0,
         )
-        self._started = time.monotonic()
 
     def advance(self, loss: float, tokens_per_second: float) -> None:
         """Moves the bar by one update."""

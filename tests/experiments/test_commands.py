@@ -222,7 +222,9 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
         assert row["product_gflops_at_loop_shapes"] > 0
-        assert ("share_of_product_rate" in row) == (row["mode"] == "train")
+        is_training = row["mode"] == "train"
+        assert ("share_of_product_rate" in row) == is_training
+        assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
 
@@ -275,7 +277,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     ]
     first = run_python(*arguments)
     assert first.returncode == 0, first.stderr
-    results = tmp_path / "tiny_results"
+    results = tmp_path / "results"
     page = (results / f"{study}_tiny.md").read_text()
     figure = {
         "table1": "tiny_l6.png",

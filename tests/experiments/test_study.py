@@ -1,12 +1,21 @@
 import dataclasses
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments import study
-from experiments.study import DataSource, Row, Study, identity, is_result_of
+from experiments.experiment import load_experiment
+from experiments.study import DataSource, Row, Study, identity, is_result_of, run_command
+from experiments.train import fit_to_data
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.training.run_directory import open_run
+from tests.training.runs import make_data
 
 ROW = Row(
     name="row",
@@ -61,19 +70,24 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
+    rows: list[Row] = []
 
     def run_command(arguments: list[str]) -> dict[str, Any]:
         commands.append(arguments)
-        run_dir = tmp_path / "runs" / "row"
+        run_dir, data_dir = tmp_path / "runs" / "row", tmp_path / "data" / "copy"
+        if arguments[0] == "data_prep.copy_task" and not data_dir.exists():
+            make_data(data_dir)
         if arguments[0] == "experiments.train":
-            assert not run_dir.exists()
-            run_dir.mkdir(parents=True)
+            experiment = load_experiment(ROW.config).with_options(rows[-1].options)
+            model = fit_to_data(experiment.model, read_manifest(data_dir), data_dir)
+            open_run(run_dir, data_dir, model, experiment.training)  # refuses that of another row
             (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
         return {"bleu": 1.0}
 
     monkeypatch.setattr(study, "run_command", run_command)
 
     def run(row: Row) -> None:
+        rows.append(row)
         Study([row], tmp_path / "runs", tmp_path / "results", tmp_path / "data").run()
 
     run(ROW)
@@ -89,6 +103,40 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
         assert len(commands) == 3 + 3 * count
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
     assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
+    # Cut later, the run goes on.
+    run(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
+    assert len(commands) == 12
+    assert not (tmp_path / "runs" / "row_before_3").exists()
+
+
+WAITING = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+open(sys.argv[1], "w").write("ready")
+time.sleep(60)
+"""
+
+
+def test_sigterm_ends_the_command_that_is_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    ready = tmp_path / "ready"
+
+    def terminate() -> None:
+        while not ready.exists() or not ready.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    threading.Thread(target=terminate).start()
+    started = time.monotonic()
+    with pytest.raises(SystemExit) as raised:
+        run_command(["waiting", str(ready)])
+    assert raised.value.code == 128 + signal.SIGTERM
+    assert time.monotonic() - started < 50
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_corpora_are_taken_from_the_folder_of_their_name(

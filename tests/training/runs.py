@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from data_prep.copy_task import CopyTaskOptions, prepare
+from experiments.train import FROM_DATA
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.training.loop import Trainer
 
@@ -84,7 +85,7 @@ def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:
         "--config=copy_20_k4",
         f"--data_dir={data_dir}",
         f"--run_dir={run_dir}",
-        *(f"--{name}={value}" for name, value in given.items()),
+        *(f"--{name}={value}" for name, value in given.items() if name not in FROM_DATA),
     ]
 
 
