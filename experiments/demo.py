@@ -21,7 +21,7 @@ from experiments.table1 import add_decoding_times, label, table1_markdown
 OPTIONS = {
     **SMALL,
     "num_updates": 3000,
-    "validate_every": 250,
+    "validate_every": 125,
     "valid_examples": 300,
     "stop_at_bleu": 99.5,  # learned; what is left takes longer than all before
     "checkpoint_minutes": 1.0,
@@ -116,6 +116,6 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     flags.DEFINE_string("run_dir", "runs/demo", "where everything goes")
-    flags.DEFINE_integer("max_length", 10, "longest sequence of the copy task", lower_bound=1)
+    flags.DEFINE_integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
     flags.DEFINE_integer("num_updates", None, "updates per model, fewer for a trial")
     cli.run(main)

@@ -1,5 +1,7 @@
 """What the machine itself can do: the rates that measured speeds are put beside."""
 
+import concurrent.futures
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -57,11 +59,64 @@ def product_rate(shapes: Sequence[Shape], products: int = 40) -> float:
     return products * sum(2.0 * a * b * c for a, b, c in shapes) / seconds
 
 
-def _graph(function: Callable[..., Any]) -> Callable[..., Any]:
+def _graph(function: Callable[..., Any], jit_compile: bool = False) -> Callable[..., Any]:
     if keras.backend.backend() == "jax":
         import jax
 
         return jax.jit(function)
     import tensorflow as tf
 
-    return tf.function(function, autograph=False)
+    return tf.function(function, autograph=False, jit_compile=jit_compile)
+
+
+def tanh_rate(count: int = 2**20, repeats: int = 20) -> float:
+    """Values of tanh per second, of arrays that stay in the processor's caches."""
+    values = ops.convert_to_tensor(np.random.default_rng(0).normal(size=count), dtype="float32")
+
+    def work(values: Any) -> Any:
+        for _ in range(repeats):
+            values = ops.tanh(values)
+        return values
+
+    run = _graph(work, jit_compile=True)
+    return count * repeats / median_seconds(lambda: np.asarray(run(values)))
+
+
+def use_threads(threads: int) -> None:
+    """Sets how many threads TensorFlow has, before its first operation; JAX takes what it finds."""
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError("the number of threads can be set with the TensorFlow backend alone")
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+
+def peak_memory(setting: Any) -> int:
+    """Bytes that the work of a `Setting` takes at its peak, beside what Python and libraries take.
+
+    In a process of its own, after a first run that compiles. Linux alone.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_peak_memory, setting).result()
+
+
+def _peak_memory(setting: Any) -> int:
+    from experiments.timed_work import make_work
+
+    np.asarray(ops.ones((2, 2)) @ ops.ones((2, 2)))  # starts the backend
+    before = _memory("VmRSS")
+    work = make_work(setting)
+    work.run()
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as stream:
+        stream.write("5")  # forgets the peak so far
+    work.run()
+    return _memory("VmHWM") - before
+
+
+def _memory(name: str) -> int:
+    """A figure of /proc/self/status, in bytes."""
+    with open("/proc/self/status", encoding="ascii") as stream:
+        (line,) = [line for line in stream if line.startswith(f"{name}:")]
+    return 1024 * int(line.split()[1])

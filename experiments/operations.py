@@ -33,3 +33,46 @@ def training_operations(model: Any, lengths: Sequence[int]) -> float:
 def _kernels(weights: Iterable[Any]) -> int:
     """How many numbers the matrices among the weights have."""
     return sum(w.shape[0] * w.shape[1] for w in weights if len(w.shape) == 2)
+
+
+class StepOperations:
+    """Floating-point operations of the matrix products of one step of one hypothesis.
+
+    As the equations have it: the token's embedding, the context and the state through the lowest
+    cell's kernel, nothing folded and nothing looked up. Counted in TensorFlow's graph of a step for
+    sources of two lengths, between which attentions that read the source grow linearly.
+
+    Args:
+        model: `Seq2Seq`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        short, long = 32, 64
+        first, second = (_step_operations(model, length) for length in (short, long))
+        self._growth = (second - first) / (long - short)
+        self._constant = first - self._growth * short
+
+    def __call__(self, source_length: int) -> float:
+        """For a source of so many tokens, the end token included."""
+        return self._constant + self._growth * source_length
+
+
+def _step_operations(model: Any, source_length: int) -> float:
+    import tensorflow as tf
+
+    memory, cell_states = model.encode(ops.ones((1, source_length), dtype="int32"))
+    state = model.cell.initial_state(memory, 1, cell_states)
+    embedded = model.target_embedding(ops.ones((1, 1), dtype="int32"))
+
+    def step(embedded: Any, memory: Any, state: Any) -> Any:
+        output, _, _ = model.cell(embedded, memory, state)
+        return model.to_logits(output)
+
+    traced = tf.function(step, autograph=False).get_concrete_function(embedded, memory, state)
+    total = 0.0
+    for operation in traced.graph.get_operations():
+        if "MatMul" in operation.type:
+            left, (out,) = operation.inputs[0].shape, operation.outputs
+            inner = left[-2] if operation.node_def.attr["transpose_a"].b else left[-1]
+            total += 2.0 * inner * out.shape.num_elements()
+    return total

@@ -1,177 +1,31 @@
 """Measures speed: python -m experiments.speed --lengths=20,50 --attentions=none,k_memory:64.
 
-Modes: "exact" decodes sources of exactly L tokens, "uniform" sources of 0..L tokens sorted by
-length before batching, "train" counts target tokens per second without padding. Weights are
-untrained, so every hypothesis is forced to its source's length; the rows say so. Loading,
-building and compiling are not measured. Attentions take turns, so that a change of the machine's
-speed meets all of them alike.
+Modes: "exact" decodes sources of exactly L tokens, "uniform" sources of 0..L tokens and "normal"
+of L tokens on average (`--deviation`, clipped to 1..100), both sorted by length before batching;
+"train" updates. Weights are untrained, so every hypothesis is forced to its source's length; the
+rows say so. With `--run_dir` and `--source`, a run decodes the lines of a file (mode "run").
+
+Loading, building and compiling are not measured. Rows of one mode and length take turns, so that a
+change of the machine's speed meets all of them alike. Beside each stand what the machine does at
+that time: its rate of matrix products of the loop's shapes, and of tanh.
 """
 
-import dataclasses
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.machine import Shape, product_rate
-from experiments.operations import training_operations
+from experiments.experiment import experiment_names, load_experiment
+from experiments.machine import peak_memory, product_rate, tanh_rate, use_threads
 from experiments.profiling import profile
 from experiments.records import provenance, write_json
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.data.batching import make_batch
-from seq2seq_memattn.decoding import folds_rows, make_weights
-
-NUM_SYMBOLS = 20
-FIRST_SYMBOL = 3
-MODES = ("exact", "uniform", "train")
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """One row to measure.
-
-    Args:
-        attention: name of the attention.
-        mode: "exact", "uniform" or "train".
-        length: int. L, in tokens without the end token.
-        batch_size: int > 0.
-        beam_size: int > 0; not for training.
-        num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
-        input_feeding: bool.
-        jit_compile: bool. Whether XLA compiles the steps of decoding.
-    """
-
-    attention: str
-    mode: str
-    length: int
-    batch_size: int
-    beam_size: int
-    num_sentences: int
-    input_feeding: bool = True
-    jit_compile: bool = True
-
-    def model_config(self) -> ModelConfig:
-        """The toy model of the paper; dot products need encoder outputs as wide as queries."""
-        config = ModelConfig(
-            attention=self.attention, input_feeding=self.input_feeding, dropout=0.0
-        )
-        if self.attention != "luong_dot":
-            return config
-        return dataclasses.replace(config, encoder_projection_units=config.decoder_units)
-
-
-def make_sources(setting: Setting) -> list[np.ndarray]:
-    """Seeded random sources without end tokens, the same for every attention."""
-    generator = np.random.default_rng([1234, setting.length, setting.num_sentences])
-    if setting.mode == "exact":
-        lengths = np.full(setting.num_sentences, setting.length)
-    else:
-        lengths = generator.integers(0, setting.length + 1, setting.num_sentences)
-    symbols = range(FIRST_SYMBOL, FIRST_SYMBOL + NUM_SYMBOLS)
-    return [generator.choice(np.array(symbols, np.int32), size) for size in lengths]
-
-
-class Work(NamedTuple):
-    """What is timed.
-
-    Fields:
-        run: does it once.
-        tokens: int. Target tokens (end tokens included) that it handles.
-        shapes: of the products in its loop over steps; see `loop_shapes`.
-        operations: float. Of its matrix products; training alone, else 0.
-    """
-
-    run: Callable[[], None]
-    tokens: int
-    shapes: tuple[Shape, ...]
-    operations: float = 0.0
-
-
-def make_work(setting: Setting) -> Work:
-    """The work of a setting, built."""
-    sources = make_sources(setting)
-    lengths = [len(source) + 1 for source in sources]
-    if setting.mode != "train":
-        run, shapes = _decoding(setting, sources)
-        return Work(run, sum(lengths), shapes)
-    run, model = _training(setting, sources)
-    shapes = loop_shapes(model, setting.batch_size, folded=False)
-    return Work(run, sum(lengths), shapes, training_operations(model, lengths))
-
-
-def _decoding(
-    setting: Setting, sources: Sequence[np.ndarray]
-) -> tuple[Callable[[], None], tuple[Shape, ...]]:
-    from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.search.batch_decoder import sorted_batches
-    from seq2seq_memattn.search.chunked import ChunkedSearch
-
-    model = Seq2Seq(setting.model_config())
-    batches = [
-        (batch, np.array([len(sources[i]) for i in indices], np.int32))
-        for indices, batch in sorted_batches(sources, setting.batch_size)
-    ]
-
-    folded = folds_rows(model, setting.beam_size, None)
-    search = ChunkedSearch(
-        model,
-        setting.beam_size,
-        n_best=1,
-        length_penalty_exponent=0.0,
-        batch_size=setting.batch_size,
-        jit_compile=setting.jit_compile,
-        folded=folded,
-        force_lengths=True,
-    )
-
-    def work() -> None:
-        for batch, lengths in batches:
-            if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
-                raise ValueError("a hypothesis has not the length that it was forced to")
-
-    return work, loop_shapes(model, setting.batch_size * setting.beam_size, folded)
-
-
-def _training(setting: Setting, sources: Sequence[np.ndarray]) -> tuple[Callable[[], None], Any]:
-    from seq2seq_memattn.training.parts import make_parts
-
-    config = TrainingConfig(batch_size=setting.batch_size)
-    model, _, updater = make_parts(setting.model_config(), config)
-    # As drawn: neither sorted nor in buckets.
-    groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
-    batches = [make_batch(group, group) for group in groups]
-    updater(batches[0])
-
-    def work() -> None:
-        for batch in batches:
-            updater(batch)
-
-    return work, model
-
-
-def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
-    """The products with weights in one decoder step: cells, mixing layer, logits.
-
-    What the attention adds (keys, rows) depends on the source and is not among them.
-
-    Args:
-        model: `Seq2Seq`.
-        rows: int. Sentences or hypotheses that take the step.
-        folded: bool. Whether the context's maps are folded into the memory's rows.
-    """
-    weights = make_weights(model, folded)
-    kernels = list(weights.products.values())
-    if weights.folds:
-        kernels.append(weights.folds.output)
-    elif model.cell.mixing is not None:
-        kernels.append(model.cell.mixing.kernel)
-    kernels.append(model.logits.kernel)
-    return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])
+from experiments.timed_work import MODES, Setting, Work, make_work
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.training.run_directory import read_model_config
 
 
 def measure(
@@ -182,19 +36,24 @@ def measure(
     for setting in settings:
         cli.print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
         works.append(make_work(setting))
+    tokens = [0 for _ in settings]
     seconds: list[list[float]] = [[] for _ in settings]
+    encoding: list[list[float]] = [[] for _ in settings]
     for turn in range(repeats + 1):
         for index, work in enumerate(works):
-            started = time.perf_counter()
-            work.run()
+            tokens[index], elapsed = _timed(work.run)
+            apart = _timed(work.encode)[1] if work.encode else 0.0
             if turn:  # the first is warm-up
-                seconds[index].append(time.perf_counter() - started)
+                seconds[index].append(elapsed)
+                encoding[index].append(apart)
         cli.print_note(f"turn {turn} of {repeats}")
     rates = {shapes: product_rate(shapes) for shapes in {work.shapes for work in works}}
-    rows = [
-        _row(setting, work, times, rates[work.shapes])
-        for setting, work, times in zip(settings, works, seconds, strict=True)
-    ]
+    tanhs = tanh_rate()
+    rows = []
+    for index, (setting, work) in enumerate(zip(settings, works, strict=True)):
+        rate = rates[work.shapes]
+        row = _row(setting, work, tokens[index], seconds[index], encoding[index], rate)
+        rows.append({**row, "tanh_per_second": round(tanhs)})
     if profiled:
         for row, work in zip(rows, works, strict=True):
             shares = profile(work.run)
@@ -202,59 +61,139 @@ def measure(
     return rows
 
 
-def _row(setting: Setting, work: Work, seconds: Sequence[float], rate: float) -> dict[str, Any]:
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started
+
+
+def _row(
+    setting: Setting,
+    work: Work,
+    tokens: int,
+    seconds: Sequence[float],
+    encoding: Sequence[float],
+    rate: float,
+) -> dict[str, Any]:
     median = statistics.median(seconds)
-    made = dataclasses.asdict(setting)
-    if setting.mode == "train":  # neither shapes an update
-        del made["beam_size"], made["jit_compile"]
+    weights = {"run": "trained", "train": "untrained"}
     row = {
-        **made,
-        "weights": "untrained, lengths forced" if setting.mode != "train" else "untrained",
+        **setting.described(),
+        "weights": weights.get(setting.mode, "untrained, lengths forced"),
         "seconds": round(median, 4),
         "all_seconds": [round(value, 4) for value in seconds],
-        "target_tokens": work.tokens,
-        "target_tokens_per_second": round(work.tokens / median, 1),
+        "target_tokens": tokens,
+        "target_tokens_per_second": round(tokens / median, 1),
         "product_gflops_at_loop_shapes": round(rate / 1e9, 1),
     }
-    if work.operations:
+    if setting.mode == "train":
         row["product_gflops"] = round(work.operations / median / 1e9, 1)
         row["share_of_product_rate"] = round(work.operations / median / rate, 3)
+    elif work.encode:
+        steps = statistics.median(a - b for a, b in zip(seconds, encoding, strict=True))
+        row["encoding_seconds"] = round(statistics.median(encoding), 4)
+        row["steps_seconds"] = round(steps, 4)
+        # What the equations' multiply-adds would take at the machine's rate, and we beside it.
+        row["unfolded_seconds_at_product_rate"] = round(work.operations / rate, 4)
+        row["share_of_unfolded_seconds"] = round(steps * rate / work.operations, 3)
     return row
+
+
+def add_peak_memory(rows: Sequence[dict[str, Any]], settings: Sequence[Setting]) -> None:
+    """Adds the most memory that each setting's work takes, each in a process of its own."""
+    for row, setting in zip(rows, settings, strict=True):
+        cli.print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
+        row["peak_memory_mib"] = round(peak_memory(setting) / 2**20, 1)
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
+    """Draws time against source length, one figure per mode; the paper's ratios dashed."""
+    import seq2seq_memattn.plots as plots
+
+    paper = []
+    for name in experiment_names():
+        if name.startswith("copy_"):
+            experiment = load_experiment(name)
+            key = {"attention": experiment.model.attention, "length": experiment.max_length}
+            paper.append({**key, "seconds": experiment.paper["seconds"]})
+    drawn = []
+    for mode in dict.fromkeys(row["mode"] for row in rows if row["mode"] != "run"):
+        those = [row for row in rows if row["mode"] == mode]
+        theirs = paper if any(row["attention"] == "bahdanau" for row in those) else []
+        title = f"decoding {those[0]['num_sentences']:,} sentences, lengths {mode}"
+        figure = plots.time_by_length(those, theirs if mode == "uniform" else [], title=title)
+        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}"))
+    return drawn
 
 
 def main(arguments: list[str]) -> None:
     """Measures from flags."""
     del arguments
     options = flags.FLAGS
+    groups = _settings(options)
+    if options.threads:
+        use_threads(options.threads)
+    rows = []
+    for settings in groups:
+        measured = measure(settings, options.repeats, options.profile)
+        if options.memory:
+            add_peak_memory(measured, settings)
+        rows += measured
+    if options.output:
+        write_json(Path(options.output), {**provenance(), "rows": rows})
+    if options.figure:
+        for drawn in draw(rows, Path(options.figure)):
+            cli.print_note(f"figure: {drawn}")
+    cli.print_result({"rows": rows})
+
+
+def _settings(options: Any) -> list[list[Setting]]:
+    """What the flags ask for: groups whose rows take turns."""
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
-    if options.profile and options.modes != ["train"]:
+    if options.profile and (options.modes != ["train"] or options.run_dir):
         raise ValueError(
             "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
             f"got {','.join(options.modes)}"
         )
+    if bool(options.run_dir) != bool(options.source):
+        raise ValueError("--run_dir and --source: expected both or neither")
+    for precision in options.precisions:
+        TrainingConfig.from_dict({"precision": precision})  # refuses what is none
     lengths = [_length(text) for text in options.lengths]
-    rows = []
-    for mode in options.modes:
-        for length in lengths:
-            settings = [
-                Setting(
-                    attention,
-                    mode,
-                    length,
-                    options.batch_size,
-                    options.beam_size,
-                    options.num_sentences,
-                    options.input_feeding,
-                    options.jit_compile,
-                )
-                for attention in options.attentions
-            ]
-            rows += measure(settings, options.repeats, options.profile)
-    if options.output:
-        write_json(Path(options.output), {**provenance(), "rows": rows})
-    cli.print_result({"rows": rows})
+
+    def setting(attention: str, mode: str, length: int, precision: str) -> Setting:
+        return Setting(
+            attention,
+            mode,
+            length,
+            options.batch_size,
+            options.num_sentences,
+            options.beam_size,
+            options.units,
+            options.vocab_size,
+            options.deviation,
+            options.input_feeding,
+            precision,
+            options.jit_compile,
+            options.folded,
+            options.run_dir or "",
+            options.source or "",
+        )
+
+    if options.run_dir:
+        attention = read_model_config(Path(options.run_dir)).attention
+        return [[setting(attention, "run", 0, precision)] for precision in options.precisions]
+    return [
+        [
+            setting(attention, mode, length, precision)
+            for attention in options.attentions
+            for precision in options.precisions
+        ]
+        for mode in options.modes
+        for length in lengths
+    ]
 
 
 def _length(text: str) -> int:
@@ -266,13 +205,25 @@ def _length(text: str) -> int:
 if __name__ == "__main__":
     flags.DEFINE_list("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
     flags.DEFINE_list("attentions", ["none", "k_memory:64", "bahdanau"], "attentions, in turns")
-    flags.DEFINE_list("modes", ["exact", "uniform"], "some of exact, uniform, train")
+    flags.DEFINE_list("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
+    flags.DEFINE_list("precisions", ["float32"], "formats, in turns; see `train --help`")
     flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.DEFINE_integer("batch_size", 128, "sentences at a time", lower_bound=1)
     flags.DEFINE_integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
     flags.DEFINE_integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
+    flags.DEFINE_integer("units", 256, "width of all layers", lower_bound=1)
+    flags.DEFINE_integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
+    flags.DEFINE_float("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
     flags.DEFINE_bool("input_feeding", True, "feed the context back")
     flags.DEFINE_bool("jit_compile", True, "compile the steps of decoding with XLA")
+    flags.DEFINE_enum(
+        "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
+    )
+    flags.DEFINE_integer("threads", None, "threads of TensorFlow; by default all", lower_bound=1)
+    flags.DEFINE_bool("memory", False, "add the peak memory of each row's work")
     flags.DEFINE_bool("profile", False, "add the share of each kind of work; with --modes=train")
+    flags.DEFINE_string("run_dir", None, "decode with this run instead of untrained models")
+    flags.DEFINE_string("source", None, "file of sentences that the run decodes")
     flags.DEFINE_string("output", None, "JSON file for the rows")
+    flags.DEFINE_string("figure", None, "figures of time against length: file without its ending")
     cli.run(main)

@@ -29,7 +29,8 @@ def introduction(scale: Scale) -> str:
     if scale != "small":
         return INTRODUCTION
     stop = (
-        f"Here the learning rate is {SMALL['learning_rate']:g}, with Glorot's initialisation and "
+        f"Here the learning rate rises to {SMALL['learning_rate']:g} in {SMALL['warmup_updates']} "
+        f"updates and falls with the root of their number, with Glorot's initialisation and "
         f"without dropout, for {SMALL['num_updates']:,} updates at most. A run is validated every "
         f"{SMALL['validate_every']} updates and ends with {SMALL['stop_at_bleu']} BLEU, or "
         f"{SMALL['patience']} validations after its best."
@@ -48,8 +49,8 @@ def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: 
     """The rows of Table 1.
 
     Args:
-        scale: "full" is the paper's set-up, "small" what two CPU cores train (L = 20, learning
-            rate 1e-3, no dropout), "tiny" runs in seconds.
+        scale: "full" is the paper's set-up, "small" what two CPU cores train (L = 20, with
+            `copy_rows.SMALL`), "tiny" runs in seconds.
         names: rows to run; all of the scale if empty.
         work_dir, results_dir: where runs and results go.
 

@@ -94,9 +94,9 @@ class ChunkedSearch:
             `BeamResult` of NumPy arrays.
         """
         num_sources = len(source)
-        padded, limits = self._pad(source, limits)
-        memory, state = self._start(self._weights, padded)
-        whole = _Whole(len(padded), self._beam_size)
+        memory, state = self.start(source)
+        limits = np.pad(limits.astype(np.int32), (0, len(memory.rows) - num_sources))
+        whole = _Whole(len(limits), self._beam_size)
         self._search(memory, state, limits[:, None], whole)
         rules = self._rules(limits[:, None])
         written = np.asarray(trace(whole.written()))[:, :, : limits.max()]
@@ -105,6 +105,10 @@ class ChunkedSearch:
         found = keras.tree.map_structure(np.asarray, best(whole.beam, tokens, rules))
         found = keras.tree.map_structure(lambda array: array[:num_sources], found)
         return self._with_alignments(found, source) if self._follow else found
+
+    def start(self, source: Ids) -> tuple[Any, Any]:
+        """What comes before the first step: encodes a batch; memory and state of the search."""
+        return self._start(self._weights, self._pad(source))
 
     def _search(self, memory: Any, state: Any, limits: Ids, whole: "_Whole") -> None:
         """Takes all steps and puts what they give into `whole`."""
@@ -137,8 +141,8 @@ class ChunkedSearch:
         forced = limits - 1 if self._force_lengths else ()
         return Rules(self._beam_size, self._n_best, self._exponent, True, limits, forced)
 
-    def _pad(self, source: Ids, limits: Ids) -> tuple[Ids, Ids]:
-        """Sources and limits as compiled graphs take them, with sentences that are done at once."""
+    def _pad(self, source: Ids) -> Ids:
+        """Sources as compiled graphs take them, with more that will be done at once."""
         batch, width = source.shape
         if self._jit:
             batch = self._size(batch)
@@ -147,7 +151,7 @@ class ChunkedSearch:
         padded = np.full([batch, width], PAD_ID, np.int32)
         padded[:, 0] = END_ID
         padded[: len(source), : source.shape[1]] = source
-        return padded, np.pad(limits.astype(np.int32), (0, batch - len(source)))
+        return padded
 
     def _size(self, num_sentences: int) -> int:
         """The smallest batch that is compiled and takes so many: the whole, a half, a quarter..."""

@@ -1,0 +1,244 @@
+"""What `experiments.speed` times: models of given sizes, or a run, on sources of given lengths."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.machine import Shape
+from experiments.operations import StepOperations, training_operations
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.decoding import folds_rows, make_weights
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
+
+MODES = ("exact", "uniform", "normal", "train")
+LONGEST_NORMAL = 100  # where lengths of mode "normal" are clipped
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One row to measure.
+
+    Args:
+        attention: name of the attention.
+        mode: "exact", "uniform", "normal" or "train"; "run" for the lines of a file.
+        length: int. L, in tokens without the end token; 0 for "run".
+        batch_size: int > 0.
+        num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
+        beam_size: int > 0.
+        units: int > 0. Width of embeddings, cells, attention and mixing layer.
+        vocab_size: int > 0. Symbols beside the special ones.
+        deviation: float >= 0. Of the lengths of mode "normal".
+        input_feeding: bool.
+        precision: `TrainingConfig.precision`.
+        jit_compile: bool. Whether XLA compiles the steps of decoding.
+        folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
+        run_dir: of mode "run".
+        source: file of mode "run", one sentence per line.
+    """
+
+    attention: str
+    mode: str
+    length: int
+    batch_size: int
+    num_sentences: int
+    beam_size: int = 10
+    units: int = 256
+    vocab_size: int = 20
+    deviation: float = 15.0
+    input_feeding: bool = True
+    precision: str = "float32"
+    jit_compile: bool = True
+    folded: str = "auto"
+    run_dir: str = ""
+    source: str = ""
+
+    def model_config(self) -> ModelConfig:
+        """The toy model of the paper, at these sizes."""
+        size = self.vocab_size + NUM_SPECIAL_IDS
+        config = ModelConfig(
+            source_vocab_size=size,
+            target_vocab_size=size,
+            embedding_dim=self.units,
+            encoder_units=self.units,
+            decoder_units=self.units,
+            attention_units=self.units,
+            attention=self.attention,
+            input_feeding=self.input_feeding,
+            dropout=0.0,
+            max_source_length=self.longest + 1,
+        )
+        if self.attention != "luong_dot":
+            return config
+        # Dot products need encoder outputs as wide as queries.
+        return dataclasses.replace(config, encoder_projection_units=config.decoder_units)
+
+    @property
+    def longest(self) -> int:
+        """The longest source that its mode can draw."""
+        return LONGEST_NORMAL if self.mode == "normal" else self.length
+
+    def described(self) -> dict[str, Any]:
+        """What shaped its figures, for its row."""
+        unused = {
+            "exact": (),
+            "uniform": (),
+            "normal": (),
+            "run": ("length", "units", "vocab_size"),
+        }
+        left_out = {
+            *unused.get(self.mode, ("beam_size", "jit_compile", "folded")),
+            *(() if self.mode == "run" else ("run_dir", "source")),
+            *(() if self.mode == "normal" else ("deviation",)),
+        }
+        return {
+            name: value for name, value in dataclasses.asdict(self).items() if name not in left_out
+        }
+
+
+class Work(NamedTuple):
+    """What is timed.
+
+    Fields:
+        run: does it once; returns the target tokens (end tokens included) that it handled.
+        encode: does the part of decoding that comes before its steps; None for training.
+        shapes: of the products in its loop over steps; see `loop_shapes`.
+        operations: float. Of its matrix products: of an update on real tokens alone, or of the
+            steps of every hypothesis as the equations have them, with nothing folded.
+    """
+
+    run: Callable[[], int]
+    encode: Callable[[], Any] | None
+    shapes: tuple[Shape, ...]
+    operations: float
+
+
+def make_work(setting: Setting) -> Work:
+    """The work of a setting, built."""
+    if setting.mode == "run":
+        return _run_work(setting)
+    sources = make_sources(setting)
+    return (_training if setting.mode == "train" else _decoding)(setting, sources)
+
+
+def make_sources(setting: Setting) -> list[np.ndarray]:
+    """Seeded random sources without end tokens, the same for every attention."""
+    generator = np.random.default_rng([1234, setting.length, setting.num_sentences])
+    if setting.mode == "exact":
+        lengths = np.full(setting.num_sentences, setting.length)
+    elif setting.mode == "normal":
+        drawn = generator.normal(setting.length, setting.deviation, setting.num_sentences)
+        lengths = np.clip(np.rint(drawn), 1, LONGEST_NORMAL).astype(int)
+    else:
+        lengths = generator.integers(0, setting.length + 1, setting.num_sentences)
+    symbols = np.arange(NUM_SPECIAL_IDS, NUM_SPECIAL_IDS + setting.vocab_size, dtype=np.int32)
+    return [generator.choice(symbols, size) for size in lengths]
+
+
+def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.precision import dtype_policy
+    from seq2seq_memattn.search.batch_decoder import sorted_batches
+    from seq2seq_memattn.search.chunked import ChunkedSearch
+
+    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
+    batches = [
+        (batch, np.array([len(sources[i]) for i in indices], np.int32))
+        for indices, batch in sorted_batches(sources, setting.batch_size)
+    ]
+    folded = _is_folded(setting, model)
+    search = ChunkedSearch(
+        model,
+        setting.beam_size,
+        n_best=1,
+        length_penalty_exponent=0.0,
+        batch_size=setting.batch_size,
+        jit_compile=setting.jit_compile,
+        folded=folded,
+        force_lengths=True,
+    )
+
+    def run() -> int:
+        for batch, lengths in batches:
+            if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
+                raise ValueError("a hypothesis has not the length that it was forced to")
+        return sum(steps)
+
+    def encode() -> None:
+        for batch, _ in batches:
+            search.start(batch)
+
+    of_step, steps = StepOperations(model), [len(source) + 1 for source in sources]
+    operations = setting.beam_size * sum(length * of_step(length) for length in steps)
+    shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
+    return Work(run, encode, shapes, operations)
+
+
+def _run_work(setting: Setting) -> Work:
+    """Decodes the lines of a file with a run's weights, each to the length that search finds."""
+    from seq2seq_memattn.search.batch_decoder import BatchDecoder
+    from seq2seq_memattn.training.run_directory import load_run
+
+    run = load_run(Path(setting.run_dir))
+    lines = read_lines(setting.source)[: setting.num_sentences]
+    sources = [np.array(run.source_vocabulary.encode(line), np.int32) for line in lines]
+    decoder = BatchDecoder(run.model, setting.beam_size, jit_compile=setting.jit_compile)
+
+    def decode() -> int:
+        found = decoder(sources, setting.batch_size)
+        return sum(len(best[0].tokens) + 1 for best in found)
+
+    folded = _is_folded(setting, run.model)
+    shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
+    return Work(decode, None, shapes, 0.0)
+
+
+def _is_folded(setting: Setting, model: Any) -> bool:
+    if setting.folded == "auto":
+        return folds_rows(model, setting.beam_size, None)
+    return setting.folded == "yes"
+
+
+def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
+    from seq2seq_memattn.training.parts import make_parts
+
+    options = {"batch_size": setting.batch_size, "precision": setting.precision}
+    config = TrainingConfig.from_dict(options)
+    model, _, updater = make_parts(setting.model_config(), config)
+    # As drawn: neither sorted nor in buckets.
+    groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
+    batches = [make_batch(group, group) for group in groups]
+    updater(batches[0])
+    lengths = [len(source) + 1 for source in sources]
+
+    def run() -> int:
+        for batch in batches:
+            updater(batch)
+        return sum(lengths)
+
+    shapes = loop_shapes(model, setting.batch_size, folded=False)
+    return Work(run, None, shapes, training_operations(model, lengths))
+
+
+def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
+    """The products with weights in one decoder step: cells, mixing layer, logits.
+
+    What the attention adds (keys, rows) depends on the source and is not among them.
+
+    Args:
+        model: `Seq2Seq`.
+        rows: int. Sentences or hypotheses that take the step.
+        folded: bool. Whether the context's maps are folded into the memory's rows.
+    """
+    weights = make_weights(model, folded)
+    kernels = list(weights.products.values())
+    if weights.folds:
+        kernels.append(weights.folds.output)
+    elif model.cell.mixing is not None:
+        kernels.append(model.cell.mixing.kernel)
+    kernels.append(model.logits.kernel)
+    return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])
