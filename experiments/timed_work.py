@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.machine import Shape
 from experiments.operations import StepOperations, training_operations
+from experiments.records import portable
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.text_files import read_lines
@@ -95,9 +96,9 @@ class Setting:
             *(() if self.mode == "run" else ("run_dir", "source")),
             *(() if self.mode == "normal" else ("deviation",)),
         }
-        return {
-            name: value for name, value in dataclasses.asdict(self).items() if name not in left_out
-        }
+        shown = {**dataclasses.asdict(self), "run_dir": portable(self.run_dir)}
+        shown["source"] = portable(self.source)
+        return {name: value for name, value in shown.items() if name not in left_out}
 
 
 class Work(NamedTuple):

@@ -199,7 +199,7 @@ def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
     assert len(error_lines(done)) == 1 and expected in error_lines(done)[0]
 
 
-def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
+def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_path):
     done = run_python(
         "-m",
         "experiments.speed",
@@ -209,8 +209,11 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
         "--num_sentences=6",
         "--batch_size=3",
         "--beam_size=2",
+        "--units=8",
         "--repeats=1",
+        "--threads=1",
         f"--output={tmp_path / 'speed.json'}",
+        f"--figure={tmp_path / 'time'}",
     )
     assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / "speed.json").read_text())
@@ -221,30 +224,40 @@ def test_speed_measures_every_mode_and_writes_its_rows(tmp_path):
     ]
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
-        assert row["product_gflops_at_loop_shapes"] > 0
+        assert row["product_gflops_at_loop_shapes"] > 0 and row["tanh_per_second"] > 0
         is_training = row["mode"] == "train"
         assert ("share_of_product_rate" in row) == is_training
         assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
+    assert rows[0]["encoding_seconds"] + rows[0]["steps_seconds"] == pytest.approx(
+        rows[0]["seconds"], abs=2e-4
+    )
+    assert (tmp_path / "time_exact.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize(
-    ("flag", "expected"),
-    [
-        ("--lengths=20,abc", "--lengths: expected numbers of tokens; got 'abc'"),
-        ("--modes=exact,fast", "--modes: expected some of exact, uniform, train; got 'fast'"),
-        (
-            "--profile",
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
-            "got exact,uniform",
-        ),
-    ],
-)
-def test_speed_says_in_one_line_what_is_wrong(flag, expected):
-    done = run_python("-m", "experiments.speed", flag)
+@pytest.mark.slow
+def test_speed_measures_a_run_and_its_memory(work):
+    done = run_python(
+        "-m",
+        "experiments.speed",
+        f"--run_dir={work / 'run'}",
+        f"--source={work / 'data' / 'valid.source.txt'}",
+        "--num_sentences=5",
+        "--repeats=1",
+        "--memory",
+    )
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout.splitlines()[-1])["rows"]
+    assert (row["mode"], row["attention"], row["weights"]) == ("run", "k_memory:4", "trained")
+    assert row["target_tokens"] >= 5 and row["target_tokens_per_second"] > 0
+    assert 0 < row["peak_memory_mib"] < 2000
+
+
+def test_speed_says_in_one_line_what_is_wrong():
+    done = run_python("-m", "experiments.speed", "--lengths=20,abc")
     assert done.returncode == 1
-    assert error_lines(done) == [f"error: {expected}"]
+    assert error_lines(done) == ["error: --lengths: expected numbers of tokens; got 'abc'"]
 
 
 def make_multi30k(folder):

@@ -2,7 +2,7 @@ from typing import Literal
 
 import pytest
 
-from experiments.operations import training_operations
+from experiments.operations import StepOperations, training_operations
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 
@@ -41,3 +41,32 @@ def test_operations_are_those_of_kernels_and_rows(
     if attention == "none" and bridge == "auto":
         expected += 2 * (4 * 3) * (2 * 7) * len(lengths)
     assert training_operations(Seq2Seq(config), lengths) == 3 * expected
+
+
+@pytest.mark.parametrize(
+    ("attention", "kernels", "per_row", "num_rows"),
+    [
+        ("none", 0, 0, 0),
+        ("k_memory:5", 7 * 5, 6, 5),
+        ("luong_general", 0, 7 + 6, 40),
+        ("bahdanau", 7 * 4, 6, 40),  # its energies are no matrix product
+    ],
+)
+def test_operations_of_a_step_are_those_of_the_equations(
+    attention: str, kernels: int, per_row: int, num_rows: int
+) -> None:
+    config = ModelConfig(
+        embedding_dim=2,
+        encoder_units=3,
+        encoder_layers=1,
+        decoder_units=7,
+        decoder_layers=2,
+        attention_units=4,
+        target_vocab_size=11,
+        attention=attention,
+    )
+    fed = 0 if attention == "none" else 6
+    weights = (2 + fed + 7) * 28 + (7 + 7) * 28 + 7 * 11 + kernels
+    if fed:
+        weights += (7 + 6) * 7  # the mixing layer
+    assert StepOperations(Seq2Seq(config))(40) == 2 * (weights + per_row * num_rows)

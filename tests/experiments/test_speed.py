@@ -1,0 +1,97 @@
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import speed
+from experiments.timed_work import Setting, make_sources
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
+
+
+def options(**given: Any) -> SimpleNamespace:
+    defaults = {
+        "lengths": ["3"],
+        "attentions": ["none", "luong_dot"],
+        "modes": ["exact"],
+        "precisions": ["float32"],
+        "beam_size": 2,
+        "batch_size": 4,
+        "num_sentences": 6,
+        "units": 8,
+        "vocab_size": 5,
+        "deviation": 2.0,
+        "input_feeding": True,
+        "jit_compile": True,
+        "folded": "auto",
+        "profile": False,
+        "run_dir": None,
+        "source": None,
+    }
+    return SimpleNamespace(**{**defaults, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lengths": ["20", "-3"]}, "--lengths: expected numbers of tokens; got '-3'"),
+        (
+            {"modes": ["exact", "fast"]},
+            "--modes: expected some of exact, uniform, normal, train; got 'fast'",
+        ),
+        (
+            {"profile": True, "modes": ["exact", "train"]},
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
+            "got exact,train",
+        ),
+        ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
+        ({"precisions": ["int4"]}, "`precision` must be one of"),
+    ],
+)
+def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        speed._settings(options(**given))
+
+
+def test_rows_of_one_mode_and_length_take_turns() -> None:
+    groups = speed._settings(
+        options(modes=["exact", "train"], lengths=["3", "5"], precisions=["float32", "float64"])
+    )
+    assert [{(one.mode, one.length) for one in group} for group in groups] == [
+        {("exact", 3)},
+        {("exact", 5)},
+        {("train", 3)},
+        {("train", 5)},
+    ]
+    assert [(one.attention, one.precision) for one in groups[0]] == [
+        ("none", "float32"),
+        ("none", "float64"),
+        ("luong_dot", "float32"),
+        ("luong_dot", "float64"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "shortest", "longest"), [("exact", 30, 30), ("uniform", 0, 30), ("normal", 1, 100)]
+)
+def test_sources_have_the_lengths_and_symbols_of_their_setting(
+    mode: str, shortest: int, longest: int
+) -> None:
+    setting = Setting("none", mode, 30, 4, 400, vocab_size=7, deviation=40.0)
+    sources = make_sources(setting)
+    lengths = [len(source) for source in sources]
+    assert (min(lengths), max(lengths)) == (shortest, longest)
+    assert set(np.concatenate(sources)) == set(range(NUM_SPECIAL_IDS, NUM_SPECIAL_IDS + 7))
+    other = make_sources(Setting("bahdanau", mode, 30, 8, 400, vocab_size=7, deviation=40.0))
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(sources, other, strict=True))
+
+
+def test_a_row_says_what_shaped_its_figures_and_no_more() -> None:
+    exact = Setting("luong_dot", "exact", 30, 4, 40, units=6).described()
+    assert exact["units"] == 6 and "deviation" not in exact and "run_dir" not in exact
+    assert Setting("none", "normal", 30, 4, 40).described()["deviation"] == 15.0
+    train = Setting("none", "train", 30, 4, 40).described()
+    assert not {"beam_size", "jit_compile", "folded"} & set(train)
+    run = Setting("none", "run", 0, 4, 40, run_dir="runs/x").described()
+    assert run["run_dir"] == "runs/x" and not {"length", "units", "vocab_size"} & set(run)
+    assert Setting("luong_dot", "exact", 30, 4, 40, units=6).model_config().attention == "luong_dot"
