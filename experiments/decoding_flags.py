@@ -8,6 +8,8 @@ from absl import flags
 from experiments import cli
 from seq2seq_memattn.data.text_files import read_lines
 
+PRODUCT_DTYPES = {"float32": None, "bfloat16_products": "bfloat16"}
+
 
 def define_run() -> None:
     """Defines the flags of every command that reads sources; call it in a command's own file."""
@@ -38,6 +40,12 @@ def define() -> None:
     define_run()
     flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.DEFINE_float("length_penalty", 0.0, "exponent of the GNMT length penalty")
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        list(PRODUCT_DTYPES),
+        "bfloat16_products rounds what is multiplied: faster on CPUs that have units for it",
+    )
 
 
 def load_run() -> Any:
@@ -63,6 +71,7 @@ def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[A
         options.length_penalty,
         options.max_source_length,
         return_alignments,
+        PRODUCT_DTYPES[options.precision],
     )
 
 

@@ -146,7 +146,8 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
-    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
+    policy = dtype_policy(setting.precision)
+    model = Seq2Seq(setting.model_config(), dtype=policy)
     batches = [
         (batch, np.array([len(sources[i]) for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
@@ -160,6 +161,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
         folded=folded,
+        product_dtype=getattr(policy, "product_dtype", None),
         force_lengths=True,
     )
 
@@ -181,13 +183,19 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
 def _run_work(setting: Setting) -> Work:
     """Decodes the lines of a file with a run's weights, each to the length that search finds."""
+    from seq2seq_memattn.precision import dtype_policy
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
     from seq2seq_memattn.training.run_directory import load_run
 
     run = load_run(Path(setting.run_dir))
     lines = read_lines(setting.source)[: setting.num_sentences]
     sources = [np.array(run.source_vocabulary.encode(line), np.int32) for line in lines]
-    decoder = BatchDecoder(run.model, setting.beam_size, jit_compile=setting.jit_compile)
+    decoder = BatchDecoder(
+        run.model,
+        setting.beam_size,
+        jit_compile=setting.jit_compile,
+        product_dtype=getattr(dtype_policy(setting.precision), "product_dtype", None),
+    )
 
     def decode() -> int:
         found = decoder(sources, setting.batch_size)

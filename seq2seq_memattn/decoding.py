@@ -6,9 +6,16 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.cell import AttentionCellState
-from seq2seq_memattn.folding import Folds, fold, folded_steps, folding_pays
+from seq2seq_memattn.folding import (
+    Folds,
+    combines_plainly,
+    fold,
+    folded_steps,
+    folding_pays,
+)
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.products import Products
+from seq2seq_memattn.products import Products, product
+from seq2seq_memattn.tied_dense import TiedDense
 
 
 class DecodingWeights(NamedTuple):
@@ -19,12 +26,14 @@ class DecodingWeights(NamedTuple):
         table: float [vocab, n]. The embeddings as the lowest cell takes them.
         products: the matrices of the products of a step, by name.
         folds: `Folds`, or () where nothing is folded.
+        output: float [units, vocab]. The output layer's matrix.
     """
 
     embeddings: Any
     table: Any
     products: Any
     folds: Any
+    output: Any
 
 
 class SearchMemory(NamedTuple):
@@ -49,16 +58,23 @@ class DecodingModel:
         model: `Seq2Seq`.
         folded: bool. Whether to fold the maps of the context into the rows, where that is
             possible; see `folding_pays`.
-        weights: from another `DecodingModel` with the same `folded`: values of the model's weights
-            that were made outside of the graph that uses them. None: made here.
+        weights: from another `DecodingModel` with the same `folded` and `product_dtype`: values of
+            the model's weights that were made outside of the graph that uses them. None: made here.
+        product_dtype: to which the operands of a step's products are rounded; None: the model's.
+            Sums, states and gates stay as they are.
     """
 
     def __init__(
-        self, model: Seq2Seq, folded: bool = True, weights: DecodingWeights | None = None
+        self,
+        model: Seq2Seq,
+        folded: bool = True,
+        weights: DecodingWeights | None = None,
+        product_dtype: str | None = None,
     ) -> None:
         self._model = model
         self._cell = model.cell
-        self.weights = make_weights(model, folded) if weights is None else weights
+        self.weights = make_weights(model, folded, product_dtype) if weights is None else weights
+        self._product_dtype = product_dtype
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model, self._folds)
 
@@ -76,11 +92,17 @@ class DecodingModel:
         memory, cell_states = self._model.encode(source)
         state = self._cell.initial_state(memory, num_queries, cell_states)
         if self._folds is None:
-            return SearchMemory(memory, memory.rows), state
+            return SearchMemory(memory, self._round(memory.rows)), state
         rows = ops.matmul(memory.rows, self._folds.context)
         shape = (*ops.shape(state.context)[:2], rows.shape[-1])
         nothing = ops.zeros(shape, dtype=rows.dtype)  # the map of a context of zeros
-        return SearchMemory(memory, rows), state._replace(context=nothing)
+        return SearchMemory(memory, self._round(rows)), state._replace(context=nothing)
+
+    def _round(self, rows: Any) -> Any:
+        """Rows as `_RoundedProducts` combines them."""
+        if self._product_dtype is None or not combines_plainly(self._cell.attention):
+            return rows
+        return ops.cast(rows, self._product_dtype)
 
     def step(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
@@ -99,14 +121,20 @@ class DecodingModel:
         weights = self.weights
         output, scores, state = self._cell.advance(
             self._steps,
-            Products(weights.products, memory.rows if memory.rows.shape[-1] else None),
+            _RoundedProducts(weights.products, memory.rows if memory.rows.shape[-1] else None),
             ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
             memory.attention,
             state,
             num_queries=tokens.shape[1],
             inputs=ops.take(weights.embeddings, tokens, axis=0),
         )
-        return self._model.to_logits(self._mix(output, state.context)), scores, state
+        return self._to_logits(self._mix(output, state.context)), scores, state
+
+    def _to_logits(self, mixed: Any) -> Any:
+        """As `Seq2Seq.to_logits`, of the output layer's matrix as it is here."""
+        bias = self._model.logits.bias
+        logits = product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)
+        return ops.cast(logits, "float64" if self._model.compute_dtype == "float64" else "float32")
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, of a context that may come mapped."""
@@ -114,7 +142,7 @@ class DecodingModel:
         if folds is None or mixing is None or not folds.output.shape[1]:
             return self._cell.mix(output, context)
         gates = folds.context.shape[1] - folds.output.shape[1]
-        mixed = ops.matmul(output, folds.output) + context[..., gates:]
+        mixed = product(output, folds.output) + context[..., gates:]
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
     def without_sources(self, memory: SearchMemory) -> SearchMemory:
@@ -130,8 +158,21 @@ class DecodingModel:
         return self._cell.attention.positions_scored(scores, memory.attention)
 
 
-def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
+class _RoundedProducts(Products):
+    """Products whose rows may have come rounded."""
+
+    def combine(self, attention: Any, scores: Any) -> Any:
+        if not combines_plainly(attention):
+            return super().combine(attention, scores)
+        context = super().combine(attention, ops.cast(scores, self.rows.dtype))
+        return ops.cast(context, scores.dtype)
+
+
+def make_weights(
+    model: Seq2Seq, folded: bool = True, product_dtype: str | None = None
+) -> DecodingWeights:
     """What `DecodingModel` makes of a model's weights as they are now."""
+    dtype = product_dtype or model.compute_dtype
     embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
     folds = fold(model.cell, embeddings.shape[-1]) if folded else None
     steps = _steps(model, folds)
@@ -139,12 +180,20 @@ def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
         embeddings=embeddings,
         table=steps[0].project(embeddings),
         products={
-            name: ops.cast(w, model.compute_dtype)  # whatever training rounded them to
+            name: ops.cast(w, dtype)  # whatever training rounded them to
             for step in steps
             for name, w in step.weights().items()
         },
-        folds=folds or (),
+        folds=folds._replace(output=ops.cast(folds.output, dtype)) if folds else (),
+        output=ops.cast(_output_matrix(model), dtype),
     )
+
+
+def _output_matrix(model: Seq2Seq) -> Any:
+    """What the output layer multiplies by: float [units, vocab]."""
+    if isinstance(model.logits, TiedDense):
+        return ops.transpose(model.target_embedding.embeddings)
+    return model.logits.kernel
 
 
 def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:

@@ -58,6 +58,11 @@ class FoldedStep(CellStep):
         return self._step.advance(products, projected, inside[:, :0], states)
 
 
+def combines_plainly(attention: Attention) -> bool:
+    """Whether a context is the plain weighted sum of rows, so that other rows may come instead."""
+    return type(attention).combine is Attention.combine
+
+
 def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     """The maps of a built cell's context, or None where there is nothing to fold.
 
@@ -65,7 +70,7 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     the context without a mixing layer, and lowest cells other than `LSTMCell` and `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
-    if type(cell.attention).combine is not Attention.combine:
+    if not combines_plainly(cell.attention):
         return None
     if cell.mixing is None and reads_context:
         return None

@@ -44,7 +44,9 @@ class BatchDecoder:
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: where
-            there are enough sources to make up for its time.
+            there are enough sources to make up for its time, but not with rounded products, for
+            which it does not use the units of a CPU.
+        product_dtype: see `DecodingModel`; "bfloat16" where the processor multiplies that faster.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -59,6 +61,7 @@ class BatchDecoder:
         max_length: int | None = None,
         return_alignments: bool = False,
         jit_compile: bool | None = None,
+        product_dtype: str | None = None,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
@@ -67,6 +70,7 @@ class BatchDecoder:
         self._max_length = max_length
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
+        self._product_dtype = product_dtype
         self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
 
     def __call__(
@@ -107,10 +111,16 @@ class BatchDecoder:
 
     def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
         """The search for batches of this size, with the weights as they are now."""
-        jit = num_sources >= MANY if self._jit_compile is None else self._jit_compile
+        pays = num_sources >= MANY and self._product_dtype is None
+        jit = pays if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = ChunkedSearch(
-                self._model, *self._options, batch_size, self._return_alignments, jit
+                self._model,
+                *self._options,
+                batch_size,
+                self._return_alignments,
+                jit,
+                product_dtype=self._product_dtype,
             )
         else:
             self._searches[batch_size, jit].update_weights()

@@ -45,6 +45,7 @@ class ChunkedSearch:
             new shape. Batches are then padded to `batch_size`, or to a half of it, and so on.
         folded: bool or None. Whether the maps of the context are folded into the rows; None: where
             that saves multiply-adds.
+        product_dtype: see `DecodingModel`.
         force_lengths: bool. Whether every hypothesis takes exactly the steps that it may take: for
             timing untrained weights.
 
@@ -62,6 +63,7 @@ class ChunkedSearch:
         return_alignments: bool = False,
         jit_compile: bool = False,
         folded: bool | None = None,
+        product_dtype: str | None = None,
         force_lengths: bool = False,
     ) -> None:
         check_sizes(beam_size, n_best)
@@ -73,9 +75,10 @@ class ChunkedSearch:
         self._jit = jit_compile
         self._force_lengths = force_lengths
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
+        self._product_dtype = product_dtype
         self._start = compiled(model, self._start_graph)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
-        self._make_weights = compiled(model, lambda: make_weights(model, self._folded))
+        self._make_weights = compiled(model, self._make_decoding_weights)
         self._follow: Any = compiled(model, self._follow_graph) if return_alignments else None
         self.update_weights()
 
@@ -125,15 +128,21 @@ class ChunkedSearch:
                 rows = rows[kept]
                 memory, state, beam = _take((memory, state, beam), kept)
 
+    def _make_decoding_weights(self) -> Any:
+        return make_weights(self._model, self._folded, self._product_dtype)
+
+    def _decoding_model(self, weights: Any) -> DecodingModel:
+        return DecodingModel(self._model, self._folded, weights, self._product_dtype)
+
     def _start_graph(self, weights: Any, source: Any) -> tuple[Any, Any]:
-        model = DecodingModel(self._model, self._folded, weights)
+        model = self._decoding_model(weights)
         memory, state = model.start(source, self._beam_size)
         return model.without_sources(memory), state
 
     def _chunk_graph(
         self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, limits: Any
     ) -> tuple[Any, ...]:
-        model, rules = DecodingModel(self._model, self._folded, weights), self._rules(limits)
+        model, rules = self._decoding_model(weights), self._rules(limits)
         step, beam, state, written = advance(model, memory, state, beam, step, rules, CHUNK)
         return step, beam, state, written, is_done(beam, step, rules)
 

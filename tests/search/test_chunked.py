@@ -121,3 +121,12 @@ def test_weights_are_read_on_demand() -> None:
     search.update_weights()
     assert_same(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
+
+
+@pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window", "none")])
+def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(attention: str) -> None:
+    model, source = small_model(attention), padded(SOURCES)
+    exact = ChunkedSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
+    rounded = ChunkedSearch(model, 4, 2, 0.0, 7, product_dtype="bfloat16")(source, LIMITS)
+    np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
+    assert (rounded.log_probs != exact.log_probs).any()
