@@ -29,11 +29,11 @@ def introduction(scale: Scale) -> str:
     if scale != "small":
         return INTRODUCTION
     stop = (
-        f"Here the learning rate rises to {SMALL['learning_rate']:g} in {SMALL['warmup_updates']} "
-        f"updates and falls with the root of their number, with Glorot's initialisation and "
-        f"without dropout, for {SMALL['num_updates']:,} updates at most. A run is validated every "
-        f"{SMALL['validate_every']} updates and ends with {SMALL['stop_at_bleu']} BLEU, or "
-        f"{SMALL['patience']} validations after its best."
+        f"Here the learning rate is {SMALL['learning_rate']:g}, multiplied by "
+        f"{SMALL['decay_rate']} at every validation that is no better than the best, with Glorot's "
+        f"initialisation and without dropout, for {SMALL['num_updates']:,} updates at most. A run "
+        f"is validated every {SMALL['validate_every']} updates and ends with "
+        f"{SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
     )
     return f"{INTRODUCTION.strip()}\n\n{stop}"
 
