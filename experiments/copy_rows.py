@@ -25,7 +25,6 @@ SMALL: dict[str, Any] = {
     "learning_rate": 1e-3,
     "schedule": "plateau",
     "decay_patience": 1,
-    "decay_rate": 0.5,
     "initializer": "glorot",
     "dropout": 0.0,
     "num_updates": 6000,

@@ -29,9 +29,8 @@ def introduction(scale: Scale) -> str:
     if scale != "small":
         return INTRODUCTION
     stop = (
-        f"Here the learning rate is {SMALL['learning_rate']:g}, multiplied by "
-        f"{SMALL['decay_rate']} at every validation that is no better than the best, with Glorot's "
-        f"initialisation and without dropout, for {SMALL['num_updates']:,} updates at most. A run "
+        f"Here the learning rate is {SMALL['learning_rate']:g}, halved at every validation that "
+        f"is no better than the best, with Glorot's initialisation and without dropout, for {SMALL['num_updates']:,} updates at most. A run "
         f"is validated every {SMALL['validate_every']} updates and ends with "
         f"{SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
     )
