@@ -30,9 +30,10 @@ def introduction(scale: Scale) -> str:
         return INTRODUCTION
     stop = (
         f"Here the learning rate is {SMALL['learning_rate']:g}, halved at every validation that "
-        f"is no better than the best, with Glorot's initialisation and without dropout, for {SMALL['num_updates']:,} updates at most. A run "
-        f"is validated every {SMALL['validate_every']} updates and ends with "
-        f"{SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
+        f"is no better than the best, with Glorot's initialisation and without dropout, for "
+        f"{SMALL['num_updates']:,} updates at most. A run is validated every "
+        f"{SMALL['validate_every']} updates and ends with {SMALL['stop_at_bleu']} BLEU, or "
+        f"{SMALL['patience']} validations after its best."
     )
     return f"{INTRODUCTION.strip()}\n\n{stop}"
 
