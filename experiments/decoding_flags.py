@@ -8,8 +8,6 @@ from absl import flags
 from experiments import cli
 from seq2seq_memattn.data.text_files import read_lines
 
-PRODUCT_DTYPES = {"float32": None, "bfloat16_products": "bfloat16"}
-
 
 def define_run() -> None:
     """Defines the flags of every command that reads sources; call it in a command's own file."""
@@ -43,7 +41,7 @@ def define() -> None:
     flags.DEFINE_enum(
         "precision",
         "float32",
-        list(PRODUCT_DTYPES),
+        ["float32", "bfloat16_products"],
         "bfloat16_products rounds what is multiplied: faster on CPUs that have units for it",
     )
 
@@ -61,6 +59,7 @@ def load_run() -> Any:
 
 def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[Any, Any]:
     """The run and its `Translator`, from the flags."""
+    from seq2seq_memattn.precision import rounded_products
     from seq2seq_memattn.translator import Translator
 
     options, run = flags.FLAGS, load_run()
@@ -71,7 +70,7 @@ def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[A
         options.length_penalty,
         options.max_source_length,
         return_alignments,
-        PRODUCT_DTYPES[options.precision],
+        rounded_products(options.precision),
     )
 
 

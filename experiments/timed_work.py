@@ -142,12 +142,11 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy
+    from seq2seq_memattn.precision import dtype_policy, rounded_products
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
-    policy = dtype_policy(setting.precision)
-    model = Seq2Seq(setting.model_config(), dtype=policy)
+    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
     batches = [
         (batch, np.array([len(sources[i]) for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
@@ -161,7 +160,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
         folded=folded,
-        product_dtype=getattr(policy, "product_dtype", None),
+        product_dtype=rounded_products(setting.precision),
         force_lengths=True,
     )
 
@@ -183,7 +182,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
 def _run_work(setting: Setting) -> Work:
     """Decodes the lines of a file with a run's weights, each to the length that search finds."""
-    from seq2seq_memattn.precision import dtype_policy
+    from seq2seq_memattn.precision import rounded_products
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
     from seq2seq_memattn.training.run_directory import load_run
 
@@ -194,7 +193,7 @@ def _run_work(setting: Setting) -> Work:
         run.model,
         setting.beam_size,
         jit_compile=setting.jit_compile,
-        product_dtype=getattr(dtype_policy(setting.precision), "product_dtype", None),
+        product_dtype=rounded_products(setting.precision),
     )
 
     def decode() -> int:
@@ -249,5 +248,5 @@ def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
         kernels.append(weights.folds.output)
     elif model.cell.mixing is not None:
         kernels.append(model.cell.mixing.kernel)
-    kernels.append(model.logits.kernel)
+    kernels.append(weights.output)
     return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])

@@ -1,10 +1,23 @@
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from experiments.operations import StepOperations, training_operations
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
+
+
+def narrow(attention: str, **options: Any) -> Seq2Seq:
+    config = ModelConfig(
+        embedding_dim=2,
+        encoder_units=3,
+        encoder_layers=1,
+        decoder_units=7,
+        target_vocab_size=11,
+        attention=attention,
+        **options,
+    )
+    return Seq2Seq(config)
 
 
 @pytest.mark.parametrize(
@@ -21,16 +34,7 @@ from seq2seq_memattn.model import Seq2Seq
 def test_operations_are_those_of_kernels_and_rows(
     attention: str, kernels: int, rows: dict[str, int], bridge: Literal["zero", "auto"]
 ) -> None:
-    config = ModelConfig(
-        embedding_dim=2,
-        encoder_units=3,
-        encoder_layers=1,
-        decoder_units=7,
-        decoder_layers=1,
-        target_vocab_size=11,
-        attention=attention,
-        bridge=bridge,
-    )
+    model = narrow(attention, decoder_layers=1, bridge=bridge)
     fed = 0 if attention == "none" else 6
     weights = 2 * (2 + 3) * 12 + (2 + fed + 7) * 28 + 7 * 11 + kernels
     if fed:
@@ -40,7 +44,7 @@ def test_operations_are_those_of_kernels_and_rows(
     expected += rows.get("per_pair", 0) * sum(length**2 for length in lengths)
     if attention == "none" and bridge == "auto":
         expected += 2 * (4 * 3) * (2 * 7) * len(lengths)
-    assert training_operations(Seq2Seq(config), lengths) == 3 * expected
+    assert training_operations(model, lengths) == 3 * expected
 
 
 @pytest.mark.parametrize(
@@ -55,18 +59,9 @@ def test_operations_are_those_of_kernels_and_rows(
 def test_operations_of_a_step_are_those_of_the_equations(
     attention: str, kernels: int, per_row: int, num_rows: int
 ) -> None:
-    config = ModelConfig(
-        embedding_dim=2,
-        encoder_units=3,
-        encoder_layers=1,
-        decoder_units=7,
-        decoder_layers=2,
-        attention_units=4,
-        target_vocab_size=11,
-        attention=attention,
-    )
+    model = narrow(attention, decoder_layers=2, attention_units=4)
     fed = 0 if attention == "none" else 6
     weights = (2 + fed + 7) * 28 + (7 + 7) * 28 + 7 * 11 + kernels
     if fed:
         weights += (7 + 6) * 7  # the mixing layer
-    assert StepOperations(Seq2Seq(config))(40) == 2 * (weights + per_row * num_rows)
+    assert StepOperations(model)(40) == 2 * (weights + per_row * num_rows)
