@@ -16,17 +16,26 @@ test: check
 test-all: check
 	$(PYTEST)
 
-check: .venv/.installed
+check: .venv/.installed_dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy $(PACKAGES)
 
-format: .venv/.installed
+format: .venv/.installed_dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 # pip is the last thing that venv writes: without it, the environment is missing or was interrupted.
+VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+# Python compiles what it imports, at its first import; all of it at once would take a minute.
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
+
 .venv/.installed: setup.py constraints.txt
-	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -e ".[dev]" -c constraints.txt
+	$(VENV)
+	$(INSTALL) -e .
 	touch $@
+
+.venv/.installed_dev: setup.py constraints.txt
+	$(VENV)
+	$(INSTALL) -e ".[dev]"
+	touch .venv/.installed $@

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging as stdlib_logging
 import os
 import signal
 import sys
@@ -9,9 +10,15 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from absl import app, flags, logging
+from tqdm import tqdm
 
 # TensorFlow's start would fill standard error, where a user looks for the command's own lines.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# A graph for each shape of a batch is what is wanted; TensorFlow warns of it.
+stdlib_logging.getLogger("tensorflow").addFilter(
+    lambda record: "tf.function retracing" not in record.getMessage()
+)
 
 flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
@@ -132,8 +139,8 @@ def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
 
 
 def print_note(message: str) -> None:
-    """Prints a line for the person who waits, on standard error."""
-    print(message, file=sys.stderr, flush=True)
+    """Prints a line for the person who waits, on standard error, above bars of progress."""
+    tqdm.write(message, file=sys.stderr)
 
 
 _DEFINERS: dict[Any, Callable[..., Any]] = {

@@ -14,6 +14,7 @@ from absl import flags
 from experiments import cli
 from experiments.copy_rows import SMALL, short_name
 from experiments.experiment import load_experiment
+from experiments.jobs import num_cores
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves
 from experiments.table1 import add_decoding_times, label, table1_markdown
@@ -38,6 +39,7 @@ IN_SUMMARY = (
     "training",
     "decoding_seconds",
     "evaluation",
+    "jobs",
     "command",
     "commit",
 )
@@ -58,7 +60,15 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
         rows.append(
             Row(name, config, row_options, data, label(attention), attention, paper, max_length)
         )
-    return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data")
+    return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data", jobs=_jobs(len(rows)))
+
+
+def _jobs(rows: int) -> int:
+    """How many rows are trained at a time: all on the cores of a CPU, one by one on a GPU."""
+    import tensorflow as tf
+
+    # A process of TensorFlow takes all of a GPU's memory.
+    return 1 if tf.config.list_physical_devices("GPU") else min(rows, num_cores())
 
 
 def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
+from experiments.machine import use_threads
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
@@ -46,7 +47,7 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
-    _use_threads(cfg.threads)
+    use_threads(cfg.threads)
     search = ChunkedSearch(
         Seq2Seq(model_config(cfg)),
         cfg.beam,
@@ -72,7 +73,7 @@ def build_trainer(cfg: Any) -> Callable[[Any], float]:
     """One update on a batch."""
     from seq2seq_memattn.training.parts import make_parts
 
-    _use_threads(cfg.threads)
+    use_threads(cfg.threads)
     config = TrainingConfig(batch_size=cfg.batch)
     _, _, updater = make_parts(model_config(cfg), config)
 
@@ -81,14 +82,6 @@ def build_trainer(cfg: Any) -> Callable[[Any], float]:
         return updater(make_batch(examples, examples)).loss
 
     return step
-
-
-def _use_threads(threads: int) -> None:
-    import tensorflow as tf
-
-    if tf.config.threading.get_intra_op_parallelism_threads() == 0:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
 if __name__ == "__main__":

@@ -88,8 +88,9 @@ def use_threads(threads: int) -> None:
         raise ValueError("the number of threads can be set with the TensorFlow backend alone")
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    if tf.config.threading.get_intra_op_parallelism_threads() != threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
 def peak_memory(setting: Any) -> int:

@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
 
     def make_study(rows: Sequence[str]) -> Study:
         study = SUBJECTS[name].study(options.scale, rows, work_dir, results_dir)
-        return dataclasses.replace(study, source_dir=source_dir)
+        return dataclasses.replace(study, source_dir=source_dir, jobs=options.jobs)
 
     study = make_study(options.rows)
     results = study.finished() if options.only_tables else study.run()
@@ -128,6 +128,9 @@ if __name__ == "__main__":
         "only_tables",
         False,
         "train nothing; write tables and figures of the results that are there",
+    )
+    flags.DEFINE_integer(
+        "jobs", 1, "rows trained at a time, each with its share of the cores", lower_bound=1
     )
     flags.DEFINE_string("work_dir", "runs", "where data and runs go")
     flags.DEFINE_string("results_dir", None, "where results go, by default `results` in work_dir")

@@ -107,7 +107,7 @@ def add_peak_memory(rows: Sequence[dict[str, Any]], settings: Sequence[Setting])
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
-    """Draws time against source length, one figure per mode; the paper's ratios dashed."""
+    """Draws time against source length, a figure per mode and format; the paper's ratios dashed."""
     import seq2seq_memattn.plots as plots
 
     paper = []
@@ -117,12 +117,18 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
             key = {"attention": experiment.model.attention, "length": experiment.max_length}
             paper.append({**key, "seconds": experiment.paper["seconds"]})
     drawn = []
-    for mode in dict.fromkeys(row["mode"] for row in rows if row["mode"] != "run"):
-        those = [row for row in rows if row["mode"] == mode]
+    kinds = dict.fromkeys((row["mode"], row["precision"]) for row in rows if row["mode"] != "run")
+    for mode, precision in kinds:
+        those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
         theirs = paper if any(row["attention"] == "bahdanau" for row in those) else []
-        title = f"decoding {those[0]['num_sentences']:,} sentences, lengths {mode}"
-        figure = plots.time_by_length(those, theirs if mode == "uniform" else [], title=title)
-        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}"))
+        doing = "training on" if mode == "train" else "decoding"
+        lengths = "uniform" if mode == "train" else mode
+        figure = plots.time_by_length(
+            those,
+            theirs if mode == "uniform" else [],
+            title=f"{doing} {those[0]['num_sentences']:,} sentences, lengths {lengths}",
+        )
+        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
     return drawn
 
 

@@ -6,15 +6,14 @@ is recorded can be repeated by hand.
 
 import dataclasses
 import json
-import signal
-import subprocess
-import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import cli
 from experiments.experiment import load_experiment
+from experiments.jobs import Commands
 from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
@@ -101,6 +100,9 @@ class Study:
         data_dir: Path. Where the data directories are.
         source_dir: Path or None. Has the files of corpora, each in a folder of its name; None:
             they are downloaded.
+        jobs: int > 0. Rows trained at a time, each with its share of the cores. Steps of small
+            models leave cores waiting for each other: two rows on a core each take less time than
+            one after the other on both.
     """
 
     rows: Sequence[Row]
@@ -108,10 +110,13 @@ class Study:
     results_dir: Path
     data_dir: Path
     source_dir: Path | None = None
+    jobs: int = 1
 
     def run(self) -> list[dict[str, Any]]:
         """Runs what is not finished yet; returns the results in the order of the rows."""
-        return [self._run_row(row) for row in self.rows]
+        preparing = threading.Lock()  # rows that share a data directory make it once
+        with Commands(self.jobs) as commands:
+            return commands.map(lambda row: self._run_row(row, commands, preparing), self.rows)
 
     def finished(self) -> list[dict[str, Any]]:
         """The results that are there, in the order of the rows."""
@@ -121,7 +126,7 @@ class Study:
     def _path(self, row: Row) -> Path:
         return self.results_dir / f"{row.name}.json"
 
-    def _run_row(self, row: Row) -> dict[str, Any]:
+    def _run_row(self, row: Row, commands: Commands, preparing: threading.Lock) -> dict[str, Any]:
         path, run_dir = self._path(row), self.runs_dir / row.name
         if path.exists():
             found = read_json(path)
@@ -129,14 +134,16 @@ class Study:
                 cli.print_note(f"{row.name}: already there, {path}")
                 return found
             cli.print_note(f"{row.name}: was made with other options, and is made again")
-        data = self._prepare(row)
+        with preparing:
+            data = self._prepare(row, commands)
         if run_dir.exists() and not _goes_on(row, data, run_dir):
             _move_aside(run_dir)
         arguments = train_arguments(row, data, run_dir)
         cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
-        training = run_command(arguments)
+        training = commands.run(arguments, row.name)
         evaluation, *tests = (
-            _evaluate(run_dir, data, one) for one in (Evaluation("valid", "valid"), *row.tests)
+            commands.run(evaluate_arguments(one, data, run_dir), row.name)
+            for one in (Evaluation("valid", "valid"), *row.tests)
         )
         result = {
             **identity(row),
@@ -150,14 +157,15 @@ class Study:
             "curve": read_curve(run_dir),
             **provenance(),
             "command": f"python -m {' '.join(map(portable, arguments))}",
+            "jobs": self.jobs,
         }
         write_json(path, result)
         return result
 
-    def _prepare(self, row: Row) -> Path:
+    def _prepare(self, row: Row, commands: Commands) -> Path:
         data, corpus = self.data_dir / row.data.folder, row.data.corpus
         where = [f"--source_dir={self.source_dir / corpus}"] if corpus and self.source_dir else []
-        run_command([*row.data.command, *where, f"--output_dir={data}"])
+        commands.run([*row.data.command, *where, f"--output_dir={data}"], row.data.folder)
         return data
 
 
@@ -247,17 +255,16 @@ def hypotheses_path(run_dir: Path, evaluation: str) -> Path:
     return run_dir / "evaluation" / evaluation / "hypotheses.txt"
 
 
-def _evaluate(run_dir: Path, data: Path, evaluation: Evaluation) -> dict[str, Any]:
-    return run_command(
-        [
-            "experiments.evaluate",
-            f"--run_dir={run_dir}",
-            f"--source={data / evaluation.split}.source.txt",
-            f"--reference={data / evaluation.split}.target.txt",
-            f"--output_dir={hypotheses_path(run_dir, evaluation.name).parent}",
-            *evaluation.flags,
-        ]
-    )
+def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> list[str]:
+    """The command of an evaluation, behind `python -m`."""
+    return [
+        "experiments.evaluate",
+        f"--run_dir={run_dir}",
+        f"--source={data / evaluation.split}.source.txt",
+        f"--reference={data / evaluation.split}.target.txt",
+        f"--output_dir={hypotheses_path(run_dir, evaluation.name).parent}",
+        *evaluation.flags,
+    ]
 
 
 def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
@@ -274,47 +281,6 @@ def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
 
 def _flag(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def run_command(arguments: Sequence[str]) -> dict[str, Any]:
-    """Runs `python -m` with its progress on standard error; returns its JSON line.
-
-    SIGTERM is handed on, so that a training saves itself.
-
-    Raises:
-        ValueError: if the command fails; it has said why.
-        SystemExit: if a signal ended it.
-    """
-    started: list[subprocess.Popen[str]] = []
-    caught = 0
-
-    def hand_on(number: int, frame: Any) -> None:
-        nonlocal caught
-        del frame
-        caught = number
-        for process in started:
-            process.send_signal(number)
-
-    before = signal.signal(signal.SIGTERM, hand_on)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True
-        )
-        started.append(process)
-        if caught:  # while it was started
-            process.send_signal(caught)
-        output, _ = process.communicate()
-    except KeyboardInterrupt:  # the terminal sent it to the command as well
-        caught = signal.SIGINT
-        output, _ = process.communicate()
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    if caught or process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
-        # Even if the command came to its end: what follows it was not asked for any more.
-        raise SystemExit(128 + caught if caught else process.returncode)
-    if process.returncode:
-        raise ValueError(f"{arguments[0]} failed with exit status {process.returncode}")
-    return json.loads(output.strip().split("\n")[-1])
 
 
 def read_curve(run_dir: Path) -> list[dict[str, Any]]:

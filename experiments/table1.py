@@ -8,8 +8,9 @@ from typing import Any, Literal
 from experiments import cli, study
 from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, short_name, small, tiny
 from experiments.experiment import load_experiment
+from experiments.jobs import run_command
 from experiments.records import provenance, read_json, write_json
-from experiments.study import Row, Study, copy_data, run_command
+from experiments.study import Row, Study, copy_data
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 Scale = Literal["tiny", "small", "full"]
@@ -152,8 +153,14 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
             f"{seconds_to_best(result) / 60:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    machines = sorted({result["hardware"] for result in results})
+    machines = sorted({_machine(result) for result in results})
     return "\n".join([*lines, "", f"Trained on: {'; '.join(machines)}."]) + "\n"
+
+
+def _machine(result: dict[str, Any]) -> str:
+    """What a result was trained on; a lone row has all cores."""
+    jobs = result.get("jobs", 1)
+    return result["hardware"] + (f", {jobs} rows at a time" if jobs > 1 else "")
 
 
 def seconds_to_best(result: dict[str, Any]) -> float:

@@ -85,14 +85,12 @@ class Setting:
 
     def described(self) -> dict[str, Any]:
         """What shaped its figures, for its row."""
-        unused = {
-            "exact": (),
-            "uniform": (),
-            "normal": (),
-            "run": ("length", "units", "vocab_size"),
-        }
+        decoding, made_up = (
+            ("beam_size", "jit_compile", "folded"),
+            ("length", "units", "vocab_size"),
+        )
         left_out = {
-            *unused.get(self.mode, ("beam_size", "jit_compile", "folded")),
+            *({"train": decoding, "run": made_up}.get(self.mode, ())),
             *(() if self.mode == "run" else ("run_dir", "source")),
             *(() if self.mode == "normal" else ("deviation",)),
         }

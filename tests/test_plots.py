@@ -237,7 +237,7 @@ def test_time_is_drawn_over_length_with_the_papers_ratios() -> None:
     figure = plots.time_by_length(ours, paper)
     (axes,) = figure.axes
     assert axes.get_xlabel() == "source length (tokens)"
-    assert axes.get_ylabel() == "decoding time (seconds)"
+    assert axes.get_ylabel() == "time (seconds)"
     assert ticks(axes, "x") == ["20", "50", "100"]
     assert line(axes, "Bahdanau") == ([20.0, 50.0, 100.0], [1.0, 3.0, 10.0])
     dashed = [drawn for drawn in axes.lines if drawn.get_linestyle() == "--"]

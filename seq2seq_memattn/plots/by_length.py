@@ -116,14 +116,14 @@ def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
 def time_by_length(
     rows: Rows, paper: Rows = (), reference: str = "bahdanau", title: str = ""
 ) -> Figure:
-    """Decoding time against source length, one line for each attention.
+    """Time of decoding or training against source length, one line for each attention.
 
     Args:
         rows: records with `attention`, `length` in tokens and `seconds`, of one mode and machine.
         paper: such records of another machine. What their times are relative to those of
             `reference` is drawn dashed, as multiples of our times of `reference`.
         reference: name of the attention that the paper's times are relative to.
-        title: of the figure; the place for the hardware and what was decoded.
+        title: of the figure; the place for the hardware and what was done.
 
     Raises:
         ValueError: if `rows` is empty or has two times for one point, or if `paper` is given and
@@ -150,7 +150,7 @@ def time_by_length(
     axes.set_xlim(left=0.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("source length (tokens)")
-    axes.set_ylabel("decoding time (seconds)")
+    axes.set_ylabel("time (seconds)")
     add_legend(figure, axes)
     return figure
 

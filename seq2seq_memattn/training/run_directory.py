@@ -245,7 +245,11 @@ def load_weights(
     if checkpoint not in (BEST, LATEST):
         return read_weights(_named_weights(run_dir, folder, checkpoint), weights), []
     if checkpoint == BEST and best.exists():
-        return read_weights(best, weights), []
+        try:
+            return read_weights(best, weights), []
+        except ValueError as error:
+            others = ", ".join([LATEST, *(path.name for path in folder.paths())])
+            raise ValueError(f"{error}; other checkpoints of the run: {others}") from error
     record, problems = folder.restore_weights(weights)
     if record is None:
         raise ValueError(f"{run_dir}: the run has no weights yet")

@@ -1,3 +1,4 @@
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,3 +96,28 @@ def test_a_row_says_what_shaped_its_figures_and_no_more() -> None:
     run = Setting("none", "run", 0, 4, 40, run_dir="runs/x").described()
     assert run["run_dir"] == "runs/x" and not {"length", "units", "vocab_size"} & set(run)
     assert Setting("luong_dot", "exact", 30, 4, 40, units=6).model_config().attention == "luong_dot"
+
+
+def test_each_mode_and_format_has_a_figure_of_its_own(tmp_path: Path) -> None:
+    rows = [
+        {
+            "attention": attention,
+            "mode": mode,
+            "length": length,
+            "precision": precision,
+            "num_sentences": 1000,
+            "seconds": 0.1 * length,
+        }
+        for attention in ("k_memory:64", "bahdanau")
+        for mode in ("uniform", "train")
+        for precision in ("float32", "bfloat16_products")
+        for length in (20, 50)
+    ]
+    drawn = speed.draw([*rows, {**rows[0], "mode": "run"}], tmp_path / "time")
+    assert {path.stem for path in drawn} == {
+        "time_uniform_float32",
+        "time_uniform_bfloat16_products",
+        "time_train_float32",
+        "time_train_bfloat16_products",
+    }
+    assert all(path.stat().st_size > 0 for path in drawn)

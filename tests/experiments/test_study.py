@@ -1,17 +1,13 @@
 import dataclasses
 import json
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import study
 from experiments.experiment import load_experiment
-from experiments.study import DataSource, Row, Study, identity, is_result_of, run_command
+from experiments.jobs import Commands
+from experiments.study import DataSource, Row, Study, identity, is_result_of
 from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.training.run_directory import open_run
@@ -72,7 +68,7 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     commands: list[list[str]] = []
     rows: list[Row] = []
 
-    def run_command(arguments: list[str]) -> dict[str, Any]:
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
         commands.append(arguments)
         run_dir, data_dir = tmp_path / "runs" / "row", tmp_path / "data" / "copy"
         if arguments[0] == "data_prep.copy_task" and not data_dir.exists():
@@ -84,59 +80,29 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
             (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
         return {"bleu": 1.0}
 
-    monkeypatch.setattr(study, "run_command", run_command)
+    monkeypatch.setattr(Commands, "run", run)
 
-    def run(row: Row) -> None:
+    def run_study(row: Row) -> None:
         rows.append(row)
         Study([row], tmp_path / "runs", tmp_path / "results", tmp_path / "data").run()
 
-    run(ROW)
+    run_study(ROW)
     assert [command[0] for command in commands] == [
         "data_prep.copy_task",
         "experiments.train",
         "experiments.evaluate",
     ]
-    run(ROW)
+    run_study(ROW)
     assert len(commands) == 3
     for count, rate in enumerate((0.25, 0.125), 1):
-        run(dataclasses.replace(ROW, options={"learning_rate": rate}))
+        run_study(dataclasses.replace(ROW, options={"learning_rate": rate}))
         assert len(commands) == 3 + 3 * count
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
     assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
     # Cut later, the run goes on.
-    run(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
+    run_study(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
     assert len(commands) == 12
     assert not (tmp_path / "runs" / "row_before_3").exists()
-
-
-WAITING = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-open(sys.argv[1], "w").write("ready")
-time.sleep(60)
-"""
-
-
-def test_sigterm_ends_the_command_that_is_run_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "waiting.py").write_text(WAITING)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    ready = tmp_path / "ready"
-
-    def terminate() -> None:
-        while not ready.exists() or not ready.read_text():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    before = signal.getsignal(signal.SIGTERM)
-    threading.Thread(target=terminate).start()
-    started = time.monotonic()
-    with pytest.raises(SystemExit) as raised:
-        run_command(["waiting", str(ready)])
-    assert raised.value.code == 128 + signal.SIGTERM
-    assert time.monotonic() - started < 50
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_corpora_are_taken_from_the_folder_of_their_name(
@@ -144,13 +110,13 @@ def test_corpora_are_taken_from_the_folder_of_their_name(
 ) -> None:
     commands: list[list[str]] = []
 
-    def run_command(arguments: list[str]) -> dict[str, Any]:
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
         commands.append(arguments)
         if arguments[0] == "experiments.train":
             raise ValueError("enough")
         return {}
 
-    monkeypatch.setattr(study, "run_command", run_command)
+    monkeypatch.setattr(Commands, "run", run)
     data = DataSource("multi30k_en_de", ("data_prep.multi30k",), "multi30k")
     row = dataclasses.replace(ROW, data=data)
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"

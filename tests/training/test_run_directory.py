@@ -261,9 +261,11 @@ def test_a_run_without_weights_is_refused(run_dir: Path) -> None:
         load_run(run_dir)
 
 
-def test_damaged_best_weights_are_named(run_dir: Path) -> None:
+def test_damaged_best_weights_are_named_and_the_others_beside_them(run_dir: Path) -> None:
+    save_checkpoint(run_dir, 10, model_of(seed=5))
     (run_dir / BEST_NAME).write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(ValueError, match=f"{BEST_NAME}: damaged checkpoint"):
+    others = "other checkpoints of the run: latest, checkpoint-000000010.npz"
+    with pytest.raises(ValueError, match=f"{BEST_NAME}: damaged checkpoint.*; {others}$"):
         load_run(run_dir)
 
 

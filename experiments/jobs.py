@@ -1,0 +1,191 @@
+"""Runs `python -m` commands in processes of their own, one after another or several at a time."""
+
+import codecs
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Commands:
+    """Commands whose signals are ours: SIGTERM is handed on to them, so that trainings save.
+
+    A context manager for the main thread, which alone may set signal handlers. One at a time, a
+    command shares our standard error. If there are several, each has its share of the cores, and
+    what it says is shown under its name, with its progress in a line of its own below.
+
+    Args:
+        jobs: int > 0. How many run at a time.
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self._jobs = jobs
+        self._running: list[subprocess.Popen[str]] = []
+        self._caught = 0
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, self._hand_on)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    def _hand_on(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._caught = number
+        for process in list(self._running):
+            process.send_signal(number)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Does some work for each item, `jobs` at a time; returns the results in their order.
+
+        After an error or a signal no more is begun, but what is running comes to its end.
+
+        Raises:
+            Exception: the first that the work raised.
+            SystemExit: if a signal ended a command.
+        """
+        if self._jobs == 1:
+            return [work(item) for item in items]
+        with concurrent.futures.ThreadPoolExecutor(self._jobs) as pool:
+            futures = [pool.submit(work, item) for item in items]
+
+            def cancel_rest(done: concurrent.futures.Future[R]) -> None:
+                if not done.cancelled() and done.exception():
+                    for future in futures:
+                        future.cancel()
+
+            for future in futures:
+                future.add_done_callback(cancel_rest)  # called before its thread takes another
+            try:
+                concurrent.futures.wait(futures)
+            except KeyboardInterrupt:  # the terminal sent it to the commands as well
+                self._caught = signal.SIGINT
+            pool.shutdown(cancel_futures=True)
+        for future in futures:
+            if not future.cancelled() and (error := future.exception()):
+                raise error
+        self._exit_if_caught()
+        return [future.result() for future in futures]
+
+    def run(self, arguments: Sequence[str], name: str = "") -> dict[str, Any]:
+        """Runs `python -m` with its progress on standard error; returns its JSON line.
+
+        Args:
+            arguments: the module and its arguments.
+            name: what its lines are shown under, if commands run at the same time.
+
+        Raises:
+            ValueError: if the command fails; it has said why.
+            SystemExit: if a signal ended it, or came before it was begun.
+        """
+        self._exit_if_caught()
+        command = [sys.executable, "-m", *arguments]
+        if self._jobs == 1:
+            process, output = self._finish(command)
+        else:
+            with _shown_under(name) as stderr:
+                process, output = self._finish(
+                    command, stderr=stderr, env={**os.environ, **self._threads()}
+                )
+        self._exit_if_caught()  # even at its end: what follows it was not asked for any more
+        if process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
+            raise SystemExit(process.returncode)
+        if process.returncode:
+            raise ValueError(f"{arguments[0]} failed with exit status {process.returncode}")
+        return json.loads(output.strip().split("\n")[-1])
+
+    def _finish(self, command: list[str], **options: Any) -> tuple[subprocess.Popen[str], str]:
+        """Runs a command to its end; returns it with what it wrote to standard output."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+        self._running.append(process)
+        try:
+            if self._caught:  # while it was started
+                process.send_signal(self._caught)
+            output, _ = process.communicate()
+        except KeyboardInterrupt:  # the terminal sent it to the command as well
+            self._caught = signal.SIGINT
+            output, _ = process.communicate()
+        finally:
+            self._running.remove(process)
+        return process, output
+
+    def _exit_if_caught(self) -> None:
+        if self._caught:
+            raise SystemExit(128 + self._caught)
+
+    def _threads(self) -> dict[str, str]:
+        """TensorFlow's settings for one command's share of the cores."""
+        share = str(max(1, num_cores() // self._jobs))
+        return {"TF_NUM_INTRAOP_THREADS": share, "TF_NUM_INTEROP_THREADS": share}
+
+
+def num_cores() -> int:
+    """The processor's cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_command(arguments: Sequence[str]) -> dict[str, Any]:
+    """Runs a single command; see `Commands.run`."""
+    with Commands() as commands:
+        return commands.run(arguments)
+
+
+@contextlib.contextmanager
+def _shown_under(name: str) -> Iterator[IO[bytes]]:
+    """A command's standard error, whose lines and bars are shown under a name."""
+    reading, writing = os.pipe()
+    follower = threading.Thread(target=_show, args=(reading, name))
+    follower.start()
+    try:
+        with open(writing, "wb") as stream:
+            yield stream
+    finally:
+        follower.join()
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # with which a bar moves the cursor
+_BAR = re.compile(r"\d%\|")
+
+
+def _show(reading: int, name: str) -> None:
+    """Shows what a command says as lines under its name, and its bars in one line of progress."""
+    # No bar of its own: what it shows is the bar that the command has drawn.
+    with (
+        open(reading, "rb", buffering=0) as stream,
+        tqdm(bar_format="{desc}", file=sys.stderr, leave=False, dynamic_ncols=True) as bar,
+    ):
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        while piece := stream.read(2**16):
+            text = _ESCAPES.sub("", rest + decoder.decode(piece))
+            *parts, rest = re.split(r"([\r\n])", text)
+            for said, end in zip(parts[::2], parts[1::2], strict=True):
+                if _BAR.search(said):
+                    bar.set_description_str(f"{name} {said.strip()}")
+                elif end == "\n" and said.strip():
+                    tqdm.write(f"{name}: {said.rstrip()}", file=sys.stderr)
+            if _BAR.search(rest):
+                bar.set_description_str(f"{name} {rest.strip()}")
+        if rest.strip() and not _BAR.search(rest):
+            tqdm.write(f"{name}: {rest.rstrip()}", file=sys.stderr)

@@ -1,0 +1,156 @@
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.jobs import Commands, num_cores, run_command
+
+# Modules that the commands below run: each says that it is there by a file.
+WAITING = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+open(sys.argv[1], "w").write("ready")
+time.sleep(60)
+"""
+MEETING = """
+import os, pathlib, sys, time
+mine, others = map(pathlib.Path, sys.argv[1:])
+mine.write_text("ready")
+started = time.monotonic()
+while not others.exists() and time.monotonic() < started + 50:
+    time.sleep(0.01)
+print("{\\"met\\": %s, \\"threads\\": %s}" % (
+    str(others.exists()).lower(), os.environ["TF_NUM_INTRAOP_THREADS"]
+))
+"""
+FAILING = "import sys; sys.exit(1)"
+SAYING = r"""
+import sys
+sys.stderr.write("begins\n\r  0%|     | 0/4\r 25%|\u2588    | 1/4")
+sys.stderr.write("\n\r inner: 50%|\u2588\u2588 | 1/2\x1b[A\r     \rvalidated\n")
+sys.stderr.write("\r 50%|\u2588\u2588  | 2/4\nends")
+print("{}")
+"""
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {
+        "waiting": WAITING,
+        "meeting": MEETING,
+        "failing": FAILING,
+        "saying": SAYING,
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+def when_there(paths: list[Path], action: Callable[[], None]) -> None:
+    """Does something as soon as some files are there."""
+
+    def wait() -> None:
+        while not all(path.exists() and path.read_text() for path in paths):
+            time.sleep(0.01)
+        action()
+
+    threading.Thread(target=wait).start()
+
+
+def send(number: int) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def test_sigterm_ends_the_command_that_is_run_too(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    when_there([tmp_path / "ready"], send(signal.SIGTERM))
+    started = time.monotonic()
+    with pytest.raises(SystemExit) as raised:
+        run_command(["waiting", str(tmp_path / "ready")])
+    assert raised.value.code == 128 + signal.SIGTERM
+    assert time.monotonic() - started < 50
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_jobs_run_at_a_time_and_share_the_cores(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("first", "second")]
+    pairs = [files, files[::-1]]
+    with Commands(jobs=2) as commands:
+        found = commands.map(lambda pair: commands.run(["meeting", *pair], "x"), pairs)
+    share = max(1, num_cores() // 2)
+    assert found == [{"met": True, "threads": share}] * 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_results_are_in_the_order_of_the_items(jobs: int) -> None:
+    def work(seconds: float) -> float:
+        time.sleep(seconds)
+        return seconds
+
+    with Commands(jobs) as commands:
+        assert commands.map(work, [0.2, 0.0, 0.1]) == [0.2, 0.0, 0.1]
+
+
+def test_sigterm_ends_all_and_nothing_more_is_begun(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("first", "second", "third")]
+    when_there(files[:2], send(signal.SIGTERM))
+    started = time.monotonic()
+    with pytest.raises(SystemExit) as raised, Commands(jobs=2) as commands:
+        commands.map(lambda file: commands.run(["waiting", str(file)], "x"), files)
+    assert raised.value.code == 128 + signal.SIGTERM
+    assert time.monotonic() - started < 50
+    assert not files[2].exists()
+
+
+def test_after_an_interrupt_what_runs_comes_to_its_end_and_no_more_is_begun(
+    tmp_path: Path,
+) -> None:
+    ended = []
+
+    def work(file: Path) -> None:
+        file.write_text("ready")
+        time.sleep(0.5)
+        ended.append(file)
+
+    files = [tmp_path / name for name in ("first", "second", "third")]
+    when_there(files[:2], send(signal.SIGINT))
+    with pytest.raises(SystemExit) as raised, Commands(jobs=2) as commands:
+        commands.map(work, files)
+    assert raised.value.code == 128 + signal.SIGINT
+    assert sorted(ended) == files[:2]
+
+
+def test_an_error_ends_it_when_what_runs_has_ended(tmp_path: Path) -> None:
+    ended = []
+
+    def work(name: str) -> None:
+        if name == "failing":
+            commands.run([name], name)
+        time.sleep(3.0)
+        ended.append(name)
+
+    with (
+        pytest.raises(ValueError, match="^failing failed with exit status 1$"),
+        Commands(jobs=2) as commands,
+    ):
+        commands.map(work, ["failing", "other", "never"])
+    assert ended == ["other"]
+
+
+def test_what_commands_say_is_shown_under_their_names(capfd: pytest.CaptureFixture[str]) -> None:
+    with Commands(jobs=2) as commands:
+        commands.map(lambda name: commands.run(["saying"], name), ["a", "b"])
+    shown = capfd.readouterr().err
+    lines = [line.split("\r")[-1] for line in shown.replace("\x1b[A", "").split("\n")]
+    for name in ("a", "b"):
+        said = [line for line in lines if line.startswith(f"{name}:")]
+        assert said == [f"{name}: begins", f"{name}: validated", f"{name}: ends"]
+        for bar in (
+            "25%|\u2588    | 1/4",
+            "inner: 50%|\u2588\u2588 | 1/2",
+            "50%|\u2588\u2588  | 2/4",
+        ):
+            assert f"{name} {bar}" in shown
