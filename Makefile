@@ -27,7 +27,7 @@ format: .venv/.installed_dev
 
 # pip is the last thing that venv writes: without it, the environment is missing or was interrupted.
 VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-# Python compiles what it imports, at its first import; all of it at once would take a minute.
+# Python compiles what it imports when it imports it, which is little of all that is installed.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
 
 .venv/.installed: setup.py constraints.txt

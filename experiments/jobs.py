@@ -16,12 +16,14 @@ from typing import IO, Any, Self, TypeVar
 
 from tqdm import tqdm
 
+from data_prep.workers import num_cores
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Commands:
-    """Commands whose signals are ours: SIGTERM is handed on to them, so that trainings save.
+    """Commands that SIGTERM and SIGINT are handed on to, so that trainings save.
 
     A context manager for the main thread, which alone may set signal handlers. One at a time, a
     command shares our standard error. If there are several, each has its share of the cores, and
@@ -37,7 +39,11 @@ class Commands:
         self._caught = 0
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, self._hand_on)
+        # A terminal sends Ctrl-C to the commands too; to hear of it twice does them no harm.
+        self._before = {
+            number: signal.signal(number, self._hand_on)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
         return self
 
     def __exit__(
@@ -46,7 +52,8 @@ class Commands:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
@@ -57,14 +64,21 @@ class Commands:
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Does some work for each item, `jobs` at a time; returns the results in their order.
 
-        After an error or a signal no more is begun, but what is running comes to its end.
+        After an error or a signal no more is begun; after an error, what is running comes to its
+        end.
 
         Raises:
-            Exception: the first that the work raised.
-            SystemExit: if a signal ended a command.
+            Exception: that of the first item whose work failed.
+            SystemExit: after a signal.
         """
         if self._jobs == 1:
-            return [work(item) for item in items]
+            results = [work(item) for item in items]
+        else:
+            results = self._side_by_side(work, items)
+        self._exit_if_caught()
+        return results
+
+    def _side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with concurrent.futures.ThreadPoolExecutor(self._jobs) as pool:
             futures = [pool.submit(work, item) for item in items]
 
@@ -75,15 +89,9 @@ class Commands:
 
             for future in futures:
                 future.add_done_callback(cancel_rest)  # called before its thread takes another
-            try:
-                concurrent.futures.wait(futures)
-            except KeyboardInterrupt:  # the terminal sent it to the commands as well
-                self._caught = signal.SIGINT
-            pool.shutdown(cancel_futures=True)
         for future in futures:
             if not future.cancelled() and (error := future.exception()):
                 raise error
-        self._exit_if_caught()
         return [future.result() for future in futures]
 
     def run(self, arguments: Sequence[str], name: str = "") -> dict[str, Any]:
@@ -104,7 +112,7 @@ class Commands:
         else:
             with _shown_under(name) as stderr:
                 process, output = self._finish(
-                    command, stderr=stderr, env={**os.environ, **self._threads()}
+                    command, stderr=stderr, env={**os.environ, **self._share()}
                 )
         self._exit_if_caught()  # even at its end: what follows it was not asked for any more
         if process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
@@ -121,9 +129,6 @@ class Commands:
             if self._caught:  # while it was started
                 process.send_signal(self._caught)
             output, _ = process.communicate()
-        except KeyboardInterrupt:  # the terminal sent it to the command as well
-            self._caught = signal.SIGINT
-            output, _ = process.communicate()
         finally:
             self._running.remove(process)
         return process, output
@@ -132,17 +137,14 @@ class Commands:
         if self._caught:
             raise SystemExit(128 + self._caught)
 
-    def _threads(self) -> dict[str, str]:
-        """TensorFlow's settings for one command's share of the cores."""
-        share = str(max(1, num_cores() // self._jobs))
-        return {"TF_NUM_INTRAOP_THREADS": share, "TF_NUM_INTEROP_THREADS": share}
-
-
-def num_cores() -> int:
-    """The processor's cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    def _share(self) -> dict[str, str]:
+        """TensorFlow's settings for one command's share of the machine."""
+        threads = str(max(1, num_cores() // self._jobs))
+        return {
+            "TF_NUM_INTRAOP_THREADS": threads,
+            "TF_NUM_INTEROP_THREADS": threads,
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # or the first would take all of a GPU's memory
+        }
 
 
 def run_command(arguments: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import multiprocessing
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,49 +13,40 @@ from keras import ops
 Shape = tuple[int, int, int]  # rows, inner, columns
 
 
-def median_seconds(work: Callable[[], Any], repeats: int = 5, warm_up: int = 2) -> float:
-    """Median wall seconds of some work."""
-    for _ in range(warm_up):
-        work()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
-
-
-def product_rate(shapes: Sequence[Shape], products: int = 40) -> float:
-    """Floating-point operations per second of matrix products of some shapes, one after another.
+class ProductRate:
+    """Measures the rate of matrix products of some shapes, one after another as in a loop.
 
     Args:
         shapes: rows, inner and columns of each product of a loop's step.
+        dtype: of the operands.
         products: int > 0. Repetitions of the sequence in one measurement.
-
-    Returns:
-        float: 2 * rows * inner * columns, summed, per second.
     """
-    generator = np.random.default_rng(0)
-    operands = [
-        (
-            ops.convert_to_tensor(generator.normal(size=(rows, inner)), dtype="float32"),
-            ops.convert_to_tensor(generator.normal(size=(inner, columns)), dtype="float32"),
-        )
-        for rows, inner, columns in shapes
-    ]
 
-    def multiply(*flat: Any) -> Any:
-        total: Any = 0.0
-        for _ in range(products):
-            for left, right in zip(flat[::2], flat[1::2], strict=True):
-                # Each product waits for the one before, as in a loop over steps.
-                total = ops.matmul(left + 1e-30 * total, right)[0, 0]
-        return total
+    def __init__(self, shapes: Sequence[Shape], dtype: str = "float32", products: int = 40) -> None:
+        generator = np.random.default_rng(0)
+        self._operands = [
+            ops.convert_to_tensor(generator.normal(size=size), dtype=dtype)
+            for rows, inner, columns in shapes
+            for size in ((rows, inner), (inner, columns))
+        ]
+        self._operations = products * sum(2.0 * a * b * c for a, b, c in shapes)
 
-    run = _graph(multiply)
-    flat = [operand for pair in operands for operand in pair]
-    seconds = median_seconds(lambda: np.asarray(run(*flat)))
-    return products * sum(2.0 * a * b * c for a, b, c in shapes) / seconds
+        def multiply(*operands: Any) -> Any:
+            total: Any = 0.0
+            for _ in range(products):
+                for left, right in zip(operands[::2], operands[1::2], strict=True):
+                    # Each product waits for the one before.
+                    total = ops.matmul(left + 1e-30 * total, right)[0, 0]
+            return total
+
+        self._run = _graph(multiply)
+        self()  # traces
+
+    def __call__(self) -> float:
+        """Floating-point operations per second: 2 * rows * inner * columns for each product."""
+        started = time.perf_counter()
+        np.asarray(self._run(*self._operands))
+        return self._operations / (time.perf_counter() - started)
 
 
 def _graph(function: Callable[..., Any], jit_compile: bool = False) -> Callable[..., Any]:
@@ -69,17 +59,32 @@ def _graph(function: Callable[..., Any], jit_compile: bool = False) -> Callable[
     return tf.function(function, autograph=False, jit_compile=jit_compile)
 
 
-def tanh_rate(count: int = 2**20, repeats: int = 20) -> float:
-    """Values of tanh per second, of arrays that stay in the processor's caches."""
-    values = ops.convert_to_tensor(np.random.default_rng(0).normal(size=count), dtype="float32")
+class TanhRate:
+    """Measures the rate of tanh, of arrays that stay in the processor's caches.
 
-    def work(values: Any) -> Any:
-        for _ in range(repeats):
-            values = ops.tanh(values)
-        return values
+    Args:
+        count: int > 0. Values of an array.
+        repeats: int > 0. Times that it is taken.
+    """
 
-    run = _graph(work, jit_compile=True)
-    return count * repeats / median_seconds(lambda: np.asarray(run(values)))
+    def __init__(self, count: int = 2**20, repeats: int = 20) -> None:
+        generator = np.random.default_rng(0)
+        self._values = ops.convert_to_tensor(generator.normal(size=count), dtype="float32")
+        self._count = count * repeats
+
+        def work(values: Any) -> Any:
+            for _ in range(repeats):
+                values = ops.tanh(values)
+            return values
+
+        self._run = _graph(work, jit_compile=True)
+        self()  # traces
+
+    def __call__(self) -> float:
+        """Values per second."""
+        started = time.perf_counter()
+        np.asarray(self._run(self._values))
+        return self._count / (time.perf_counter() - started)
 
 
 def use_threads(threads: int) -> None:

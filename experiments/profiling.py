@@ -10,21 +10,28 @@ import keras
 PRODUCTS = "matrix products"
 ELEMENTWISE = "element-wise"
 COPIES = "copies"
-REST = "executor and waiting"
+REST = "executor"
 
-# By parts of an operation's type; all other types but products compute numbers one by one.
+# By parts of an operation's type; types that are nowhere here compute numbers one by one.
 _COPIES = (
-    "Concat", "Split", "Pack", "Slice", "Gather", "Transpose", "Reshape", "Pad", "ZerosLike",
-    "Fill", "TensorList", "TensorArray", "Tile", "Identity", "Scatter", "BroadcastTo", "Reverse",
-    "Cast", "ExpandDims", "Squeeze", "Stack", "Range", "Shape", "Size",
+    "Concat", "Split", "Pack", "Slice", "Gather", "Transpose", "Pad", "ZerosLike", "Fill",
+    "TensorList", "TensorArray", "Tile", "Scatter", "BroadcastTo", "Reverse", "Cast", "Range",
 )  # fmt: skip
-_EXECUTOR = ("Process", "ParallelFor", "ExecutorDoneCallback")
+# What starts operations, and those that move no numbers.
+_EXECUTOR = frozenset((
+    "Process", "ParallelFor", "ExecutorDoneCallback", "Switch", "Merge", "Enter", "Exit",
+    "NextIteration", "LoopCond", "While", "StatelessWhile", "If", "StatelessIf", "PartitionedCall",
+    "StatefulPartitionedCall", "Const", "ReadVariableOp", "NoOp", "Identity", "IdentityN",
+    "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Size", "TensorListGetItem",
+    "TensorListReserve", "TensorListLength",
+))  # fmt: skip
 
 
 def profile(work: Callable[[], Any]) -> dict[str, float]:
-    """The share of each kind of work in the time of TensorFlow's threads between operations.
+    """The share of each kind of work in the time of TensorFlow's executor.
 
-    A product that waits for its parts on other threads counts as a product all the while.
+    TensorFlow must have one thread (`machine.use_threads`): the time of several is no sum, since
+    one that waits for another, or has lent it half of a product, would count like one that works.
 
     Args:
         work: runs graphs that were traced and run before.
@@ -80,7 +87,7 @@ def _shares(threads: Sequence[Sequence[Event]]) -> dict[str, float]:
     for events in threads:
         done = 0
         for start, end, kind in sorted(events):
-            # The executor's own events surround those of its operations.
+            # The executor's events surround those of its operations.
             if kind in _EXECUTOR or end <= done:
                 continue
             totals[_kind(kind)] += end - max(start, done)

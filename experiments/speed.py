@@ -6,21 +6,21 @@ of L tokens on average (`--deviation`, clipped to 1..100), both sorted by length
 rows say so. With `--run_dir` and `--source`, a run decodes the lines of a file (mode "run").
 
 Loading, building and compiling are not measured. Rows of one mode and length take turns, so that a
-change of the machine's speed meets all of them alike. Beside each stand what the machine does at
-that time: its rate of matrix products of the loop's shapes, and of tanh.
+change of the machine's speed meets all of them alike. Beside each stands what the machine does in
+the same turns: its rate of matrix products of the loop's shapes and operands, and of tanh.
 """
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 
 from experiments import cli
 from experiments.experiment import experiment_names, load_experiment
-from experiments.machine import peak_memory, product_rate, tanh_rate, use_threads
+from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
 from experiments.records import provenance, write_json
 from experiments.timed_work import MODES, Setting, Work, make_work
@@ -28,37 +28,37 @@ from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
 
 
-def measure(
-    settings: Sequence[Setting], repeats: int, profiled: bool = False
-) -> list[dict[str, Any]]:
-    """Times settings in turns; returns one row each, with its profile if that is wanted."""
+def measure(settings: Sequence[Setting], repeats: int) -> tuple[list[dict[str, Any]], list[Work]]:
+    """Times settings in turns; returns one row each, and the work that it timed."""
     works = []
     for setting in settings:
         cli.print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
         works.append(make_work(setting))
-    tokens = [0 for _ in settings]
-    seconds: list[list[float]] = [[] for _ in settings]
-    encoding: list[list[float]] = [[] for _ in settings]
+    kinds = [(work.shapes, work.product_dtype) for work in works]
+    rates = {kind: ProductRate(*kind) for kind in dict.fromkeys(kinds)}
+    tanh_rate = TanhRate()
+    timed: list[list[_Turn]] = [[] for _ in settings]
     for turn in range(repeats + 1):
-        for index, work in enumerate(works):
-            tokens[index], elapsed = _timed(work.run)
-            apart = _timed(work.encode)[1] if work.encode else 0.0
-            if turn:  # the first is warm-up
-                seconds[index].append(elapsed)
-                encoding[index].append(apart)
+        gflops = {kind: rate() / 1e9 for kind, rate in rates.items()}
+        tanhs = tanh_rate()
+        for work, kind, turns in zip(works, kinds, timed, strict=True):
+            tokens, seconds = _timed(work.run)
+            encoding = _timed(work.encode)[1] if work.encode else 0.0
+            turns.append(_Turn(tokens, seconds, encoding, gflops[kind], tanhs))
         cli.print_note(f"turn {turn} of {repeats}")
-    rates = {shapes: product_rate(shapes) for shapes in {work.shapes for work in works}}
-    tanhs = tanh_rate()
-    rows = []
-    for index, (setting, work) in enumerate(zip(settings, works, strict=True)):
-        rate = rates[work.shapes]
-        row = _row(setting, work, tokens[index], seconds[index], encoding[index], rate)
-        rows.append({**row, "tanh_per_second": round(tanhs)})
-    if profiled:
-        for row, work in zip(rows, works, strict=True):
-            shares = profile(work.run)
-            row["profile"] = {kind: round(share, 3) for kind, share in shares.items()}
-    return rows
+    # The first was warm-up.
+    rows = [_row(s, w, t[1:]) for s, w, t in zip(settings, works, timed, strict=True)]
+    return rows, works
+
+
+class _Turn(NamedTuple):
+    """What one turn gave a setting, and the machine's rates just before."""
+
+    tokens: int
+    seconds: float
+    encoding: float
+    gflops: float
+    tanhs: float
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -67,43 +67,56 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - started
 
 
-def _row(
-    setting: Setting,
-    work: Work,
-    tokens: int,
-    seconds: Sequence[float],
-    encoding: Sequence[float],
-    rate: float,
-) -> dict[str, Any]:
-    median = statistics.median(seconds)
+def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]:
+    seconds, gflops = _median(turn.seconds for turn in turns), _median(t.gflops for t in turns)
     weights = {"run": "trained", "train": "untrained"}
     row = {
         **setting.described(),
         "weights": weights.get(setting.mode, "untrained, lengths forced"),
-        "seconds": round(median, 4),
-        "all_seconds": [round(value, 4) for value in seconds],
-        "target_tokens": tokens,
-        "target_tokens_per_second": round(tokens / median, 1),
-        "product_gflops_at_loop_shapes": round(rate / 1e9, 1),
+        "seconds": round(seconds, 4),
+        "all_seconds": [round(turn.seconds, 4) for turn in turns],
+        "target_tokens": turns[0].tokens,
+        "target_tokens_per_second": round(turns[0].tokens / seconds, 1),
+        "product_gflops_at_loop_shapes": round(gflops, 1),
+        "tanh_per_second": round(_median(turn.tanhs for turn in turns)),
     }
+    if work.encode:
+        row["encoding_seconds"] = round(_median(turn.encoding for turn in turns), 4)
+        row["steps_seconds"] = round(_median(t.seconds - t.encoding for t in turns), 4)
+    if not work.operations:
+        return row
+    # Of the equations' multiply-adds, at the machine's rate; in its own turn, for both swing.
+    at_rate = [work.operations / turn.gflops / 1e9 for turn in turns]
     if setting.mode == "train":
-        row["product_gflops"] = round(work.operations / median / 1e9, 1)
-        row["share_of_product_rate"] = round(work.operations / median / rate, 3)
-    elif work.encode:
-        steps = statistics.median(a - b for a, b in zip(seconds, encoding, strict=True))
-        row["encoding_seconds"] = round(statistics.median(encoding), 4)
-        row["steps_seconds"] = round(steps, 4)
-        # What the equations' multiply-adds would take at the machine's rate, and we beside it.
-        row["unfolded_seconds_at_product_rate"] = round(work.operations / rate, 4)
-        row["share_of_unfolded_seconds"] = round(steps * rate / work.operations, 3)
+        row["product_gflops"] = round(work.operations / seconds / 1e9, 1)
+        share = _median(a / turn.seconds for a, turn in zip(at_rate, turns, strict=True))
+        row["share_of_product_rate"] = round(share, 3)
+    else:
+        row["unfolded_seconds_at_product_rate"] = round(_median(at_rate), 4)
+        steps = [turn.seconds - turn.encoding for turn in turns]
+        share = _median(b / a for a, b in zip(at_rate, steps, strict=True))
+        row["share_of_unfolded_seconds"] = round(share, 3)
     return row
 
 
-def add_peak_memory(rows: Sequence[dict[str, Any]], settings: Sequence[Setting]) -> None:
-    """Adds the most memory that each setting's work takes, each in a process of its own."""
-    for row, setting in zip(rows, settings, strict=True):
+def _median(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]:
+    """The rows of settings, with what else the flags ask for."""
+    peaks = []
+    for setting in settings if options.memory else ():
         cli.print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
-        row["peak_memory_mib"] = round(peak_memory(setting) / 2**20, 1)
+        peaks.append(peak_memory(setting))
+    rows, works = measure(settings, options.repeats)
+    for row, peak in zip(rows, peaks, strict=False):
+        row["peak_memory_mib"] = round(peak / 2**20, 1)
+    if options.profile:
+        for row, work in zip(rows, works, strict=True):
+            shares = profile(work.run)
+            row["profile"] = {kind: round(share, 3) for kind, share in shares.items()}
+    return rows
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
@@ -141,12 +154,9 @@ def main(arguments: list[str]) -> None:
         use_threads(options.threads)
     rows = []
     for settings in groups:
-        measured = measure(settings, options.repeats, options.profile)
-        if options.memory:
-            add_peak_memory(measured, settings)
-        rows += measured
-    if options.output:
-        write_json(Path(options.output), {**provenance(), "rows": rows})
+        rows += _measured(settings, options)
+        if options.output:
+            write_json(Path(options.output), {**provenance(), "rows": rows})
     if options.figure:
         for drawn in draw(rows, Path(options.figure)):
             cli.print_note(f"figure: {drawn}")
@@ -158,10 +168,10 @@ def _settings(options: Any) -> list[list[Setting]]:
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
-    if options.profile and (options.modes != ["train"] or options.run_dir):
+    if options.profile and (options.modes != ["train"] or options.run_dir or options.threads != 1):
         raise ValueError(
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
-            f"got {','.join(options.modes)}"
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, and "
+            "--threads=1, or their times would overlap"
         )
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")

@@ -100,9 +100,8 @@ class Study:
         data_dir: Path. Where the data directories are.
         source_dir: Path or None. Has the files of corpora, each in a folder of its name; None:
             they are downloaded.
-        jobs: int > 0. Rows trained at a time, each with its share of the cores. Steps of small
-            models leave cores waiting for each other: two rows on a core each take less time than
-            one after the other on both.
+        jobs: int > 0. Rows trained at a time, each with its share of the cores. In the steps of
+            small models cores often wait for each other.
     """
 
     rows: Sequence[Row]
@@ -119,9 +118,15 @@ class Study:
             return commands.map(lambda row: self._run_row(row, commands, preparing), self.rows)
 
     def finished(self) -> list[dict[str, Any]]:
-        """The results that are there, in the order of the rows."""
-        paths = [self._path(row) for row in self.rows]
-        return [read_json(path) for path in paths if path.exists()]
+        """The results of the rows as they are now that are there, in the order of the rows."""
+        results = []
+        for row in self.rows:
+            path = self._path(row)
+            if path.exists() and is_result_of(row, found := read_json(path)):
+                results.append(found)
+            elif path.exists():
+                cli.print_note(f"{row.name}: left out, {path} was made with other options")
+        return results
 
     def _path(self, row: Row) -> Path:
         return self.results_dir / f"{row.name}.json"
@@ -221,12 +226,11 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
 
 def _move_aside(run_dir: Path) -> None:
     """Keeps a run of other options under another name."""
-    if run_dir.exists():
-        number = 1
-        while (old := run_dir.with_name(f"{run_dir.name}_before_{number}")).exists():
-            number += 1
-        run_dir.rename(old)
-        cli.print_note(f"the run before is kept: {old}")
+    number = 1
+    while (old := run_dir.with_name(f"{run_dir.name}_before_{number}")).exists():
+        number += 1
+    run_dir.rename(old)
+    cli.print_note(f"the run before is kept: {old}")
 
 
 def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: Path) -> Study:

@@ -101,35 +101,41 @@ def extend(of: Study) -> list[dict[str, Any]]:
 
 
 def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """Adds `decoding_seconds`: of 1,000 sources of 0..L tokens, sorted, all models in turns.
+    """Adds how long 1,000 sources of 0..L tokens take, sorted, all models in turns.
+
+    As `decoding_seconds`, and `decoded_on`: the machine and the size of batches.
 
     Decoding time depends on the shapes of a model, not on its weights, so untrained ones of the
     same shapes are timed, by `experiments.speed`.
     """
-    groups = figures(results)
     extended = []
-    for name, group in groups.items():
-        path = folder / f"decoding_{name}.json"
-        attentions = ",".join(result["curve_name"] for result in group)
-        is_there = path.exists() and read_json(path)["attentions"] == attentions
-        if not is_there:
-            write_json(path, {"attentions": attentions, **_time(group, attentions)})
-        seconds = {row["attention"]: row["seconds"] for row in read_json(path)["rows"]}
-        extended += [{**r, "decoding_seconds": seconds[r["curve_name"]]} for r in group]
+    for name, group in figures(results).items():
+        arguments = _timing_arguments(group)
+        command, path = f"python -m {' '.join(arguments)}", folder / f"decoding_{name}.json"
+        if not path.exists() or read_json(path)["command"] != command:
+            cli.print_note(f"decoding times: {command}")
+            rows = run_command(arguments)["rows"]
+            write_json(path, {**provenance(), "command": command, "rows": rows})
+        timed = read_json(path)
+        by_attention = {row["attention"]: row for row in timed["rows"]}
+        for result in group:
+            row = by_attention[result["curve_name"]]
+            how = f"{timed['hardware']}, in batches of {row['batch_size']}"
+            extended.append({**result, "decoding_seconds": row["seconds"], "decoded_on": how})
     return extended
 
 
-def _time(group: Sequence[dict[str, Any]], attentions: str) -> dict[str, Any]:
-    arguments = [
+def _timing_arguments(group: Sequence[dict[str, Any]]) -> list[str]:
+    """The command that times the models of a group, behind `python -m`."""
+    first = group[0]
+    return [
         "experiments.speed",
-        f"--lengths={group[0]['length']}",
-        f"--attentions={attentions}",
+        f"--lengths={first['length']}",
+        f"--attentions={','.join(result['curve_name'] for result in group)}",
         "--modes=uniform",
-        f"--num_sentences={group[0]['evaluation']['lines']}",
+        f"--num_sentences={first['evaluation']['lines']}",
+        f"--units={first['configuration']['model']['decoder_units']}",
     ]
-    cli.print_note(f"decoding times: python -m {' '.join(arguments)}")
-    rows = run_command(arguments)["rows"]
-    return {**provenance(), "command": f"python -m {' '.join(arguments)}", "rows": rows}
 
 
 def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
@@ -153,8 +159,10 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
             f"{seconds_to_best(result) / 60:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    machines = sorted({_machine(result) for result in results})
-    return "\n".join([*lines, "", f"Trained on: {'; '.join(machines)}."]) + "\n"
+    trained = sorted({_machine(result) for result in results})
+    decoded = sorted({result["decoded_on"] for result in results})
+    where = f"Trained on: {'; '.join(trained)}. Decoded on: {'; '.join(decoded)}."
+    return "\n".join([*lines, "", where]) + "\n"
 
 
 def _machine(result: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 from experiments.machine import Shape
@@ -106,13 +107,15 @@ class Work(NamedTuple):
         run: does it once; returns the target tokens (end tokens included) that it handled.
         encode: does the part of decoding that comes before its steps; None for training.
         shapes: of the products in its loop over steps; see `loop_shapes`.
+        product_dtype: of their operands.
         operations: float. Of its matrix products: of an update on real tokens alone, or of the
-            steps of every hypothesis as the equations have them, with nothing folded.
+            steps of every hypothesis as the equations have them, with nothing folded. 0: unknown.
     """
 
     run: Callable[[], int]
     encode: Callable[[], Any] | None
     shapes: tuple[Shape, ...]
+    product_dtype: str
     operations: float
 
 
@@ -170,12 +173,14 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
     def encode() -> None:
         for batch, _ in batches:
-            search.start(batch)
+            np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
 
-    of_step, steps = StepOperations(model), [len(source) + 1 for source in sources]
-    operations = setting.beam_size * sum(length * of_step(length) for length in steps)
+    steps, operations = [len(source) + 1 for source in sources], 0.0
+    if keras.backend.backend() == "tensorflow":  # in whose graphs a step's products are counted
+        of_step = StepOperations(model)
+        operations = setting.beam_size * sum(length * of_step(length) for length in steps)
     shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
-    return Work(run, encode, shapes, operations)
+    return Work(run, encode, shapes, _product_dtype(setting, model), operations)
 
 
 def _run_work(setting: Setting) -> Work:
@@ -183,10 +188,11 @@ def _run_work(setting: Setting) -> Work:
     from seq2seq_memattn.precision import rounded_products
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
     from seq2seq_memattn.training.run_directory import load_run
+    from seq2seq_memattn.translator import SourceReader
 
     run = load_run(Path(setting.run_dir))
     lines = read_lines(setting.source)[: setting.num_sentences]
-    sources = [np.array(run.source_vocabulary.encode(line), np.int32) for line in lines]
+    sources = SourceReader(run)([line for line in lines if line], setting.source)
     decoder = BatchDecoder(
         run.model,
         setting.beam_size,
@@ -200,13 +206,19 @@ def _run_work(setting: Setting) -> Work:
 
     folded = _is_folded(setting, run.model)
     shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
-    return Work(decode, None, shapes, 0.0)
+    return Work(decode, None, shapes, _product_dtype(setting, run.model), 0.0)
 
 
 def _is_folded(setting: Setting, model: Any) -> bool:
     if setting.folded == "auto":
         return folds_rows(model, setting.beam_size, None)
     return setting.folded == "yes"
+
+
+def _product_dtype(setting: Setting, model: Any) -> str:
+    from seq2seq_memattn.precision import rounded_products
+
+    return rounded_products(setting.precision) or model.compute_dtype
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
@@ -227,7 +239,8 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         return sum(lengths)
 
     shapes = loop_shapes(model, setting.batch_size, folded=False)
-    return Work(run, None, shapes, training_operations(model, lengths))
+    operations = training_operations(model, lengths)
+    return Work(run, None, shapes, _product_dtype(setting, model), operations)
 
 
 def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:

@@ -60,8 +60,8 @@ class DecodingModel:
             possible; see `folding_pays`.
         weights: from another `DecodingModel` with the same `folded` and `product_dtype`: values of
             the model's weights that were made outside of the graph that uses them. None: made here.
-        product_dtype: to which the operands of a step's products are rounded; None: the model's.
-            Sums, states and gates stay as they are.
+        product_dtype: to which the operands of a step's products are rounded; None: they are of
+            the model's `compute_dtype`. Sums, states and gates stay as they are.
     """
 
     def __init__(

@@ -6,15 +6,8 @@ from keras import ops
 
 
 def product(x: Any, weights: Any) -> Any:
-    """The product x @ weights: of operands in the dtype of the weights, given in the dtype of x.
-
-    Flat, for TensorFlow broadcasts half-precision matrices wrongly on AMX.
-    """
-    rounded = ops.cast(x, weights.dtype)
-    if len(x.shape) == 2:
-        return ops.cast(ops.matmul(rounded, weights), x.dtype)
-    flat = ops.matmul(ops.reshape(rounded, (-1, x.shape[-1])), weights)
-    return ops.cast(ops.reshape(flat, (*ops.shape(x)[:-1], weights.shape[-1])), x.dtype)
+    """The product x @ weights: of operands in the dtype of the weights, given in the dtype of x."""
+    return ops.cast(ops.matmul(ops.cast(x, weights.dtype), weights), x.dtype)
 
 
 class Products:

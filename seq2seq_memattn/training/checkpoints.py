@@ -20,6 +20,10 @@ _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
 
+class DamagedCheckpoint(ValueError):
+    """A file of weights that cannot be read; its name, and why."""
+
+
 def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -> None:
     """Writes variables and a JSON record, atomically.
 
@@ -90,7 +94,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             record = json.loads(archive[_RECORD].tobytes())
             return record, {name: archive[name] for name in archive.files if name != _RECORD}
     except Exception as error:  # a damaged archive can raise nearly anything
-        raise ValueError(f"{path}: damaged checkpoint ({_reason(error)})") from error
+        raise DamagedCheckpoint(f"{path}: damaged checkpoint ({_reason(error)})") from error
 
 
 def _check_fit(path: Path, variables: Sequence[Any], arrays: Sequence[Any]) -> None:

@@ -25,7 +25,7 @@ from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.text_form import TextForm
-from seq2seq_memattn.training.checkpoints import CheckpointFolder, read_weights
+from seq2seq_memattn.training.checkpoints import CheckpointFolder, DamagedCheckpoint, read_weights
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
 
 CONFIG_NAME = "config.json"
@@ -247,7 +247,7 @@ def load_weights(
     if checkpoint == BEST and best.exists():
         try:
             return read_weights(best, weights), []
-        except ValueError as error:
+        except DamagedCheckpoint as error:
             others = ", ".join([LATEST, *(path.name for path in folder.paths())])
             raise ValueError(f"{error}; other checkpoints of the run: {others}") from error
     record, problems = folder.restore_weights(weights)

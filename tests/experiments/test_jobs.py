@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.jobs import Commands, num_cores, run_command
+from data_prep.workers import num_cores
+from experiments.jobs import Commands, run_command
 
 # Modules that the commands below run: each says that it is there by a file.
 WAITING = """
 import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, _: sys.exit(128 + number))
 open(sys.argv[1], "w").write("ready")
 time.sleep(60)
 """
@@ -64,15 +66,16 @@ def send(number: int) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
-def test_sigterm_ends_the_command_that_is_run_too(tmp_path: Path) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    when_there([tmp_path / "ready"], send(signal.SIGTERM))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_command_that_is_run_too(tmp_path: Path, number: int) -> None:
+    before = signal.getsignal(number)
+    when_there([tmp_path / "ready"], send(number))
     started = time.monotonic()
     with pytest.raises(SystemExit) as raised:
         run_command(["waiting", str(tmp_path / "ready")])
-    assert raised.value.code == 128 + signal.SIGTERM
+    assert raised.value.code == 128 + number
     assert time.monotonic() - started < 50
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
 
 
 def test_jobs_run_at_a_time_and_share_the_cores(tmp_path: Path) -> None:
@@ -94,42 +97,36 @@ def test_results_are_in_the_order_of_the_items(jobs: int) -> None:
         assert commands.map(work, [0.2, 0.0, 0.1]) == [0.2, 0.0, 0.1]
 
 
-def test_sigterm_ends_all_and_nothing_more_is_begun(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_all_and_nothing_more_is_begun(tmp_path: Path, number: int) -> None:
     files = [tmp_path / name for name in ("first", "second", "third")]
-    when_there(files[:2], send(signal.SIGTERM))
+    when_there(files[:2], send(number))
     started = time.monotonic()
     with pytest.raises(SystemExit) as raised, Commands(jobs=2) as commands:
         commands.map(lambda file: commands.run(["waiting", str(file)], "x"), files)
-    assert raised.value.code == 128 + signal.SIGTERM
+    assert raised.value.code == 128 + number
     assert time.monotonic() - started < 50
     assert not files[2].exists()
 
 
-def test_after_an_interrupt_what_runs_comes_to_its_end_and_no_more_is_begun(
-    tmp_path: Path,
-) -> None:
-    ended = []
-
-    def work(file: Path) -> None:
-        file.write_text("ready")
-        time.sleep(0.5)
-        ended.append(file)
-
-    files = [tmp_path / name for name in ("first", "second", "third")]
-    when_there(files[:2], send(signal.SIGINT))
-    with pytest.raises(SystemExit) as raised, Commands(jobs=2) as commands:
-        commands.map(work, files)
-    assert raised.value.code == 128 + signal.SIGINT
-    assert sorted(ended) == files[:2]
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_signal_after_the_last_command_is_heeded_too(jobs: int) -> None:
+    with pytest.raises(SystemExit) as raised, Commands(jobs) as commands:
+        commands.map(lambda number: os.kill(os.getpid(), number), [signal.SIGTERM])
+    assert raised.value.code == 128 + signal.SIGTERM
 
 
-def test_an_error_ends_it_when_what_runs_has_ended(tmp_path: Path) -> None:
-    ended = []
+def test_an_error_ends_it_when_what_runs_has_ended() -> None:
+    failed, ended = threading.Event(), []
 
     def work(name: str) -> None:
         if name == "failing":
-            commands.run([name], name)
-        time.sleep(3.0)
+            try:
+                commands.run([name], name)
+            finally:
+                failed.set()
+        failed.wait(50)
+        time.sleep(0.2)
         ended.append(name)
 
     with (

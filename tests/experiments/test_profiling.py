@@ -4,7 +4,7 @@ from experiments import profiling
 from experiments.profiling import COPIES, ELEMENTWISE, PRODUCTS, REST
 
 
-def test_an_operation_counts_once_and_the_rest_is_waiting():
+def test_an_operation_counts_once_and_the_rest_is_the_executors():
     threads = [
         [
             (0, 100, "Process"),

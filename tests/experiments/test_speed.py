@@ -25,6 +25,7 @@ def options(**given: Any) -> SimpleNamespace:
         "input_feeding": True,
         "jit_compile": True,
         "folded": "auto",
+        "threads": None,
         "profile": False,
         "run_dir": None,
         "source": None,
@@ -41,9 +42,14 @@ def options(**given: Any) -> SimpleNamespace:
             "--modes: expected some of exact, uniform, normal, train; got 'fast'",
         ),
         (
-            {"profile": True, "modes": ["exact", "train"]},
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one; "
-            "got exact,train",
+            {"profile": True, "modes": ["exact", "train"], "threads": 1},
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, "
+            "and --threads=1",
+        ),
+        (
+            {"profile": True, "modes": ["train"]},
+            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, "
+            "and --threads=1",
         ),
         ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
         ({"precisions": ["int4"]}, "`precision` must be one of"),
