@@ -213,10 +213,8 @@ def dense(gradients: Any) -> list[Any]:
     [
         "reference",
         "bahdanau",
-        "gru",
         "unfed",
-        "joint",
-        *slow("luong_dot", "sigmoids", "over_slots", "copy", "tied"),
+        *slow("gru", "joint", "luong_dot", "sigmoids", "over_slots", "copy", "tied"),
     ],
 )
 def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
@@ -229,7 +227,7 @@ def test_the_fast_gradients_equal_plain_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [("bahdanau", "graph"), *slow(("unfed", "graph"), ("reference", "xla"))]
+    ("name", "mode"), slow(("bahdanau", "graph"), ("unfed", "graph"), ("reference", "xla"))
 )
 def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     model = build(name, encoder_layers=1)
@@ -238,7 +236,7 @@ def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     assert_close(list(fast), plain, "float64")
 
 
-@pytest.mark.parametrize("name", ["tied", "joint"])
+@pytest.mark.parametrize("name", ["joint", *slow("tied")])
 def test_the_gradient_of_tied_embeddings_is_that_of_all_their_uses(name: str) -> None:
     model = build(name)
     table = model.target_embedding.embeddings

@@ -9,6 +9,7 @@ from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import WindowScores
 from tests.inputs import mask_of, normal, randomise, run, tensor
+from tests.marks import slow
 from tests.reference import windows as reference
 from tests.tolerances import as_array, assert_close
 
@@ -52,7 +53,7 @@ def all_steps(attention: FlexibleAttention, training: bool, dtype: str, mode: st
     return run(mode, read, *arguments, tensor(QUERY, dtype), tensor(FED, dtype))
 
 
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("mode", ["eager", *slow("graph", "xla")])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("sigma", "threshold", "training"),

@@ -6,6 +6,7 @@ import pytest
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.windows import WindowScores
 from tests.inputs import mask_of, normal, randomise, run, tensor
+from tests.marks import slow
 from tests.reference import windows as reference
 from tests.tolerances import as_array, assert_close
 
@@ -43,7 +44,7 @@ def all_steps(attention: LocalAttention, training: bool, dtype: str, mode: str) 
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["masked", "gathered"])
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("mode", ["eager", *slow("graph", "xla")])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("centre", "sigma"), CENTRES)
 def test_every_step_equals_the_equations(

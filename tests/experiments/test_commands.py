@@ -95,6 +95,7 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
         assert alignments["2.0"].shape[1] == 7
 
 
+@pytest.mark.slow
 def test_translate_reads_standard_input_and_writes_standard_output(work):
     done = run_python(
         "-m",
@@ -155,6 +156,7 @@ def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
     assert (work / "run" / "config.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_position_encodings_for_shorter_sources_than_those_of_the_data_are_refused(work):
     done = run_python(
         "-m",
@@ -199,6 +201,7 @@ def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
     assert len(error_lines(done)) == 1 and expected in error_lines(done)[0]
 
 
+@pytest.mark.slow
 def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_path):
     done = run_python(
         "-m",

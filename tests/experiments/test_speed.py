@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from experiments import speed
 from experiments.timed_work import Setting, make_sources
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
+from tests.commands import run_python
 
 
 def options(**given: Any) -> SimpleNamespace:
@@ -127,3 +129,24 @@ def test_each_mode_and_format_has_a_figure_of_its_own(tmp_path: Path) -> None:
         "time_train_bfloat16_products",
     }
     assert all(path.stat().st_size > 0 for path in drawn)
+
+
+ON_JAX = """
+import os, sys
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+import json
+from experiments import speed
+from experiments.timed_work import Setting
+settings = [Setting("k_memory:4", mode, 3, 2, 4, beam_size=2, units=8) for mode in sys.argv[1:]]
+print(json.dumps(speed.measure(settings, repeats=1)[0]))
+"""
+
+
+@pytest.mark.slow
+def test_without_tensorflow_what_jax_does_is_measured() -> None:
+    done = run_python("-c", ON_JAX, "uniform", "train")
+    assert done.returncode == 0, done.stderr
+    decoding, training = json.loads(done.stdout.splitlines()[-1])
+    assert decoding["steps_seconds"] > 0 and "share_of_unfolded_seconds" not in decoding
+    assert training["share_of_product_rate"] > 0

@@ -76,6 +76,7 @@ def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     assert result["seconds"] >= 0
 
 
+@pytest.mark.slow
 def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_does(
     work, tmp_path
 ):
@@ -93,6 +94,7 @@ def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_
     assert b"1 sources were cut at 7 tokens" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [

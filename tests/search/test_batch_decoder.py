@@ -71,6 +71,7 @@ def test_alignments_come_on_request_alone() -> None:
     assert hypothesis.alignment is None
 
 
+@pytest.mark.slow
 def test_weights_are_read_at_each_call() -> None:
     model = small_model()
     decoder = BatchDecoder(model, 2, max_length=4)

@@ -102,6 +102,7 @@ def assert_same(path: Path, theirs: Any) -> None:
     assert compared >= 4
 
 
+@pytest.mark.slow
 def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path) -> None:
     model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
     search_on_jax(tmp_path, "k_memory_sigmoid", ["compiled beam", "compiled greedy"])

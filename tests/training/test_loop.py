@@ -65,6 +65,7 @@ def test_each_logged_update_and_validation_has_one_line(
     assert all("bleu" in line for line in lines if line["kind"] == "valid")
 
 
+@pytest.mark.slow
 def test_validation_is_by_the_bleu_that_was_asked_for(data_dir: Path, tmp_path: Path) -> None:
     made = trainer(data_dir, tmp_path / "run", num_updates=2, validation_bleu="smoothed")
     result = made.run()

@@ -12,7 +12,6 @@ import pytest
 
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
 from seq2seq_memattn.training.update_result import UpdateResult
-from tests.marks import slow
 from tests.training.runs import (
     NUM_UPDATES,
     arrays_of,
@@ -133,7 +132,8 @@ def test_a_signal_during_the_last_update_ends_nothing(scripted: Scripted) -> Non
     assert scripted(updates(), num_updates=2).run().reason == "updates"
 
 
-@pytest.mark.parametrize("number", [3, *slow(1)], ids=["the last", "in between"])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [3, 1], ids=["the last", "in between"])
 def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult], number: int
 ) -> None:
