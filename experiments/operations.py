@@ -9,6 +9,7 @@ from keras import ops
 def training_operations(model: Any, lengths: Sequence[int]) -> float:
     """Floating-point operations of the matrix products of updates, on real tokens alone.
 
+    As the equations have it, whether or not the projections of a small vocabulary are looked up.
     Two for each weight of a kernel and token (and sentence, in the bridge), and as many for each
     row that is made or read; the backward pass has twice those of the forward pass. Element-wise
     work, such as the hidden layer of an additive score, is not counted.

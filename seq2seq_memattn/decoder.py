@@ -6,7 +6,8 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
-from seq2seq_memattn.gates import cell_step, output_units
+from seq2seq_memattn.gates import CellStep, cell_step, output_units
+from seq2seq_memattn.gather import look_up
 from seq2seq_memattn.recurrence import make_steps, run_layer, scan
 
 
@@ -43,23 +44,36 @@ class TeacherForcedDecoder:
         self.seed_generator = seed_generator
 
     def __call__(
-        self, embedded: Any, lengths: Any, memory: Any, cell_states: Any, training: bool
+        self,
+        inputs: Any,
+        lengths: Any,
+        memory: Any,
+        cell_states: Any,
+        training: bool,
+        ids: Any = None,
     ) -> Decoded:
         """Runs all steps.
 
         Args:
-            embedded: float [batch, target_length, embedding_dim].
+            inputs: float [batch, target_length, embedding_dim]. With `ids`, [vocab_size,
+                embedding_dim]: the embeddings of all tokens.
             lengths: int32 [batch]. Target lengths, end token included.
             memory: record from `attention.prepare`.
             cell_states: for each cell, a list of float [batch, units].
             training: bool. Whether dropout is on and gradients will be asked for.
+            ids: int32 [batch, target_length]. Tokens of a small vocabulary, see `Encoder`.
         """
-        steps = make_steps(lengths, ops.shape(embedded)[1])
+        tokens = inputs if ids is None else ids
+        steps = make_steps(lengths, ops.shape(tokens)[1])
         state = self.cell.initial_state(memory, 1, cell_states)
         drop = self.dropout if training else 0.0
+        stream, table = steps.pack(tokens), None if ids is None else inputs
+        if table is not None and drop:
+            stream, table = look_up(table, stream), None
+        stream = self._drop(stream, drop)
         if self._is_parallel(memory, state):
-            return Decoded(self._run_parallel(embedded, steps, memory, state, drop, training))
-        return self._run_stepped(embedded, steps, memory, state, drop, training)
+            return Decoded(self._run_parallel(stream, table, steps, memory, state, drop, training))
+        return self._run_stepped(stream, table, steps, memory, state, drop, training)
 
     def _is_parallel(self, memory: Any, state: AttentionCellState) -> bool:
         feeds = self.cell.input_feeding and memory.rows.shape[-1]
@@ -69,31 +83,50 @@ class TeacherForcedDecoder:
         return keras.random.dropout(x, rate, seed=self.seed_generator) if rate else x
 
     def _run_parallel(
-        self, embedded: Any, steps: Any, memory: Any, state: Any, drop: float, training: bool
+        self,
+        stream: Any,
+        table: Any,
+        steps: Any,
+        memory: Any,
+        state: Any,
+        drop: float,
+        training: bool,
     ) -> Any:
-        stream = steps.pack(embedded)
         for index, states in enumerate(state.cells):
-            step = cell_step(self.cell.cells[index], f"cell_{index}", stream.shape[-1])
+            if index:
+                stream, table = self._drop(stream, drop), None
+            width = (stream if table is None else table).shape[-1]
+            step = cell_step(self.cell.cells[index], f"cell_{index}", width)
             first = [steps.sort(array[:, 0]) for array in states]
-            stream = run_layer(step, self._drop(stream, drop), first, steps, training)[0]
+            stream = run_layer(step, _project(step, stream, table), first, steps, training)[0]
         queries = steps.unpack(stream)
         context, _, _ = self.cell.attention.read(queries, memory, training=training)
         return self.cell.mix(queries, context)
 
     def _run_stepped(
-        self, embedded: Any, steps: Any, memory: Any, state: Any, drop: float, training: bool
+        self,
+        stream: Any,
+        table: Any,
+        steps: Any,
+        memory: Any,
+        state: Any,
+        drop: float,
+        training: bool,
     ) -> Decoded:
         cell = self.cell
-        stream = self._drop(steps.pack(embedded), drop)
-        cell_steps = cell.steps(stream.shape[-1])
+        cell_steps = cell.steps((stream if table is None else table).shape[-1])
+        projected = _project(cell_steps[0], stream, table)
+        fed = []
+        if cell.attention.needs_inputs:
+            fed = [stream if table is None else look_up(table, stream)]
         memory = keras.tree.map_structure(steps.sort, memory)
         carry = keras.tree.map_structure(steps.sort, state)
         units, context_units = output_units(cell.cells[-1]), memory.rows.shape[-1]
-        masks = self._masks(stream, context_units, drop)
+        masks = self._masks(projected, context_units, drop)
         has_strength = cell.attention.strength(state.attention) is not None
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
-            projected, fed, *masks = inputs
+            projected, *others = inputs
             output, _, carry = cell.advance(
                 cell_steps,
                 products,
@@ -101,11 +134,11 @@ class TeacherForcedDecoder:
                 keras.tree.map_structure(crop, memory),
                 carry,
                 num_queries=1,
-                masks=masks,
-                inputs=fed[:, None, :],
+                masks=others[len(fed) :],
+                inputs=ops.expand_dims(others[0], 1) if fed else None,
                 training=training,
             )
-            found = [output[:, 0], carry.context[:, 0]]
+            found = [ops.squeeze(output, 1), ops.squeeze(carry.context, 1)]
             if has_strength:
                 found.append(ops.cast(cell.attention.strength(carry.attention), output.dtype))
             return carry, found
@@ -113,7 +146,7 @@ class TeacherForcedDecoder:
         outputs, contexts, *strengths = scan(
             step,
             carry,
-            [cell_steps[0].project(stream), stream, *masks],
+            [projected, *fed, *masks],
             cell.products(cell_steps, memory),
             steps,
             [units, context_units, *([1] if has_strength else [])],
@@ -124,11 +157,16 @@ class TeacherForcedDecoder:
             steps.unpack(strengths[0])[:, :, 0] if has_strength else None,
         )
 
-    def _masks(self, stream: Any, context_units: int, drop: float) -> list[Any]:
+    def _masks(self, projected: Any, context_units: int, drop: float) -> list[Any]:
         """For each cell, the dropout of those inputs that the loop makes, for all steps."""
         if not drop:
             return []
         widths = [context_units if self.cell.input_feeding else 1]
         widths += [output_units(cell) for cell in self.cell.cells[:-1]]
-        rows = ops.shape(stream)[0]
-        return [self._drop(ops.ones((rows, width), stream.dtype), drop) for width in widths]
+        ones = [ops.ones((ops.shape(projected)[0], width), projected.dtype) for width in widths]
+        return [self._drop(each, drop) for each in ones]
+
+
+def _project(step: CellStep, stream: Any, table: Any) -> Any:
+    """What a step makes of its inputs, or of tokens of a table."""
+    return step.project(stream) if table is None else step.project_tokens(stream, table)

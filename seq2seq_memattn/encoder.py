@@ -8,7 +8,7 @@ from keras import ops
 from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step
-from seq2seq_memattn.gather import turn
+from seq2seq_memattn.gather import look_up, turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -46,8 +46,11 @@ class Encoder(keras.layers.Layer):
         seed: int. Seed of dropout and of the weights.
 
     Call arguments:
-        inputs: float [batch, source_length, embedding_dim].
+        inputs: float [batch, source_length, embedding_dim]. With `ids`, [vocab_size,
+            embedding_dim]: the embeddings of all tokens.
         mask: bool [batch, source_length], true on real tokens, which come first.
+        ids: int32 [batch, source_length]. Tokens of a small vocabulary; what the lowest layers make
+            of an embedding is then computed once for all places of its token.
 
     Returns:
         `Encoded`.
@@ -132,41 +135,58 @@ class Encoder(keras.layers.Layer):
                 layer.build((None, None, width))
         self.built = True
 
-    def call(self, inputs: Any, mask: Any = None, training: bool = False) -> Encoded:
+    def call(
+        self, inputs: Any, mask: Any = None, training: bool = False, ids: Any = None
+    ) -> Encoded:
         if mask is None:
-            mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
-        run = self._run_packed if _prefers_packing() else self._run_padded
-        return run(inputs, ops.cast(mask, "bool"), training)
+            mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
+        mask = ops.cast(mask, "bool")
+        if _prefers_packing():
+            return self._run_packed(inputs, mask, training, ids)
+        embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)
+        return self._run_padded(embedded, mask, training)
 
     def _drop(self, x: Any, training: bool) -> Any:
         if not training or not self.dropout:
             return x
         return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
 
-    def _run_packed(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+    def _run_packed(self, inputs: Any, mask: Any, training: bool, ids: Any) -> Encoded:
         """Leaves padding out, and takes the gradients of the weights after each loop."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        steps = make_steps(lengths, ops.shape(inputs)[1])
+        steps = make_steps(lengths, ops.shape(mask)[1])
         reverse = [direction == "backward" for direction in self.directions]
-        streams = [steps.pack(inputs, reverse=turned) for turned in reverse]
+        table = None if ids is None else inputs
+        tokens = inputs if ids is None else ids
+        streams = [steps.pack(tokens, reverse=turned) for turned in reverse]
         states = []
         for index, layers in enumerate(self._by_depth()):
             if index and self.stacking == "concatenated":
                 joined = self._join(steps, streams)
                 streams = [steps.pack(joined, reverse=turned) for turned in reverse]
             every = [
-                self._run_layer(layer, stream, steps, training)
+                self._run_layer(layer, stream, steps, training, table)
                 for layer, stream in zip(layers, streams, strict=True)
             ]
+            table = None  # of the lowest layers alone
             streams = [direction[0] for direction in every]
             states.append([[steps.last(state) for state in direction] for direction in every])
         return Encoded(self._join(steps, streams), states)
 
-    def _run_layer(self, layer: Any, stream: Any, steps: Any, training: bool) -> list[Any]:
-        step = cell_step(layer.cell, layer.name, ahead=stream.shape[-1])
+    def _run_layer(
+        self, layer: Any, stream: Any, steps: Any, training: bool, table: Any
+    ) -> list[Any]:
+        """Runs a layer over its inputs, or over tokens of a table."""
+        width = (stream if table is None else table).shape[-1]
+        step = cell_step(layer.cell, layer.name, ahead=width)
+        if table is not None and not (training and self.dropout):
+            projected = step.project_tokens(stream, table)
+        else:
+            embedded = stream if table is None else look_up(table, stream)
+            projected = step.project(self._drop(embedded, training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
         first = [zeros] * (2 if self.cell_name == "lstm" else 1)
-        return run_layer(step, self._drop(stream, training), first, steps, training)
+        return run_layer(step, projected, first, steps, training)
 
     def _join(self, steps: Any, streams: list[Any]) -> Any:
         outputs = [

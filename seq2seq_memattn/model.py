@@ -25,6 +25,7 @@ from seq2seq_memattn.tied_dense import TiedDense
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
+SMALL_VOCABULARY = 512  # tokens; a batch of a training has more
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -138,7 +139,8 @@ class Seq2Seq(keras.Model):
             cell_states: for each decoder layer, a list of float [batch, units].
         """
         mask = ops.not_equal(source, PAD_ID)
-        encoded = self.encoder(self.source_embedding(source), mask=mask, training=training)
+        inputs, ids = _to_embed(self.source_embedding, source)
+        encoded = self.encoder(inputs, mask=mask, training=training, ids=ids)
         outputs = encoded.outputs
         if self.encoder_projection is not None:
             outputs = self.encoder_projection(outputs)
@@ -153,12 +155,12 @@ class Seq2Seq(keras.Model):
             logits: float [batch, target_length, target_vocab_size].
             strengths: see `Decoded`.
         """
-        embedded = self.target_embedding(target_inputs)
         if not self.cell.built:
             state = self.cell.initial_state(memory, 1, cell_states)
-            self.cell(embedded[:, :1], memory, state)
+            self.cell(self.target_embedding(target_inputs[:, :1]), memory, state)
+        inputs, ids = _to_embed(self.target_embedding, target_inputs)
         lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
-        decoded = self.decoder(embedded, lengths, memory, cell_states, training)
+        decoded = self.decoder(inputs, lengths, memory, cell_states, training, ids)
         return self.to_logits(decoded.outputs), decoded.strengths
 
     def to_logits(self, mixed: Any) -> Any:
@@ -179,6 +181,13 @@ class Seq2Seq(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}
+
+
+def _to_embed(embedding: keras.layers.Embedding, ids: Any) -> tuple[Any, Any]:
+    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids."""
+    if embedding.input_dim > SMALL_VOCABULARY or not embedding.built:
+        return embedding(ids), None
+    return ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype), ids
 
 
 def _check_widths(config: ModelConfig) -> None:

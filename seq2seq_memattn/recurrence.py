@@ -69,13 +69,13 @@ def scan(
 
 
 def run_layer(
-    step: CellStep, inputs: Any, states: Any, steps: Any, training: bool = False
+    step: CellStep, projected: Any, states: Any, steps: Any, training: bool = False
 ) -> list[Any]:
     """Runs one cell over sequences whose inputs are all known.
 
     Args:
         step: the cell's step, made with all inputs `ahead`.
-        inputs: float [packed, input_units].
+        projected: float [packed, n], what `step.project` makes of the inputs.
         states: list of float [batch, units], the first states, in the loop's order.
         steps: from `make_steps`.
         training: see `scan`.
@@ -91,6 +91,4 @@ def run_layer(
         return states, [output, *states[1:]]
 
     units = [output_units(step.cell), *(state.shape[-1] for state in states[1:])]
-    return scan(
-        take, list(states), [step.project(inputs)], Products(step.weights()), steps, units, training
-    )
+    return scan(take, list(states), [projected], Products(step.weights()), steps, units, training)

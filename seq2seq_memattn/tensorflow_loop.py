@@ -139,7 +139,7 @@ class DeferredProducts(LoopProducts):
 
     def combine(self, attention: Any, scores: Any) -> Any:
         del attention  # its `combine` is the plain weighted sum
-        self._inputs[""] = scores[:, 0]
+        self._inputs[""] = tf.squeeze(scores, 1)
         crop, rows = self._crop, self.rows
 
         @tf.custom_gradient
@@ -149,7 +149,7 @@ class DeferredProducts(LoopProducts):
 
             return tf.matmul(scores, crop(rows)), gradient
 
-        return product(scores) + self._row_perturbation.read(self._t)[:, None, :]
+        return product(scores) + tf.expand_dims(self._row_perturbation.read(self._t), 1)
 
     def _perturbation(self, name: str, weights: Any) -> Any:
         @tf.custom_gradient

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from seq2seq_memattn import model as model_module
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
@@ -234,6 +235,26 @@ def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     plain = dense(run("eager_padded", lambda inputs: gradients_of(model, False, inputs), batch()))
     fast = run(mode, lambda inputs: dense(gradients_of(model, True, inputs)), batch())
     assert_close(list(fast), plain, "float64")
+
+
+# The line with one vocabulary for both sides: a token's embedding is used in many places.
+EMBEDDED_LATE = [
+    ("joint", 0.0),
+    ("unfed", 0.5),
+    *slow(("reference", 0.5), ("unfed", 0.0), ("flexible", 0.5), ("gru", 0.0)),
+]
+
+
+@pytest.mark.parametrize(("name", "dropout"), EMBEDDED_LATE)
+def test_a_small_vocabulary_changes_rounding_only(
+    name: str, dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for limit in (0, 100):
+        monkeypatch.setattr(model_module, "SMALL_VOCABULARY", limit)
+        model = build(name, dropout=dropout)  # draws the same dropout again
+        found.append([logits_of(model), *map(as_array, dense(gradients_of(model, True, batch())))])
+    assert_close(found[1], found[0], "float64")
 
 
 @pytest.mark.parametrize("name", ["joint", *slow("tied")])

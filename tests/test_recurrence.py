@@ -45,7 +45,7 @@ def run_over_sources(cell: Any, training: bool, x: Any, lengths: Any, states: An
     steps = make_steps(lengths, X.shape[1])
     step = cell_step(cell, "cell", INPUTS)
     first = [steps.sort(state) for state in states]
-    every = run_layer(step, steps.pack(x), first, steps, training)
+    every = run_layer(step, step.project(steps.pack(x)), first, steps, training)
     return [steps.unpack(states) for states in every]
 
 
@@ -152,7 +152,9 @@ def test_one_graph_serves_batches_of_every_size(training: bool) -> None:
         zeros = [tf.zeros([steps.batch, UNITS])] * 2
         step = cell_step(cell, "cell", INPUTS)
         with tf.GradientTape() as tape:
-            output = steps.unpack(run_layer(step, steps.pack(x), zeros, steps, training)[0])
+            output = steps.unpack(
+                run_layer(step, step.project(steps.pack(x)), zeros, steps, training)[0]
+            )
             loss = tf.reduce_sum(output**2)
         return output, tape.gradient(loss, [v.value for v in cell.trainable_variables])
 

@@ -33,6 +33,9 @@ class Attention(keras.layers.Layer, abc.ABC):
     they are built at their first call.
     """
 
+    needs_inputs = False
+    """Whether `score` reads `inputs`; loops need not look them up otherwise."""
+
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
         super().__init__(**kwargs)
@@ -82,7 +85,7 @@ class Attention(keras.layers.Layer, abc.ABC):
             memory: record from `prepare`.
             state: what `initial_state` or the step before returned.
             inputs: float [batch, queries, embedding_dim]. Embedding of the token fed back at
-                this step; most attentions do not need it.
+                this step, for attentions that say so (`needs_inputs`); None for others.
             training: bool.
 
         Returns:

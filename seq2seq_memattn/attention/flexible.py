@@ -68,6 +68,8 @@ class FlexibleAttention(WindowedAttention):
     ((2, 3, 8), (2, 3, 9))
     """
 
+    needs_inputs = True
+
     def __init__(
         self, units: int, sigma: float = 1.5, threshold: float | None = None, **kwargs: Any
     ) -> None:
