@@ -98,7 +98,8 @@ class TeacherForcedDecoder:
             width = (stream if table is None else table).shape[-1]
             step = cell_step(self.cell.cells[index], f"cell_{index}", width)
             first = [steps.sort(array[:, 0]) for array in states]
-            stream = run_layer(step, _project(step, stream, table), first, steps, training)[0]
+            projected = _project(step, stream, table)
+            (stream,) = run_layer(step, projected, first, steps, training, outputs_only=True)
         queries = steps.unpack(stream)
         context, _, _ = self.cell.attention.read(queries, memory, training=training)
         return self.cell.mix(queries, context)

@@ -20,7 +20,8 @@ class Encoded(NamedTuple):
     Fields:
         outputs: float [batch, source_length, encoder_units]. 0 on padding.
         states: for each layer, for each direction, the cell's states [batch, units] after its
-            last real token (the first token for the backward direction).
+            last real token (the first token for the backward direction); the first state is the
+            output.
     """
 
     outputs: Any
@@ -51,6 +52,8 @@ class Encoder(keras.layers.Layer):
         mask: bool [batch, source_length], true on real tokens, which come first.
         ids: int32 [batch, source_length]. Tokens of a small vocabulary; what the lowest layers make
             of an embedding is then computed once for all places of its token.
+        outputs_only: bool. Whether the states but the first are not asked for; they may be missing
+            then, which makes training faster.
 
     Returns:
         `Encoded`.
@@ -136,13 +139,18 @@ class Encoder(keras.layers.Layer):
         self.built = True
 
     def call(
-        self, inputs: Any, mask: Any = None, training: bool = False, ids: Any = None
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: bool = False,
+        ids: Any = None,
+        outputs_only: bool = False,
     ) -> Encoded:
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
         mask = ops.cast(mask, "bool")
         if _prefers_packing():
-            return self._run_packed(inputs, mask, training, ids)
+            return self._run_packed(inputs, mask, training, ids, outputs_only)
         embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)
         return self._run_padded(embedded, mask, training)
 
@@ -151,7 +159,9 @@ class Encoder(keras.layers.Layer):
             return x
         return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
 
-    def _run_packed(self, inputs: Any, mask: Any, training: bool, ids: Any) -> Encoded:
+    def _run_packed(
+        self, inputs: Any, mask: Any, training: bool, ids: Any, outputs_only: bool
+    ) -> Encoded:
         """Leaves padding out, and takes the gradients of the weights after each loop."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
@@ -165,7 +175,7 @@ class Encoder(keras.layers.Layer):
                 joined = self._join(steps, streams)
                 streams = [steps.pack(joined, reverse=turned) for turned in reverse]
             every = [
-                self._run_layer(layer, stream, steps, training, table)
+                self._run_layer(layer, stream, steps, training, table, outputs_only)
                 for layer, stream in zip(layers, streams, strict=True)
             ]
             table = None  # of the lowest layers alone
@@ -174,7 +184,13 @@ class Encoder(keras.layers.Layer):
         return Encoded(self._join(steps, streams), states)
 
     def _run_layer(
-        self, layer: Any, stream: Any, steps: Any, training: bool, table: Any
+        self,
+        layer: Any,
+        stream: Any,
+        steps: Any,
+        training: bool,
+        table: Any,
+        outputs_only: bool,
     ) -> list[Any]:
         """Runs a layer over its inputs, or over tokens of a table."""
         width = (stream if table is None else table).shape[-1]
@@ -186,7 +202,7 @@ class Encoder(keras.layers.Layer):
             projected = step.project(self._drop(embedded, training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
         first = [zeros] * (2 if self.cell_name == "lstm" else 1)
-        return run_layer(step, projected, first, steps, training)
+        return run_layer(step, projected, first, steps, training, outputs_only)
 
     def _join(self, steps: Any, streams: list[Any]) -> Any:
         outputs = [

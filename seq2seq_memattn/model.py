@@ -140,7 +140,10 @@ class Seq2Seq(keras.Model):
         """
         mask = ops.not_equal(source, PAD_ID)
         inputs, ids = _to_embed(self.source_embedding, source)
-        encoded = self.encoder(inputs, mask=mask, training=training, ids=ids)
+        outputs_only = self.bridge.kind == "zero"
+        encoded = self.encoder(
+            inputs, mask=mask, training=training, ids=ids, outputs_only=outputs_only
+        )
         outputs = encoded.outputs
         if self.encoder_projection is not None:
             outputs = self.encoder_projection(outputs)

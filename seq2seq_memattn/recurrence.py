@@ -69,7 +69,12 @@ def scan(
 
 
 def run_layer(
-    step: CellStep, projected: Any, states: Any, steps: Any, training: bool = False
+    step: CellStep,
+    projected: Any,
+    states: Any,
+    steps: Any,
+    training: bool = False,
+    outputs_only: bool = False,
 ) -> list[Any]:
     """Runs one cell over sequences whose inputs are all known.
 
@@ -79,16 +84,18 @@ def run_layer(
         states: list of float [batch, units], the first states, in the loop's order.
         steps: from `make_steps`.
         training: see `scan`.
+        outputs_only: whether the states of every step are not asked for.
 
     Returns:
         What every step leaves, each [packed, units]: the output, then the states but the first
-        (which is the output in Keras's cells).
+        (which is the output in Keras's cells) unless `outputs_only`.
     """
+    others = slice(1, 1 if outputs_only else None)
 
     def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
         del crop
         output, states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
-        return states, [output, *states[1:]]
+        return states, [output, *states[others]]
 
-    units = [output_units(step.cell), *(state.shape[-1] for state in states[1:])]
+    units = [output_units(step.cell), *(state.shape[-1] for state in states[others])]
     return scan(take, list(states), [projected], Products(step.weights()), steps, units, training)

@@ -118,6 +118,38 @@ def test_padding_is_zero_and_changes_nothing(mode: str, bidirectional: bool, sta
 
 
 @modes
+def test_states_that_are_not_asked_for_may_be_missing_and_nothing_else_changes(mode: str) -> None:
+    encoder = build("float64")
+    whole = encode(encoder, mode)
+    outputs, states = run(
+        mode,
+        lambda inputs, mask: encoder(inputs, mask=mask, outputs_only=True),
+        tensor(INPUTS, "float64"),
+        tensor(MASK, "bool"),
+    )
+    assert_close(outputs, whole.outputs, "float64")
+    first = [[direction[:1] for direction in layer] for layer in states]
+    assert_close(
+        first, [[direction[:1] for direction in layer] for layer in whole.states], "float64"
+    )
+
+
+@modes
+def test_tokens_of_a_table_are_read_like_their_embeddings(mode: str) -> None:
+    encoder, table = Encoder(units=3, num_layers=2, dtype="float64"), normal(4, EMBEDDING_DIM)
+    ids = np.arange(MASK.size).reshape(MASK.shape) % len(table)
+    late = run(
+        mode,
+        lambda table, mask, ids: encoder(table, mask=mask, ids=ids),
+        *(tensor(table, "float64"), tensor(MASK, "bool"), tensor(ids, "int32")),
+    )
+    embedded = tensor(table[ids], "float64")
+    expected = run(mode, lambda x, m: encoder(x, mask=m), embedded, tensor(MASK, "bool"))
+    assert_close(late.outputs, expected.outputs, "float64")
+    assert_close(late.states, expected.states, "float64")
+
+
+@modes
 def test_the_other_sentences_change_nothing(mode: str) -> None:
     encoder = build("float64")
     together = encode(encoder, mode)
