@@ -45,8 +45,10 @@ class BucketBatches:
         lengths: int [num_examples], each > 0. The longer of source and target, in tokens including
             the end token.
         batch_size: examples in a batch.
-        bucket_width: width of a length bucket in tokens; bucket i holds lengths in
-            i * bucket_width + 1 .. (i + 1) * bucket_width.
+        bucket_width: width of a length bucket in tokens; bucket i holds those of
+            i * bucket_width + 1 .. (i + 1) * bucket_width tokens before the end token, the first
+            the end token alone as well. With the end token counted, sequences of at most L = 20
+            would leave a bucket to those of 20 alone, which a model forgets from one to the next.
         seed: seed of the run.
         shuffle: False for evaluation.
         batch_tokens: if not 0, a batch has, instead of `batch_size`, as many examples as fill at
@@ -77,10 +79,11 @@ class BucketBatches:
         self._seed = seed
         self._shuffle = shuffle
         # Sorted by these, examples that may share a batch stand side by side.
-        self._keys = (np.asarray(lengths) - 1) // bucket_width if shuffle else np.asarray(lengths)
+        self._keys = np.asarray(lengths)
         if shuffle:
+            self._keys = np.maximum(self._keys - 2, 0) // bucket_width
             buckets, sizes = np.unique(self._keys, return_counts=True)
-            longest = (buckets + 1) * bucket_width
+            longest = (buckets + 1) * bucket_width + 1
         else:
             longest, sizes = np.array([np.max(lengths)]), np.array([len(lengths)])
         batch_sizes = np.full(len(sizes), batch_size)
@@ -217,7 +220,8 @@ def padded_length(longest: int, limit: int, bucket_width: int, multiple: int | N
     """
     if multiple is None:
         return longest
-    return round_up(min(round_up(longest, bucket_width), limit), multiple)
+    boundary = round_up(max(longest - 1, 1), bucket_width) + 1
+    return round_up(min(boundary, limit), multiple)
 
 
 def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.data.Dataset":

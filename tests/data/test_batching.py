@@ -1,4 +1,5 @@
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +13,17 @@ from seq2seq_memattn.data.batching import (
 )
 from seq2seq_memattn.vocabulary import PAD_ID
 
-LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)  # buckets 1-7, 8-14, 15-21
+LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)
 BATCH_SIZE = 11
-BUCKET_WIDTH = 7
+BUCKET_WIDTH = 7  # buckets of 0-7, 8-14 and 15-20 tokens before the end token
 
 
 def batches_of(seed: int = 3, shuffle: bool = True) -> BucketBatches:
     return BucketBatches(LENGTHS, BATCH_SIZE, BUCKET_WIDTH, seed, shuffle)
+
+
+def bucket_of(lengths: Any) -> Any:
+    return np.maximum(lengths - 2, 0) // BUCKET_WIDTH
 
 
 def as_lists(batches: list[npt.NDArray[np.int64]]) -> list[list[int]]:
@@ -35,12 +40,12 @@ def test_every_example_comes_once_an_epoch(shuffle: bool) -> None:
 
 def test_a_batch_stays_within_one_bucket() -> None:
     for indices in batches_of().epoch(0):
-        assert len(set((LENGTHS[indices] - 1) // BUCKET_WIDTH)) == 1
+        assert len(set(bucket_of(LENGTHS[indices]))) == 1
 
 
 def test_bucket_boundaries_belong_to_the_lower_bucket() -> None:
-    batches = BucketBatches(np.array([1, 10, 11, 20, 21]), 5, 10, seed=0)
-    assert sorted(sorted(batch.tolist()) for batch in batches.epoch(0)) == [[0, 1], [2, 3], [4]]
+    batches = BucketBatches(np.array([1, 2, 11, 12, 21, 22]), 5, 10, seed=0)
+    assert sorted(sorted(batch.tolist()) for batch in batches.epoch(0)) == [[0, 1, 2], [3, 4], [5]]
 
 
 def test_incomplete_batches_are_kept_one_per_bucket_at_most() -> None:
@@ -64,7 +69,7 @@ def test_examples_meet_other_examples_in_the_next_epoch() -> None:
 
 
 def test_the_order_of_batches_is_shuffled() -> None:
-    buckets = [int(LENGTHS[indices[0]] - 1) // BUCKET_WIDTH for indices in batches_of().epoch(0)]
+    buckets = [bucket_of(LENGTHS[indices[0]]) for indices in batches_of().epoch(0)]
     assert buckets != sorted(buckets)
 
 
@@ -119,9 +124,10 @@ def test_batches_by_tokens_never_exceed_them_padded(shuffle: bool) -> None:
     if shuffle:  # a full batch has as many examples as its bucket's longest allow
         fullest = {}
         for indices in epoch:
-            bucket = int(LENGTHS[indices].max() - 1) // BUCKET_WIDTH
+            bucket = int(bucket_of(LENGTHS[indices].max()))
             fullest[bucket] = max(fullest.get(bucket, 0), len(indices))
-        assert all(size == 100 // ((bucket + 1) * BUCKET_WIDTH) for bucket, size in fullest.items())
+        longest = {bucket: (bucket + 1) * BUCKET_WIDTH + 1 for bucket in fullest}
+        assert all(size == 100 // longest[bucket] for bucket, size in fullest.items())
 
 
 def test_an_example_longer_than_the_tokens_of_a_batch_is_a_batch() -> None:

@@ -122,8 +122,8 @@ def shapes(data: CopyTaskData) -> set[int]:
 @pytest.mark.parametrize(
     ("multiple", "expected"),
     [
-        (1, {4, 8, 11}),  # boundaries of width 4; the last one cut at the longest, 11
-        (4, {4, 8, 12}),
+        (1, {5, 9, 11}),  # boundaries of width 4, end token added; the last cut at the longest, 11
+        (4, {8, 12}),
         (5, {5, 10, 15}),
     ],
 )
