@@ -237,7 +237,11 @@ def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.d
             yield batch
 
     spec: dict[str, Any] = {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
-    return tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+    dataset = tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+    # There is nothing to tune, and an iterator waits up to a minute for its tuner to end.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
 
 
 def _batch_starts(sizes: npt.NDArray[np.integer], batch_sizes: npt.NDArray[np.integer]) -> Indices:

@@ -208,3 +208,8 @@ def test_several_files_of_one_side_are_an_error(tmp_path: Path) -> None:
 def test_a_padding_multiple_below_one_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pad_to_multiple: expected at least 1, got 0"):
         CopyTaskData(make_directory(tmp_path), "train", batch_size=2, pad_to_multiple=0)
+
+
+def test_the_end_of_an_iteration_waits_for_no_tuner(tmp_path: Path) -> None:
+    dataset = CopyTaskData(make_directory(tmp_path), "train", batch_size=2).tf_dataset()
+    assert dataset.options().autotune.enabled is False
