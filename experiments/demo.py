@@ -79,7 +79,8 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
         name = f"alignment_{result['name']}"
         target, alignment = align(run_dir / "runs" / result["name"], sample)
         source = [*sample.split(), "</s>"]
-        figure = plots.alignment(alignment, source, [*target.split(), "</s>"], result["label"])
+        ended = [*target.split(), "</s>"][: len(alignment)]  # unless it was cut at its limit
+        figure = plots.alignment(alignment, source, ended, result["label"])
         plots.save(figure, run_dir / name)
         names.append(name)
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
