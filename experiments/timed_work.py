@@ -143,7 +143,7 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy, rounded_products
+    from seq2seq_memattn.precision import dtype_policy, product_dtype, rounded_products
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
@@ -180,7 +180,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         of_step = StepOperations(model)
         operations = setting.beam_size * sum(length * of_step(length) for length in steps)
     shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
-    return Work(run, encode, shapes, _product_dtype(setting, model), operations)
+    return Work(run, encode, shapes, product_dtype(model), operations)
 
 
 def _run_work(setting: Setting) -> Work:
@@ -193,11 +193,12 @@ def _run_work(setting: Setting) -> Work:
     run = load_run(Path(setting.run_dir))
     lines = read_lines(setting.source)[: setting.num_sentences]
     sources = SourceReader(run)([line for line in lines if line], setting.source)
+    rounded = rounded_products(setting.precision)
     decoder = BatchDecoder(
         run.model,
         setting.beam_size,
         jit_compile=setting.jit_compile,
-        product_dtype=rounded_products(setting.precision),
+        product_dtype=rounded,
     )
 
     def decode() -> int:
@@ -206,7 +207,7 @@ def _run_work(setting: Setting) -> Work:
 
     folded = _is_folded(setting, run.model)
     shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
-    return Work(decode, None, shapes, _product_dtype(setting, run.model), 0.0)
+    return Work(decode, None, shapes, rounded or run.model.compute_dtype, 0.0)
 
 
 def _is_folded(setting: Setting, model: Any) -> bool:
@@ -215,13 +216,8 @@ def _is_folded(setting: Setting, model: Any) -> bool:
     return setting.folded == "yes"
 
 
-def _product_dtype(setting: Setting, model: Any) -> str:
-    from seq2seq_memattn.precision import rounded_products
-
-    return rounded_products(setting.precision) or model.compute_dtype
-
-
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
+    from seq2seq_memattn.precision import product_dtype
     from seq2seq_memattn.training.parts import make_parts
 
     options = {"batch_size": setting.batch_size, "precision": setting.precision}
@@ -240,7 +236,7 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
     shapes = loop_shapes(model, setting.batch_size, folded=False)
     operations = training_operations(model, lengths)
-    return Work(run, None, shapes, _product_dtype(setting, model), operations)
+    return Work(run, None, shapes, product_dtype(model), operations)
 
 
 def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:

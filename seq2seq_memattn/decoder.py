@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
-from seq2seq_memattn.gates import CellStep, cell_step, output_units
-from seq2seq_memattn.gather import look_up
+from seq2seq_memattn.gates import cell_step, output_units
 from seq2seq_memattn.recurrence import make_steps, run_layer, scan
+from seq2seq_memattn.stream import Stream
 
 
 class Decoded(NamedTuple):
@@ -63,67 +63,50 @@ class TeacherForcedDecoder:
             training: bool. Whether dropout is on and gradients will be asked for.
             ids: int32 [batch, target_length]. Tokens of a small vocabulary, see `Encoder`.
         """
-        tokens = inputs if ids is None else ids
-        steps = make_steps(lengths, ops.shape(tokens)[1])
+        given = Stream(inputs) if ids is None else Stream(ids, inputs)
+        steps = make_steps(lengths, ops.shape(given.values)[1])
         state = self.cell.initial_state(memory, 1, cell_states)
-        drop = self.dropout if training else 0.0
-        stream, table = steps.pack(tokens), None if ids is None else inputs
-        if table is not None and drop:
-            stream, table = look_up(table, stream), None
-        stream = self._drop(stream, drop)
+        stream = self._drop(given._replace(values=steps.pack(given.values)), training)
         if self._is_parallel(memory, state):
-            return Decoded(self._run_parallel(stream, table, steps, memory, state, drop, training))
-        return self._run_stepped(stream, table, steps, memory, state, drop, training)
+            return Decoded(self._run_parallel(stream, steps, memory, state, training))
+        return self._run_stepped(stream, steps, memory, state, training)
 
     def _is_parallel(self, memory: Any, state: AttentionCellState) -> bool:
         feeds = self.cell.input_feeding and memory.rows.shape[-1]
         return not feeds and self.cell.read == "after" and not keras.tree.flatten(state.attention)
 
-    def _drop(self, x: Any, rate: float) -> Any:
-        return keras.random.dropout(x, rate, seed=self.seed_generator) if rate else x
+    def _drop(self, stream: Stream, training: bool) -> Stream:
+        if not training or not self.dropout:
+            return stream
+        dropped = keras.random.dropout(stream.inputs(), self.dropout, seed=self.seed_generator)
+        return Stream(dropped)
 
     def _run_parallel(
-        self,
-        stream: Any,
-        table: Any,
-        steps: Any,
-        memory: Any,
-        state: Any,
-        drop: float,
-        training: bool,
+        self, stream: Stream, steps: Any, memory: Any, state: Any, training: bool
     ) -> Any:
         for index, states in enumerate(state.cells):
             if index:
-                stream, table = self._drop(stream, drop), None
-            width = (stream if table is None else table).shape[-1]
-            step = cell_step(self.cell.cells[index], f"cell_{index}", width)
+                stream = self._drop(stream, training)
+            step = cell_step(self.cell.cells[index], f"cell_{index}", stream.width)
             first = [steps.sort(array[:, 0]) for array in states]
-            projected = _project(step, stream, table)
-            (stream,) = run_layer(step, projected, first, steps, training, outputs_only=True)
-        queries = steps.unpack(stream)
+            projected = stream.project(step)
+            (outputs,) = run_layer(step, projected, first, steps, training, outputs_only=True)
+            stream = Stream(outputs)
+        queries = steps.unpack(stream.values)
         context, _, _ = self.cell.attention.read(queries, memory, training=training)
         return self.cell.mix(queries, context)
 
     def _run_stepped(
-        self,
-        stream: Any,
-        table: Any,
-        steps: Any,
-        memory: Any,
-        state: Any,
-        drop: float,
-        training: bool,
+        self, stream: Stream, steps: Any, memory: Any, state: Any, training: bool
     ) -> Decoded:
         cell = self.cell
-        cell_steps = cell.steps((stream if table is None else table).shape[-1])
-        projected = _project(cell_steps[0], stream, table)
-        fed = []
-        if cell.attention.needs_inputs:
-            fed = [stream if table is None else look_up(table, stream)]
+        cell_steps = cell.steps(stream.width)
+        projected = stream.project(cell_steps[0])
+        fed = [stream.inputs()] if cell.attention.needs_inputs else []
         memory = keras.tree.map_structure(steps.sort, memory)
         carry = keras.tree.map_structure(steps.sort, state)
         units, context_units = output_units(cell.cells[-1]), memory.rows.shape[-1]
-        masks = self._masks(projected, context_units, drop)
+        masks = self._masks(projected, context_units, training)
         has_strength = cell.attention.strength(state.attention) is not None
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
@@ -158,16 +141,11 @@ class TeacherForcedDecoder:
             steps.unpack(strengths[0])[:, :, 0] if has_strength else None,
         )
 
-    def _masks(self, projected: Any, context_units: int, drop: float) -> list[Any]:
+    def _masks(self, projected: Any, context_units: int, training: bool) -> list[Any]:
         """For each cell, the dropout of those inputs that the loop makes, for all steps."""
-        if not drop:
+        if not training or not self.dropout:
             return []
         widths = [context_units if self.cell.input_feeding else 1]
         widths += [output_units(cell) for cell in self.cell.cells[:-1]]
         ones = [ops.ones((ops.shape(projected)[0], width), projected.dtype) for width in widths]
-        return [self._drop(each, drop) for each in ones]
-
-
-def _project(step: CellStep, stream: Any, table: Any) -> Any:
-    """What a step makes of its inputs, or of tokens of a table."""
-    return step.project(stream) if table is None else step.project_tokens(stream, table)
+        return [self._drop(Stream(each), training).values for each in ones]

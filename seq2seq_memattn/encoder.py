@@ -8,8 +8,9 @@ from keras import ops
 from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step
-from seq2seq_memattn.gather import look_up, turn
+from seq2seq_memattn.gather import turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
+from seq2seq_memattn.stream import Stream
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -166,47 +167,36 @@ class Encoder(keras.layers.Layer):
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
         reverse = [direction == "backward" for direction in self.directions]
-        table = None if ids is None else inputs
-        tokens = inputs if ids is None else ids
-        streams = [steps.pack(tokens, reverse=turned) for turned in reverse]
+        given = Stream(inputs) if ids is None else Stream(ids, inputs)
+        streams = [
+            given._replace(values=steps.pack(given.values, reverse=turned)) for turned in reverse
+        ]
         states = []
         for index, layers in enumerate(self._by_depth()):
             if index and self.stacking == "concatenated":
                 joined = self._join(steps, streams)
-                streams = [steps.pack(joined, reverse=turned) for turned in reverse]
+                streams = [Stream(steps.pack(joined, reverse=turned)) for turned in reverse]
             every = [
-                self._run_layer(layer, stream, steps, training, table, outputs_only)
+                self._run_layer(layer, stream, steps, training, outputs_only)
                 for layer, stream in zip(layers, streams, strict=True)
             ]
-            table = None  # of the lowest layers alone
-            streams = [direction[0] for direction in every]
+            streams = [Stream(direction[0]) for direction in every]
             states.append([[steps.last(state) for state in direction] for direction in every])
         return Encoded(self._join(steps, streams), states)
 
     def _run_layer(
-        self,
-        layer: Any,
-        stream: Any,
-        steps: Any,
-        training: bool,
-        table: Any,
-        outputs_only: bool,
+        self, layer: Any, stream: Stream, steps: Any, training: bool, outputs_only: bool
     ) -> list[Any]:
-        """Runs a layer over its inputs, or over tokens of a table."""
-        width = (stream if table is None else table).shape[-1]
-        step = cell_step(layer.cell, layer.name, ahead=width)
-        if table is not None and not (training and self.dropout):
-            projected = step.project_tokens(stream, table)
-        else:
-            embedded = stream if table is None else look_up(table, stream)
-            projected = step.project(self._drop(embedded, training))
+        step = cell_step(layer.cell, layer.name, ahead=stream.width)
+        if training and self.dropout:
+            stream = Stream(self._drop(stream.inputs(), training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
         first = [zeros] * (2 if self.cell_name == "lstm" else 1)
-        return run_layer(step, projected, first, steps, training, outputs_only)
+        return run_layer(step, stream.project(step), first, steps, training, outputs_only)
 
-    def _join(self, steps: Any, streams: list[Any]) -> Any:
+    def _join(self, steps: Any, streams: list[Stream]) -> Any:
         outputs = [
-            steps.unpack(stream, reverse=direction == "backward")
+            steps.unpack(stream.values, reverse=direction == "backward")
             for stream, direction in zip(streams, self.directions, strict=True)
         ]
         return ops.concatenate(outputs, axis=-1)

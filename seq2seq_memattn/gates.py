@@ -12,7 +12,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.gather import look_up
 from seq2seq_memattn.precision import product_dtype
 from seq2seq_memattn.products import Products, product
 
@@ -34,17 +33,6 @@ class CellStep(abc.ABC):
     @abc.abstractmethod
     def project(self, inputs: Any) -> Any:
         """Maps known inputs [rows, ahead] to what `advance` takes; a bias [1, n] where none are."""
-
-    def project_tokens(self, ids: Any, table: Any) -> Any:
-        """`project` of the embeddings of tokens, looked up in that of the table.
-
-        Less work where the table has fewer rows than there are tokens.
-
-        Args:
-            ids: int32 [rows].
-            table: float [vocab_size, ahead].
-        """
-        return look_up(self.project(table), ids)
 
     @abc.abstractmethod
     def weights(self) -> dict[str, Any]:

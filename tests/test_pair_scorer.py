@@ -5,7 +5,7 @@ from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.vocabulary import END_ID
 from tests.marks import slow
-from tests.search.models import ATTENTIONS, small_model, sources_of, teacher_forced
+from tests.search.models import one_quick_attention, small_model, sources_of, teacher_forced
 
 SOURCES = sources_of(6, 0, 3, 5, 1)
 TARGETS = sources_of(2, 4, 0, 4, 3, seed=4)
@@ -16,9 +16,7 @@ def targets() -> list[np.ndarray]:
     return [np.minimum(target, 5) for target in TARGETS]
 
 
-@pytest.mark.parametrize(
-    "attention", ["k_memory", *slow(*(name for name in ATTENTIONS if name != "k_memory"))]
-)
+@one_quick_attention
 def test_scores_are_sums_of_log_probabilities_with_the_end_token(attention: str) -> None:
     model = small_model(attention)
     expected = [

@@ -48,8 +48,8 @@ class Updater:
             autograph=False,
             reduce_retracing=not config.jit_compile,
         )
-        # Compiled, the optimiser passes over each variable once. XLA
-        # and updates across replicas exclude each other.
+        # Compiled, the optimiser passes over each variable once. XLA and updates across replicas
+        # exclude each other.
         self._apply = tf.function(
             lambda *args: strategy.run(self._apply_gradients, args=args),
             jit_compile=is_alone,

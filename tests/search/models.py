@@ -45,6 +45,9 @@ every_attention = pytest.mark.parametrize(
     "attention",
     [*QUICK, *slow(*(name for name in ATTENTIONS if name not in QUICK))],
 )
+one_quick_attention = pytest.mark.parametrize(
+    "attention", ["k_memory", *slow(*(name for name in ATTENTIONS if name != "k_memory"))]
+)
 
 
 def small_model(

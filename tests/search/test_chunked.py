@@ -9,8 +9,8 @@ from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.marks import slow
 from tests.search.models import (
-    ATTENTIONS,
     every_attention,
+    one_quick_attention,
     padded,
     small_model,
     sources_of,
@@ -44,9 +44,7 @@ def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None
     assert_same(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
-@pytest.mark.parametrize(
-    "attention", ["k_memory", *slow(*(name for name in ATTENTIONS if name != "k_memory"))]
-)
+@one_quick_attention
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
