@@ -139,7 +139,7 @@ class Seq2Seq(keras.Model):
             cell_states: for each decoder layer, a list of float [batch, units].
         """
         mask = ops.not_equal(source, PAD_ID)
-        inputs, ids = _to_embed(self.source_embedding, source)
+        inputs, ids = _to_embed(self.source_embedding, source, training)
         outputs_only = self.bridge.kind == "zero"
         encoded = self.encoder(
             inputs, mask=mask, training=training, ids=ids, outputs_only=outputs_only
@@ -161,7 +161,7 @@ class Seq2Seq(keras.Model):
         if not self.cell.built:
             state = self.cell.initial_state(memory, 1, cell_states)
             self.cell(self.target_embedding(target_inputs[:, :1]), memory, state)
-        inputs, ids = _to_embed(self.target_embedding, target_inputs)
+        inputs, ids = _to_embed(self.target_embedding, target_inputs, training)
         lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
         decoded = self.decoder(inputs, lengths, memory, cell_states, training, ids)
         return self.to_logits(decoded.outputs), decoded.strengths
@@ -186,9 +186,12 @@ class Seq2Seq(keras.Model):
         return {**super().get_config(), "config": self.config.to_dict()}
 
 
-def _to_embed(embedding: keras.layers.Embedding, ids: Any) -> tuple[Any, Any]:
-    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids."""
-    if embedding.input_dim > SMALL_VOCABULARY or not embedding.built:
+def _to_embed(embedding: keras.layers.Embedding, ids: Any, training: bool) -> tuple[Any, Any]:
+    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
+
+    A sentence that is translated alone has fewer tokens than most tables.
+    """
+    if not training or embedding.input_dim > SMALL_VOCABULARY or not embedding.built:
         return embedding(ids), None
     return ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype), ids
 
