@@ -18,7 +18,7 @@ from typing import Any
 from absl import flags
 
 from experiments import cli
-from experiments.records import provenance, write_json
+from experiments.records import processor, provenance, write_json
 
 
 def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[str, list[str]]:
@@ -87,7 +87,8 @@ def main(arguments: list[str]) -> None:
                 )
     summary = summarise(rows)
     if options.output:
-        write_json(Path(options.output), {**provenance(), "summary": summary, "rows": rows})
+        found = {**provenance(processor()), "summary": summary, "rows": rows}
+        write_json(Path(options.output), found)
     cli.print_result({"summary": summary})
 
 

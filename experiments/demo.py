@@ -113,7 +113,7 @@ def main(arguments: list[str]) -> None:
     for figure in figures:
         cli.print_note(f"figure: {figure}")
     summary = {
-        **provenance(),
+        **provenance(results[0]["hardware"]),
         "max_length": max_length,
         "rows": [{name: result[name] for name in IN_SUMMARY} for result in results],
         "figures": figures,

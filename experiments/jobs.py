@@ -138,12 +138,14 @@ class Commands:
             raise SystemExit(128 + self._caught)
 
     def _share(self) -> dict[str, str]:
-        """TensorFlow's settings for one command's share of the machine."""
+        """Settings of TensorFlow and JAX for one command's share of the machine."""
         threads = str(max(1, num_cores() // self._jobs))
         return {
             "TF_NUM_INTRAOP_THREADS": threads,
             "TF_NUM_INTEROP_THREADS": threads,
-            "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # or the first would take all of a GPU's memory
+            # Or the first would take all of a GPU's memory.
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }
 
 

@@ -13,19 +13,31 @@ from seq2seq_memattn.data.text_files import open_output
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def provenance() -> dict[str, Any]:
-    """Command, commit, hardware and versions of the running program."""
+def provenance(hardware: str) -> dict[str, Any]:
+    """Command, commit, hardware and versions of the running program.
+
+    Args:
+        hardware: what did the work: `hardware()` in the process that did it.
+    """
     from seq2seq_memattn.training.run_directory import versions
 
     return {
         "command": _command(),
         "commit": _commit(),
-        "hardware": hardware(),
+        "hardware": hardware,
         "versions": versions(),
     }
 
 
 def hardware() -> str:
+    """The processor, and the GPU if the backend of this process computes on one."""
+    from seq2seq_memattn.backend import gpu_name
+
+    gpu = gpu_name()
+    return f"{gpu}; {processor()}" if gpu else processor()
+
+
+def processor() -> str:
     """The processor and the number of its cores that this process may use."""
     name = platform.processor() or platform.machine()
     try:

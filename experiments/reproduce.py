@@ -110,14 +110,12 @@ def main(arguments: list[str]) -> None:
     results_dir = Path(options.results_dir) if options.results_dir else work_dir / "results"
     source_dir = Path(options.source_dir) if options.source_dir else None
 
-    def make_study(rows: Sequence[str]) -> Study:
-        study = SUBJECTS[name].study(options.scale, rows, work_dir, results_dir)
-        return dataclasses.replace(study, source_dir=source_dir, jobs=options.jobs)
-
-    study = make_study(options.rows)
-    results = study.finished() if options.only_tables else study.run()
-    everything = SUBJECTS[name].extend(make_study([]))
-    cli.print_note(write_results(name, options.scale, everything, results_dir))
+    study = SUBJECTS[name].study(options.scale, options.rows, work_dir, results_dir)
+    study = dataclasses.replace(study, source_dir=source_dir, jobs=options.jobs)
+    if not options.only_tables:
+        study.run()
+    results = SUBJECTS[name].extend(study)
+    cli.print_note(write_results(name, options.scale, results, results_dir))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 
 

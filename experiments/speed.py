@@ -22,7 +22,7 @@ from experiments import cli
 from experiments.experiment import experiment_names, load_experiment
 from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
-from experiments.records import provenance, write_json
+from experiments.records import hardware, provenance, write_json
 from experiments.timed_work import MODES, Setting, Work, make_work
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
@@ -156,11 +156,11 @@ def main(arguments: list[str]) -> None:
     for settings in groups:
         rows += _measured(settings, options)
         if options.output:
-            write_json(Path(options.output), {**provenance(), "rows": rows})
+            write_json(Path(options.output), {**provenance(hardware()), "rows": rows})
     if options.figure:
         for drawn in draw(rows, Path(options.figure)):
             cli.print_note(f"figure: {drawn}")
-    cli.print_result({"rows": rows})
+    cli.print_result({"hardware": hardware(), "rows": rows})
 
 
 def _settings(options: Any) -> list[list[Setting]]:

@@ -94,7 +94,7 @@ class Study:
     """Rows and where their data, runs and results go.
 
     Args:
-        rows: the rows, in the order in which they are run.
+        rows: all rows.
         runs_dir: Path. One run directory per row.
         results_dir: Path. One JSON file per row.
         data_dir: Path. Where the data directories are.
@@ -102,6 +102,7 @@ class Study:
             they are downloaded.
         jobs: int > 0. Rows trained at a time, each with its share of the cores. In the steps of
             small models cores often wait for each other.
+        chosen: names of the rows that are run, in their order; all rows if empty.
     """
 
     rows: Sequence[Row]
@@ -110,12 +111,15 @@ class Study:
     data_dir: Path
     source_dir: Path | None = None
     jobs: int = 1
+    chosen: Sequence[str] = ()
 
     def run(self) -> list[dict[str, Any]]:
-        """Runs what is not finished yet; returns the results in the order of the rows."""
+        """Runs those of the chosen rows that are not finished; returns their results in order."""
+        by_name = {row.name: row for row in self.rows}
+        chosen = [by_name[name] for name in self.chosen or by_name]
         preparing = threading.Lock()  # rows that share a data directory make it once
         with Commands(self.jobs) as commands:
-            return commands.map(lambda row: self._run_row(row, commands, preparing), self.rows)
+            return commands.map(lambda row: self._run_row(row, commands, preparing), chosen)
 
     def finished(self) -> list[dict[str, Any]]:
         """The results of the rows as they are now that are there, in the order of the rows."""
@@ -160,7 +164,7 @@ class Study:
             "evaluation": evaluation,
             "tests": {one.name: found for one, found in zip(row.tests, tests, strict=True)},
             "curve": read_curve(run_dir),
-            **provenance(),
+            **provenance(training.pop("hardware")),
             "command": f"python -m {' '.join(map(portable, arguments))}",
             "jobs": self.jobs,
         }
@@ -246,12 +250,12 @@ def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: P
         ValueError: for a name that is no row.
     """
     work_dir, results_dir = where
-    known = {row.name: row for row in rows}
+    known = [row.name for row in rows]
     for name in names:
         if name not in known:
             raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")
-    chosen = [known[name] for name in names or known]
-    return Study(chosen, work_dir / folder, results_dir / folder, work_dir / "data")
+    places = (work_dir / folder, results_dir / folder, work_dir / "data")
+    return Study(rows, *places, chosen=names)
 
 
 def hypotheses_path(run_dir: Path, evaluation: str) -> Path:

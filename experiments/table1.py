@@ -14,7 +14,7 @@ from experiments.study import Row, Study, copy_data
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 Scale = Literal["tiny", "small", "full"]
-SMALL_LENGTHS = (20,)  # what two CPU cores train within hours
+SMALL_LENGTHS = (20,)  # what two CPU cores train within hours; the others want a GPU
 
 INTRODUCTION = """
 Copies of random sequences of at most L of 20 symbols; BLEU of beam search (10) on 1,000 validation
@@ -50,21 +50,22 @@ def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: 
     """The rows of Table 1.
 
     Args:
-        scale: "full" is the paper's set-up, "small" what two CPU cores train (L = 20, with
+        scale: "full" is the paper's set-up, "small" what two CPU cores train (with
             `copy_rows.SMALL`), "tiny" runs in seconds.
-        names: rows to run; all of the scale if empty.
+        names: rows to run; if empty, all at full scale, else those of `SMALL_LENGTHS`.
         work_dir, results_dir: where runs and results go.
 
     Raises:
         ValueError: for a name that is no row.
     """
-    lengths = LENGTHS if scale == "full" else SMALL_LENGTHS
-    rows = [
-        table1_row(f"copy_{length}_{short_name(attention)}", scale)
-        for length in lengths
-        for attention in ATTENTIONS
-    ]
-    return study.make_study(rows, names, f"table1/{scale}", work_dir, results_dir)
+    rows = {
+        length: [table1_row(f"copy_{length}_{short_name(name)}", scale) for name in ATTENTIONS]
+        for length in LENGTHS
+    }
+    by_default = LENGTHS if scale == "full" else SMALL_LENGTHS
+    names = names or [row.name for length in by_default for row in rows[length]]
+    every = [row for length in LENGTHS for row in rows[length]]
+    return study.make_study(every, names, f"table1/{scale}", work_dir, results_dir)
 
 
 def table1_row(name: str, scale: Scale) -> Row:
@@ -114,8 +115,9 @@ def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[
         command, path = f"python -m {' '.join(arguments)}", folder / f"decoding_{name}.json"
         if not path.exists() or read_json(path)["command"] != command:
             cli.print_note(f"decoding times: {command}")
-            rows = run_command(arguments)["rows"]
-            write_json(path, {**provenance(), "command": command, "rows": rows})
+            timed = run_command(arguments)
+            found = {**provenance(timed["hardware"]), "command": command, "rows": timed["rows"]}
+            write_json(path, found)
         timed = read_json(path)
         by_attention = {row["attention"]: row for row in timed["rows"]}
         for result in group:

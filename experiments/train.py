@@ -11,6 +11,7 @@ from absl import flags
 
 from experiments import cli
 from experiments.experiment import load_experiment
+from experiments.records import hardware
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> None:
     except InterruptedRun as interrupted:
         cli.print_note(str(interrupted))
         raise SystemExit(128 + interrupted.signal_number) from None
-    cli.print_result(figures)
+    cli.print_result({**figures, "hardware": hardware()})
 
 
 if __name__ == "__main__":

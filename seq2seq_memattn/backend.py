@@ -1,4 +1,4 @@
-"""What the backend needs of shapes."""
+"""What the backend needs of shapes, and what it computes on."""
 
 import keras
 
@@ -24,3 +24,17 @@ def _is_traced_for_xla() -> bool:
             context = context.outer_context
         graph = getattr(graph, "outer_graph", None)
     return False
+
+
+def gpu_name() -> str | None:
+    """The GPU that the backend computes on; None if it is the processor."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        device = jax.devices()[0]
+        return device.device_kind if device.platform == "gpu" else None
+    import tensorflow as tf
+
+    for device in tf.config.list_physical_devices("GPU"):
+        return tf.config.experimental.get_device_details(device).get("device_name", device.name)
+    return None

@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.backend import has_static_shapes
+from seq2seq_memattn.data.batching import Batch, make_batch, round_up
 from seq2seq_memattn.search.compiled import compiled
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
+
+WIDTHS = 16  # JAX compiles for each shape: pairs are padded to a multiple of this
 
 
 class PairScorer:
@@ -66,10 +69,18 @@ class PairScorer:
         results = np.zeros(len(sources))
         for first in range(0, len(order), batch_size):
             indices = order[first : first + batch_size]
-            batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices])
+            batch = _padded_batch([sources[i] for i in indices], [targets[i] for i in indices])
             results[indices] = np.asarray(
                 self._score(batch["source"], batch["target_inputs"], batch["target_outputs"])
             )
             if on_batch is not None:
                 on_batch(len(indices))
         return results
+
+
+def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
+    """A batch as wide as it needs, or as the backend has compiled already."""
+    if not has_static_shapes():
+        return make_batch(sources, targets)
+    widths = (round_up(max(map(len, side)) + 1, WIDTHS) for side in (sources, targets))
+    return make_batch(sources, targets, *widths)

@@ -197,6 +197,20 @@ def as_batch(source: TokenIds, target_outputs: TokenIds) -> Batch:
     return {"source": source, "target_inputs": target_inputs, "target_outputs": target_outputs}
 
 
+def fill_rows(batch: Batch, num_rows: int) -> Batch:
+    """Adds rows that train nothing, up to `num_rows`: few shapes, for compilers.
+
+    Their source is the end token alone, their target has no tokens.
+    """
+    missing = num_rows - len(batch["source"])
+    if missing <= 0:
+        return batch
+    filled = {key: np.pad(batch[key], ((0, missing), (0, 0))) for key in BATCH_KEYS}
+    filled["source"][-missing:, 0] = END_ID
+    filled["target_inputs"][-missing:, 0] = START_ID
+    return filled
+
+
 def with_ends(sequences: Sequence[TokenIds], length: int | None = None) -> TokenIds:
     """Stacks id lists, each with its end token, padded to `length` or to the longest."""
     ended = [np.append(sequence, np.int32(END_ID)) for sequence in sequences]

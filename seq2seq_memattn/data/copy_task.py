@@ -17,6 +17,7 @@ from .batching import (
     BucketBatches,
     Indices,
     Position,
+    fill_rows,
     make_batch,
     padded_length,
 )
@@ -65,7 +66,7 @@ class CopyTaskData(SplitData):
         batch_tokens: int = 0,
     ) -> None:
         directory = Path(directory)
-        super().__init__(directory, pad_to_multiple)
+        super().__init__(directory, batch_size, pad_to_multiple, batch_tokens)
         record = self.manifest.split(split)
         self.source = _read_side(directory, record, "source", self.source_vocabulary)
         self.target = _read_side(directory, record, "target", self.target_vocabulary)
@@ -92,12 +93,13 @@ class CopyTaskData(SplitData):
         """Returns the padded batch of some examples, in the order of `indices`."""
         source_length = self._padded_length(self._source_lengths, indices)
         target_length = self._padded_length(self._target_lengths, indices)
-        return make_batch(
+        batch = make_batch(
             [self.source[i] for i in indices],
             [self.target[i] for i in indices],
             source_length,
             target_length,
         )
+        return fill_rows(batch, self._num_rows)
 
     def advance(self, position: Position, num_batches: int) -> Position:
         """Returns the position `num_batches` batches later; ValueError if `position` is none."""

@@ -20,7 +20,10 @@ class SplitData(abc.ABC):
 
     Args:
         directory: a data directory with a manifest.
-        pad_to_multiple: see `padded_length`.
+        batch_size: examples in a batch.
+        pad_to_multiple: see `padded_length`; also fills incomplete batches with empty examples, see
+            `fill_rows`.
+        batch_tokens: see `BucketBatches`; then batches are not filled.
 
     Attributes:
         manifest: the directory's manifest.
@@ -30,10 +33,13 @@ class SplitData(abc.ABC):
         ValueError: if the directory or `pad_to_multiple` is not as it should be.
     """
 
-    def __init__(self, directory: Path, pad_to_multiple: int | None) -> None:
+    def __init__(
+        self, directory: Path, batch_size: int, pad_to_multiple: int | None, batch_tokens: int
+    ) -> None:
         if pad_to_multiple is not None and pad_to_multiple < 1:
             raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
         self._pad_to_multiple = pad_to_multiple
+        self._num_rows = batch_size if pad_to_multiple and not batch_tokens else 0
         self.manifest = read_manifest(directory)
         self.source_vocabulary = vocabulary_from_dict(self.manifest.source_vocabulary, directory)
         self.target_vocabulary = vocabulary_from_dict(self.manifest.target_vocabulary, directory)

@@ -22,6 +22,7 @@ from .batching import (
     Indices,
     Position,
     TokenIds,
+    fill_rows,
     padded_length,
 )
 from .pairs import TokenPairs, read_pairs
@@ -70,7 +71,7 @@ class TextData(SplitData):
         group_pairs: int = GROUP_PAIRS,
     ) -> None:
         self._directory = Path(directory)
-        super().__init__(self._directory, pad_to_multiple)
+        super().__init__(self._directory, batch_size, pad_to_multiple, batch_tokens)
         self._split = self.manifest.split(split)
         if self._split.file_format != "tfrecord":
             raise ValueError(f"{directory}: expected shards, got {self._split.file_format}")
@@ -181,4 +182,4 @@ class TextData(SplitData):
             )
             for of_side, longest in sides
         ]
-        return pairs.batch(indices, *lengths)
+        return fill_rows(pairs.batch(indices, *lengths), self._num_rows)

@@ -31,7 +31,7 @@ Ids = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 
 CHUNK = 16  # steps between two looks at what is done
-WIDTHS = 16  # XLA: sources are padded to a multiple of this, where the memory is as long as they
+WIDTHS = 16  # sources are padded to a multiple of this, where their length shapes what is compiled
 
 
 class ChunkedSearch:
@@ -155,7 +155,8 @@ class ChunkedSearch:
         batch, width = source.shape
         if self._jit:
             batch = self._size(batch)
-            if self._model.cell.attention.num_rows is None:
+            # TensorFlow encodes without XLA, for which only the memory's shape counts.
+            if keras.backend.backend() == "jax" or self._model.cell.attention.num_rows is None:
                 width = round_up(width, WIDTHS)
         padded = np.full([batch, width], PAD_ID, np.int32)
         padded[:, 0] = END_ID

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import open_split
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.pair_scorer import PairScorer
@@ -30,6 +31,7 @@ from seq2seq_memattn.training.schedule import learning_rate
 from seq2seq_memattn.training.watch import Clock, SignalCame, Signals
 
 VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
+MOST_WIDTHS = 4  # of batches, where XLA compiles, if buckets are more
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
 
@@ -97,8 +99,8 @@ class Trainer:
         self.run_dir = run_dir
         self.config = config
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
-        # XLA compiles for each shape: there must be few.
-        multiple = 1 if config.jit_compile or not self._is_tensorflow else None
+        compiles = config.jit_compile or not self._is_tensorflow
+        multiple = _width_step(data_dir, config) if compiles else None
         self.train = open_split(
             data_dir,
             "train",
@@ -286,3 +288,11 @@ class Trainer:
 
     def _save(self) -> Path:
         return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+
+
+def _width_step(data_dir: Path, config: TrainingConfig) -> int:
+    """What widths are multiples of where XLA compiles for each, for seconds: there must be few."""
+    split = read_manifest(data_dir).split("train")
+    longest = max(split.max_source_length, split.max_target_length)
+    step = -(-longest // MOST_WIDTHS)
+    return step if step > config.bucket_width else 1
