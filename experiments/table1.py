@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from experiments import cli, study
-from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, short_name, small, tiny
+from experiments.copy_rows import (
+    ATTENTIONS,
+    LENGTHS,
+    SMALL,
+    SMALL_LONG,
+    short_name,
+    small,
+    tiny,
+)
 from experiments.experiment import load_experiment
 from experiments.jobs import run_command
 from experiments.records import provenance, read_json, write_json
@@ -32,11 +40,17 @@ def introduction(scale: Scale) -> str:
     stop = (
         f"Here the learning rate is {SMALL['learning_rate']:g}, halved at every validation that "
         f"is no better than the best, with Glorot's initialisation and without dropout, for "
-        f"{SMALL['num_updates']:,} updates at most. A run is validated every "
-        f"{SMALL['validate_every']} updates and ends with {SMALL['stop_at_bleu']} BLEU, or "
-        f"{SMALL['patience']} validations after its best."
+        f"{SMALL['num_updates']:,} updates at most{_of_long('num_updates')}. A run is validated "
+        f"every {SMALL['validate_every']} updates{_of_long('validate_every')} and ends with "
+        f"{SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
     )
     return f"{INTRODUCTION.strip()}\n\n{stop}"
+
+
+def _of_long(option: str) -> str:
+    """How an option differs for longer sequences."""
+    said = (f"{options[option]:,} at L = {length}" for length, options in SMALL_LONG.items())
+    return f" ({', '.join(said)})"
 
 
 def label(attention: str) -> str:
