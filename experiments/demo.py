@@ -8,12 +8,13 @@ length and an alignment of each model. Interrupted, it goes on where it stopped.
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import flags
 
 from data_prep.workers import num_cores
 from experiments import cli
 from experiments.copy_rows import SMALL, short_name
+from experiments.draw_alignment import align
+from experiments.draw_alignment import draw as draw_alignment
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves
@@ -69,6 +70,8 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
 def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[str]:
     """Draws the figures; returns their files."""
     import seq2seq_memattn.plots as plots
+    from seq2seq_memattn.training.run_directory import load_run
+    from seq2seq_memattn.translator import Translator
 
     groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
     plots.save(plots.learning_curves(valid_curves(results)), run_dir / "learning_curves")
@@ -77,25 +80,11 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
     names = []
     for result in results:
         name = f"alignment_{result['name']}"
-        target, alignment = align(run_dir / "runs" / result["name"], sample)
-        source = [*sample.split(), "</s>"]
-        ended = [*target.split(), "</s>"][: len(alignment)]  # unless it was cut at its limit
-        figure = plots.alignment(alignment, source, ended, result["label"])
-        plots.save(figure, run_dir / name)
+        run = load_run(run_dir / "runs" / result["name"])
+        aligned = align(run, Translator(run, return_alignments=True), sample)
+        draw_alignment(aligned, result["label"], run_dir / name)
         names.append(name)
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
-
-
-def align(run_dir: Path, sample: str) -> tuple[str, np.ndarray]:
-    """The best translation of a line and its alignment [target_length, source_length]."""
-    from seq2seq_memattn.training.run_directory import load_run
-    from seq2seq_memattn.translator import Translator
-
-    translator = Translator(load_run(run_dir), return_alignments=True)
-    best = translator([sample], batch_size=1)[0][0]
-    if best.hypothesis is None:
-        raise ValueError("the sample line is empty")
-    return best.text, best.hypothesis.alignment
 
 
 def main(arguments: list[str]) -> None:

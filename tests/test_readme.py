@@ -28,6 +28,7 @@ SMALLER = {
     ],
     "experiments.evaluate": ["--beam_size=2"],
     "experiments.translate": ["--beam_size=2"],
+    "experiments.draw_alignment": ["--beam_size=2"],
     "experiments.average_checkpoints": [],
     "experiments.score": [],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],

@@ -115,6 +115,7 @@ def shapes(data: CopyTaskData) -> set[int]:
     lengths = set()
     for batch, _ in data.numpy_batches(num_epochs=2):
         assert batch["target_inputs"].shape == batch["target_outputs"].shape
+        assert {len(ids) for ids in batch.values()} == {2}
         lengths |= {batch["source"].shape[1], batch["target_inputs"].shape[1]}
     return lengths
 
@@ -137,12 +138,15 @@ def test_padding_to_multiples_gives_one_shape_a_bucket(
 
 def test_more_padding_changes_nothing_but_padding(tmp_path: Path) -> None:
     directory = make_directory(tmp_path)
-    tight = CopyTaskData(directory, "train", 2).batch(np.array([0, 3]))
-    wide = CopyTaskData(directory, "train", 2, pad_to_multiple=16).batch(np.array([0, 3]))
+    tight = CopyTaskData(directory, "train", 3).batch(np.array([0, 3]))
+    wide = CopyTaskData(directory, "train", 3, pad_to_multiple=16).batch(np.array([0, 3]))
     for key, array in wide.items():
         length = tight[key].shape[1]
-        np.testing.assert_array_equal(array[:, :length], tight[key])
-        assert (array[:, length:] == PAD_ID).all()
+        np.testing.assert_array_equal(array[:2, :length], tight[key])
+        assert (array[:2, length:] == PAD_ID).all()
+    # The third row trains nothing.
+    assert wide["source"][2].tolist() == [END_ID] + 15 * [PAD_ID]
+    assert (wide["target_outputs"][2] == PAD_ID).all()
 
 
 def test_evaluation_batches_are_sorted_by_length(tmp_path: Path) -> None:

@@ -126,6 +126,19 @@ def test_translate_says_at_once_that_a_file_cannot_be_written(work):
     assert not (work / "before.txt").exists()
 
 
+def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
+    figure = work / "alignment.png"
+    options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]
+    drawn = run_python("-m", "experiments.draw_alignment", *options, "--text=3 1 4")
+    assert drawn.returncode == 0, drawn.stderr
+    assert json.loads(drawn.stdout.splitlines()[-1])["figures"] == [str(figure)]
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    figure.unlink()
+    refused = run_python("-m", "experiments.draw_alignment", *options, "--text=")
+    assert refused.returncode == 1 and not figure.exists()
+    assert b"--text: expected a sentence" in refused.stderr
+
+
 def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
     (work / "strange.txt").write_text("3 4\n3 x\n")
     done = run_python(

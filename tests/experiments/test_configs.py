@@ -7,6 +7,7 @@ import pytest
 
 from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
 from experiments.experiment import experiment_names, load_experiment
+from experiments.table1 import make_study as make_table1
 from experiments.table1 import table1_row
 from experiments.table2 import make_study as make_table2
 from seq2seq_memattn.model import Seq2Seq
@@ -50,6 +51,19 @@ def test_small_and_tiny_forms_keep_the_attention_and_state_their_own_options():
 def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configuration():
     assert table1_row("copy_20_k4", "full").options == {}
     assert set(table1_row("copy_20_k4", "small").options) == set(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("scale", "lengths"), [("small", {20}), ("tiny", {20}), ("full", {*LENGTHS})]
+)
+def test_rows_that_two_cores_cannot_train_are_run_when_they_are_named(scale, lengths, tmp_path):
+    study = make_table1(scale, [], tmp_path, tmp_path)
+    assert len(study.rows) == len(ROWS)
+    assert len(study.chosen) == len(lengths) * len(ATTENTIONS)
+    assert {int(name.split("_")[1]) for name in study.chosen} == lengths
+    assert make_table1(scale, ["copy_200_k4"], tmp_path, tmp_path).chosen == ["copy_200_k4"]
+    with pytest.raises(ValueError, match="expected some of .*copy_200_k4.*; got 'copy_300_k4'"):
+        make_table1(scale, ["copy_300_k4"], tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize(

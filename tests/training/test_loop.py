@@ -223,3 +223,10 @@ def test_a_run_of_another_configuration_is_refused(scripted: Scripted, tmp_path:
     assert made.run().update == 4
     assert len(checkpoints(tmp_path / "run")) == 1
     assert dataclasses.asdict(made.config)["beam_size"] == 3
+
+
+def test_compiled_by_xla_the_batches_have_few_shapes(data_dir: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(TRAINING, jit_compile=True, bucket_width=1)
+    trainer = Trainer(tmp_path / "run", data_dir, MODEL, config)
+    batches = [batch for batch, _ in trainer.train.numpy_batches(num_epochs=1)]
+    assert {batch["source"].shape for batch in batches} == {(8, 2), (8, 4), (8, 6), (8, 8)}

@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.batching import fill_rows
 from seq2seq_memattn.decoding import DecodingModel
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
@@ -129,17 +131,24 @@ def test_a_learning_rate_that_changes_is_that_of_the_next_update() -> None:
     assert 5e-4 < moved[1] < 1.5e-3  # a step of Adam is about as large as its rate
 
 
-def test_padding_changes_an_update_by_rounding_only() -> None:
+def longer_batch() -> dict[str, Any]:
+    paddings = [[0, 0], [0, 3]]
+    return {name: tf.pad(ids, paddings, constant_values=PAD_ID) for name, ids in batch().items()}
+
+
+def filled_batch() -> dict[str, Any]:
+    return fill_rows({name: np.array(ids, np.int32) for name, ids in BATCH.items()}, 5)
+
+
+@pytest.mark.parametrize("pad", [longer_batch, filled_batch])
+def test_padding_changes_an_update_by_rounding_only(pad: Callable[[], dict[str, Any]]) -> None:
     model, optimizer, updater = make()
     before = state(model, optimizer)
     updater(batch())
     expected = state(model, optimizer)
     for variable, value in zip([*model.variables, *optimizer.variables], before, strict=True):
         variable.assign(value)
-    longer = {
-        name: tf.pad(ids, [[0, 0], [0, 3]], constant_values=PAD_ID) for name, ids in batch().items()
-    }
-    assert updater(longer).num_tokens == NUM_TOKENS
+    assert updater(pad()).num_tokens == NUM_TOKENS
     for ours, theirs in zip(state(model, optimizer), expected, strict=True):
         assert_close(ours, theirs)
 
