@@ -8,6 +8,7 @@ all of them, such as `--train --lengths 50 --batch 128`.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def measure(command: Sequence[str]) -> list[dict[str, Any]]:
     Raises:
         ValueError: if it fails; with its last line of standard error.
     """
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all compute on the processor
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         last = done.stderr.strip().split("\n")[-1]
         raise ValueError(f"{command[0]}: exit status {done.returncode}: {last}")

@@ -47,6 +47,13 @@ def short_name(attention: str) -> str:
     return attention.replace("k_memory:", "k")
 
 
+def label(attention: str) -> str:
+    """What the paper's tables call an attention."""
+    if attention.startswith("k_memory:"):
+        return f"K={attention.partition(':')[2]}"
+    return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
+
+
 def copy_row(attention: str, max_length: int, bleu: float, seconds: float) -> Experiment:
     """A row of Table 1 as the paper trains it: Adam 1e-4, 200,000 steps, dropout 0.2.
 

@@ -12,13 +12,13 @@ from absl import flags
 
 from data_prep.workers import num_cores
 from experiments import cli
-from experiments.copy_rows import SMALL, short_name
+from experiments.copy_rows import SMALL, label, short_name
 from experiments.draw_alignment import align
 from experiments.draw_alignment import draw as draw_alignment
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves
-from experiments.table1 import add_decoding_times, label, table1_markdown
+from experiments.table1 import add_decoding_times, table1_markdown
 
 OPTIONS = {
     **SMALL,
@@ -39,6 +39,7 @@ IN_SUMMARY = (
     "bleu",
     "training",
     "decoding_seconds",
+    "decoded_on",
     "evaluation",
     "jobs",
     "command",

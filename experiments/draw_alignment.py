@@ -11,6 +11,7 @@ import numpy as np
 from absl import flags
 
 from experiments import cli, decoding_flags
+from experiments.copy_rows import label
 from seq2seq_memattn.vocabulary import Vocabulary
 
 END = "</s>"
@@ -42,10 +43,11 @@ def align(run: Any, translator: Any, text: str) -> Aligned:
     Raises:
         ValueError: if there is nothing to translate, or the vocabulary cannot encode it.
     """
-    (best,), (source,) = translator([text], 1)[0], translator.sources([text], "source")
+    (best,) = translator([text], 1, "--text")[0]
     if best.hypothesis is None:
         raise ValueError("--text: expected a sentence, got nothing to translate")
     alignment = best.hypothesis.alignment
+    source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # it may have been cut
     source_tokens = [*_tokens(run.source_vocabulary, source), END]
     target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]
     return Aligned(best.text, source_tokens, target_tokens[: len(alignment)], alignment)
@@ -67,10 +69,13 @@ def main(arguments: list[str]) -> None:
     """Draws from flags."""
     del arguments
     options = flags.FLAGS
+    path = Path(options.output)
+    if path.suffix not in ("", ".png", ".svg"):
+        raise ValueError(f"--output: expected the ending .png, .svg or none; got {options.output}")
     run, translator = decoding_flags.make_translator(return_alignments=True)
     aligned = align(run, translator, options.text)
     decoding_flags.report_cut(translator.sources)
-    files = draw(aligned, run.model.config.attention, Path(options.output))
+    files = draw(aligned, label(run.model.config.attention), path)
     cli.print_result({"text": aligned.text, "figures": list(map(str, files))})
 
 

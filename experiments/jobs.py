@@ -26,7 +26,8 @@ class Commands:
     """Commands that SIGTERM and SIGINT are handed on to, so that trainings save.
 
     A context manager for the main thread, which alone may set signal handlers. One at a time, a
-    command shares our standard error. If there are several, each has its share of the cores, and
+    command shares our standard error. If there are several, TensorFlow has
+    its share of the cores in each, and
     what it says is shown under its name, with its progress in a line of its own below.
 
     Args:
@@ -138,7 +139,7 @@ class Commands:
             raise SystemExit(128 + self._caught)
 
     def _share(self) -> dict[str, str]:
-        """Settings of TensorFlow and JAX for one command's share of the machine."""
+        """One command's share: of the cores for TensorFlow, of a GPU the memory that it uses."""
         threads = str(max(1, num_cores() // self._jobs))
         return {
             "TF_NUM_INTRAOP_THREADS": threads,

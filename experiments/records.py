@@ -14,16 +14,19 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def provenance(hardware: str) -> dict[str, Any]:
-    """Command, commit, hardware and versions of the running program.
+    """Command, commit, backend, hardware and versions of the running program.
 
     Args:
         hardware: what did the work: `hardware()` in the process that did it.
     """
+    import keras  # not before the flags are read
+
     from seq2seq_memattn.training.run_directory import versions
 
     return {
         "command": _command(),
         "commit": _commit(),
+        "backend": keras.config.backend(),
         "hardware": hardware,
         "versions": versions(),
     }
@@ -92,4 +95,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Reads a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected JSON; {error}") from None

@@ -115,13 +115,17 @@ def main(arguments: list[str]) -> None:
     if not options.only_tables:
         study.run()
     results = SUBJECTS[name].extend(study)
+    if not results:
+        raise ValueError(
+            f"{study.results_dir}: expected results; without --only_tables, they are made"
+        )
     cli.print_note(write_results(name, options.scale, results, results_dir))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 
 
 if __name__ == "__main__":
     flags.DEFINE_enum("scale", "small", ["tiny", "small", "full"], "size of the experiment")
-    flags.DEFINE_list("rows", [], "rows to run, all if not given")
+    flags.DEFINE_list("rows", [], "rows to run, or `all`; by default what the scale is meant for")
     flags.DEFINE_bool(
         "only_tables",
         False,

@@ -242,7 +242,7 @@ def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: P
 
     Args:
         rows: all there are.
-        names: of those to run; all if empty.
+        names: of those to run; all if empty or `all`.
         folder: of this study, below both of `where`.
         where: where runs and data go, and where results go.
 
@@ -251,6 +251,7 @@ def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: P
     """
     work_dir, results_dir = where
     known = [row.name for row in rows]
+    names = known if list(names) == ["all"] else names
     for name in names:
         if name not in known:
             raise ValueError(f"--rows: expected some of {', '.join(known)}; got {name!r}")

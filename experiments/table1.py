@@ -11,6 +11,7 @@ from experiments.copy_rows import (
     LENGTHS,
     SMALL,
     SMALL_LONG,
+    label,
     short_name,
     small,
     tiny,
@@ -51,13 +52,6 @@ def _of_long(option: str) -> str:
     """How an option differs for longer sequences."""
     said = (f"{options[option]:,} at L = {length}" for length, options in SMALL_LONG.items())
     return f" ({', '.join(said)})"
-
-
-def label(attention: str) -> str:
-    """What the paper's tables call an attention."""
-    if attention.startswith("k_memory:"):
-        return f"K={attention.partition(':')[2]}"
-    return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
 
 
 def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
@@ -183,8 +177,9 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
 
 def _machine(result: dict[str, Any]) -> str:
     """What a result was trained on; a lone row has all cores."""
-    jobs = result.get("jobs", 1)
-    return result["hardware"] + (f", {jobs} rows at a time" if jobs > 1 else "")
+    jobs, backend = result.get("jobs", 1), result.get("backend")
+    at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""
+    return f"{result['hardware']}{f', {backend}' if backend else ''}{at_a_time}"
 
 
 def seconds_to_best(result: dict[str, Any]) -> float:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments import study
+from experiments.copy_rows import label
 from experiments.experiment import load_experiment
 from experiments.study import DataSource, Evaluation, Row, Study, hypotheses_path
-from experiments.table1 import Scale, label
+from experiments.table1 import Scale
 from experiments.text_rows import PAPER
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import read_lines

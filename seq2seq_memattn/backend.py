@@ -2,6 +2,8 @@
 
 import keras
 
+WIDTH_STEP = 16  # widths are padded to a multiple of this where each is compiled by itself
+
 
 def has_static_shapes() -> bool:
     """Whether every shape must be known ahead: on JAX, and where XLA compiles for TensorFlow."""

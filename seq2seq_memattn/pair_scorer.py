@@ -8,14 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from seq2seq_memattn.backend import has_static_shapes
+from seq2seq_memattn.backend import WIDTH_STEP, has_static_shapes
 from seq2seq_memattn.data.batching import Batch, make_batch, round_up
 from seq2seq_memattn.search.compiled import compiled
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
-
-WIDTHS = 16  # JAX compiles for each shape: pairs are padded to a multiple of this
 
 
 class PairScorer:
@@ -82,5 +80,5 @@ def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """A batch as wide as it needs, or as the backend has compiled already."""
     if not has_static_shapes():
         return make_batch(sources, targets)
-    widths = (round_up(max(map(len, side)) + 1, WIDTHS) for side in (sources, targets))
+    widths = (round_up(max(map(len, side)) + 1, WIDTH_STEP) for side in (sources, targets))
     return make_batch(sources, targets, *widths)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from seq2seq_memattn import pair_scorer
 from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.vocabulary import END_ID
@@ -57,6 +58,16 @@ def test_neither_order_nor_batches_change_a_score() -> None:
     assert len(set(np.round(together, 3))) == 5
     np.testing.assert_allclose(alone, together, rtol=1e-5)
     np.testing.assert_allclose(turned[::-1], together, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"position_encoding": "masked", "max_source_length": 7}])
+def test_few_widths_where_each_is_compiled_change_no_score(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("k_memory:3", **options)
+    expected = PairScorer(model)(SOURCES, targets(), batch_size=2)
+    monkeypatch.setattr(pair_scorer, "has_static_shapes", lambda: True)
+    np.testing.assert_allclose(PairScorer(model)(SOURCES, targets(), 2), expected, rtol=1e-5)
 
 
 def test_weights_are_read_at_each_call() -> None:

@@ -40,7 +40,8 @@ class CopyTaskData(SplitData):
         shuffle: False for evaluation: sorted by length.
         pad_to_multiple: None pads to the longest of a batch. An int gives few shapes, for XLA and
             JAX: lengths are rounded up to the bucket's boundary (at most to the split's longest),
-            then to a multiple of this number of tokens.
+            then to a multiple of this number of tokens; and incomplete batches are filled, see
+            `fill_rows`.
         batch_tokens: see `BucketBatches`.
 
     Attributes:
@@ -90,7 +91,7 @@ class CopyTaskData(SplitData):
         return [self.target_vocabulary.decode(self.target[i]) for i in range(count)]
 
     def batch(self, indices: Indices) -> Batch:
-        """Returns the padded batch of some examples, in the order of `indices`."""
+        """Returns the padded batch of some examples, in the order of `indices`, perhaps filled."""
         source_length = self._padded_length(self._source_lengths, indices)
         target_length = self._padded_length(self._target_lengths, indices)
         batch = make_batch(

@@ -46,7 +46,8 @@ class TextData(SplitData):
         bucket_width: width of a length bucket in tokens.
         seed: seed of the order.
         shuffle: False for evaluation: the shards in order, sorted by length within each group.
-        pad_to_multiple: see `padded_length`; lengths are limited by the split's longest.
+        pad_to_multiple: see `padded_length`; lengths are limited by the split's longest. Incomplete
+            batches are filled, see `fill_rows`.
         batch_tokens: see `BucketBatches`.
         group_pairs: pairs that a group has at most, give or take a shard.
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
+from seq2seq_memattn.backend import WIDTH_STEP
 from seq2seq_memattn.data.batching import round_up
 from seq2seq_memattn.decoding import DecodingModel, folds_rows, make_weights
 from seq2seq_memattn.search.beam import BeamResult, best
@@ -31,7 +32,6 @@ Ids = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 
 CHUNK = 16  # steps between two looks at what is done
-WIDTHS = 16  # sources are padded to a multiple of this, where their length shapes what is compiled
 
 
 class ChunkedSearch:
@@ -157,7 +157,7 @@ class ChunkedSearch:
             batch = self._size(batch)
             # TensorFlow encodes without XLA, for which only the memory's shape counts.
             if keras.backend.backend() == "jax" or self._model.cell.attention.num_rows is None:
-                width = round_up(width, WIDTHS)
+                width = round_up(width, WIDTH_STEP)
         padded = np.full([batch, width], PAD_ID, np.int32)
         padded[:, 0] = END_ID
         padded[: len(source), : source.shape[1]] = source

@@ -291,8 +291,11 @@ class Trainer:
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:
-    """What widths are multiples of where XLA compiles for each, for seconds: there must be few."""
+    """What widths are multiples of where XLA compiles for each, for seconds: there must be few.
+
+    Not where a batch's tokens are limited, padding included, by the width of its bucket.
+    """
     split = read_manifest(data_dir).split("train")
     longest = max(split.max_source_length, split.max_target_length)
     step = -(-longest // MOST_WIDTHS)
-    return step if step > config.bucket_width else 1
+    return step if step > config.bucket_width and not config.batch_tokens else 1

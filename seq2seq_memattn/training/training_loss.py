@@ -52,5 +52,7 @@ class TrainingLoss:
         logits, strengths = outputs
         loss, num_tokens = summed_cross_entropy(targets, logits, self._label_smoothing)
         lengths = ops.sum(ops.cast(ops.not_equal(targets, PAD_ID), strengths.dtype), axis=1)
-        means = ops.sum(strengths, axis=1) / ops.maximum(lengths, 1.0)
+        # A row without a target fills up a batch: its one step counts for nothing.
+        sums = ops.where(lengths > 0, ops.sum(strengths, axis=1), 0.0)
+        means = sums / ops.maximum(lengths, 1.0)
         return loss - self._strength_weight * ops.cast(ops.sum(means), loss.dtype), num_tokens

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.draw_alignment import align
+from seq2seq_memattn.training.run_directory import load_run
+from seq2seq_memattn.translator import Translator
 from tests.commands import error_lines, run_python
 from tests.experiments.conftest import TINY
 from tests.texts import pairs
@@ -129,14 +132,30 @@ def test_translate_says_at_once_that_a_file_cannot_be_written(work):
 def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     figure = work / "alignment.png"
     options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]
-    drawn = run_python("-m", "experiments.draw_alignment", *options, "--text=3 1 4")
+    drawn = run_python("-m", "experiments.draw_alignment", *options, "--text=3 1 4 1 5 9 2 6")
     assert drawn.returncode == 0, drawn.stderr
     assert json.loads(drawn.stdout.splitlines()[-1])["figures"] == [str(figure)]
     assert figure.read_bytes().startswith(b"\x89PNG")
+    assert b"1 sources were cut at 7 tokens" in drawn.stderr
     figure.unlink()
     refused = run_python("-m", "experiments.draw_alignment", *options, "--text=")
     assert refused.returncode == 1 and not figure.exists()
-    assert b"--text: expected a sentence" in refused.stderr
+    assert "--text: expected a sentence" in error_lines(refused)[-1]
+
+
+def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work):
+    run = load_run(work / "run")
+    translator = Translator(run, beam_size=2, return_alignments=True)
+    for text, read in (("3 1 4", "3 1 4 </s>"), ("3 1 4 1 5 9 2 6", "3 1 4 1 5 9 </s>")):
+        aligned = align(run, translator, text)
+        (best,) = translator([text], 1)[0]
+        assert aligned.source_tokens == read.split()
+        assert aligned.text == best.text
+        assert aligned.target_tokens[: len(best.text.split())] == best.text.split()
+        sizes = len(aligned.target_tokens), len(aligned.source_tokens)
+        assert aligned.alignment.shape == sizes
+    with pytest.raises(ValueError, match="--text, line 1: .*'x'"):
+        align(run, translator, "3 x")
 
 
 def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
@@ -323,6 +342,9 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     (results / study / figure).unlink()
+    refused = run_python(*arguments[:4], f"--work_dir={tmp_path / 'none'}", "--only_tables")
+    assert refused.returncode == 1 and not (tmp_path / "none").exists()
+    assert "expected results; without --only_tables" in error_lines(refused)[-1]
     drawn = run_python(*arguments[:4], f"--work_dir={tmp_path}", "--only_tables")
     assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
     assert (results / study / figure).exists()

@@ -7,8 +7,8 @@ import pytest
 
 from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
 from experiments.experiment import experiment_names, load_experiment
+from experiments.table1 import introduction, table1_row
 from experiments.table1 import make_study as make_table1
-from experiments.table1 import table1_row
 from experiments.table2 import make_study as make_table2
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.schedule import learning_rate
@@ -48,6 +48,15 @@ def test_small_and_tiny_forms_keep_the_attention_and_state_their_own_options():
     assert small(experiment).model.encoder_units == experiment.model.encoder_units
 
 
+def test_longer_sequences_are_validated_less_often_and_the_page_says_so():
+    long = small(load_experiment("copy_200_k4")).training
+    assert (long.num_updates, long.validate_every) == (4000, 500)
+    assert long.learning_rate == SMALL["learning_rate"]
+    said = introduction("small")
+    assert "6,000 updates at most (5,000 at L = 100, 4,000 at L = 200)" in said
+    assert "every 250 updates (500 at L = 100, 500 at L = 200)" in said
+
+
 def test_a_row_of_a_study_holds_just_the_options_that_differ_from_its_configuration():
     assert table1_row("copy_20_k4", "full").options == {}
     assert set(table1_row("copy_20_k4", "small").options) == set(SMALL)
@@ -62,6 +71,7 @@ def test_rows_that_two_cores_cannot_train_are_run_when_they_are_named(scale, len
     assert len(study.chosen) == len(lengths) * len(ATTENTIONS)
     assert {int(name.split("_")[1]) for name in study.chosen} == lengths
     assert make_table1(scale, ["copy_200_k4"], tmp_path, tmp_path).chosen == ["copy_200_k4"]
+    assert len(make_table1(scale, ["all"], tmp_path, tmp_path).chosen) == len(ROWS)
     with pytest.raises(ValueError, match="expected some of .*copy_200_k4.*; got 'copy_300_k4'"):
         make_table1(scale, ["copy_300_k4"], tmp_path, tmp_path)
 

@@ -1,12 +1,17 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import jax
+import keras
 import pytest
+import tensorflow as tf
 
 from experiments.experiment import load_experiment
 from experiments.jobs import Commands
+from experiments.records import hardware, processor, read_json
 from experiments.study import DataSource, Row, Study, identity, is_result_of
 from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
@@ -127,3 +132,24 @@ def test_corpora_are_taken_from_the_folder_of_their_name(
     output = f"--output_dir={tmp_path / 'data' / 'multi30k_en_de'}"
     assert first[1:] == [f"--source_dir={tmp_path / 'corpora' / 'multi30k'}", output]
     assert second[1:] == [output]
+
+
+def test_results_name_the_gpu_that_their_backend_computes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert hardware() == processor()  # of these tests
+    device = SimpleNamespace(name="/physical_device:GPU:0")
+    details = {"device_name": "Some GPU"}
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [device])
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+    assert hardware() == f"Some GPU; {processor()}"
+    devices = [SimpleNamespace(platform="gpu", device_kind="Another GPU")]
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    assert hardware() == f"Another GPU; {processor()}"
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "row.json").write_text('{"bleu":')
+    with pytest.raises(ValueError, match=r"row\.json: expected JSON"):
+        read_json(tmp_path / "row.json")

@@ -230,3 +230,12 @@ def test_compiled_by_xla_the_batches_have_few_shapes(data_dir: Path, tmp_path: P
     trainer = Trainer(tmp_path / "run", data_dir, MODEL, config)
     batches = [batch for batch, _ in trainer.train.numpy_batches(num_epochs=1)]
     assert {batch["source"].shape for batch in batches} == {(8, 2), (8, 4), (8, 6), (8, 8)}
+
+
+def test_compiled_by_xla_a_batch_has_no_more_tokens_than_it_may(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(TRAINING, jit_compile=True, bucket_width=1, batch_tokens=24)
+    trainer = Trainer(tmp_path / "run", data_dir, MODEL, config)
+    batches = [batch for batch, _ in trainer.train.numpy_batches(num_epochs=1)]
+    assert max(batch["source"].size for batch in batches) == 24

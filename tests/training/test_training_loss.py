@@ -6,6 +6,7 @@ import pytest
 
 from seq2seq_memattn.attention.flexible import FlexibleState
 from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import fill_rows
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.training_loss import TrainingLoss
@@ -59,6 +60,18 @@ def test_the_loss_is_equation_9() -> None:
     means = strengths_by_steps(model).sum(axis=1) / LENGTHS
     assert_close(found, as_array(entropy) - 0.7 * means.sum())
     assert as_array(num_tokens) == sum(LENGTHS)
+
+
+def test_rows_that_fill_a_batch_add_nothing_to_it() -> None:
+    model, ids = model_of(), batch()
+    loss = TrainingLoss(model, dataclasses.replace(TRAINING, strength_weight=0.7))
+    filled = fill_rows({name: as_array(rows) for name, rows in ids.items()}, 5)
+    assert len(filled["source"]) == 5 > len(LENGTHS)
+    found, expected = (
+        loss(rows["target_outputs"], model(rows, training=True, **loss.call_options))
+        for rows in (filled, ids)
+    )
+    assert_close(list(found), [as_array(x) for x in expected])
 
 
 def test_without_a_weight_it_is_the_cross_entropy() -> None:
