@@ -37,7 +37,7 @@ class ProductRate:
                 for left, right in zip(operands[::2], operands[1::2], strict=True):
                     # Each product waits for the one before.
                     total = ops.matmul(left + 1e-30 * total, right)[0, 0]
-            return total
+            return ops.cast(total, "float32")  # NumPy has no bfloat16
 
         self._run = _graph(multiply)
         self()  # traces

@@ -12,6 +12,7 @@ from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
 from tests import as_reference
 from tests.inputs import MODES, mask_of, normal, randomise, run, tensor
+from tests.marks import slow
 from tests.reference import decoder as reference
 from tests.tolerances import as_array, assert_close
 
@@ -117,14 +118,14 @@ def check_against_the_equations(cell: AttentionCell, mode: str, dtype: str) -> N
 
 @attentions
 @variants
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize("kind", ["lstm", *slow("gru")])
 def test_steps_equal_the_equations(attention: str, variant: str, kind: str) -> None:
     check_against_the_equations(build(attention, kind, **VARIANTS[variant]), "eager", "float64")
 
 
 @attentions
 @pytest.mark.parametrize("variant", ["reference", "before"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32")])
 def test_steps_of_a_graph_equal_the_equations(attention: str, variant: str, dtype: str) -> None:
     cell = build(attention, dtype=dtype, **VARIANTS[variant])
     check_against_the_equations(cell, "graph", dtype)

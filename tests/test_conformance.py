@@ -173,6 +173,11 @@ LAYERS: dict[str, Case] = {
     "Seq2Seq none": Case(lambda **layer: Seq2Seq(tiny("none"), **layer), translate),
 }
 layers = pytest.mark.parametrize("name", LAYERS)
+# One of each kind; what is saved and in which precision does not depend on an attention's scores.
+QUICK = ("KMemoryAttention", "FlexibleAttention", "Encoder", "Bridge", "AttentionCell", "Seq2Seq")
+some_layers = pytest.mark.parametrize(
+    "name", [*QUICK, *slow(*(name for name in LAYERS if name not in QUICK))]
+)
 
 
 def inputs(dtype: str = "float32", batch: int = BATCH, source_length: int = SOURCE_LENGTH) -> Any:
@@ -340,7 +345,7 @@ def test_a_saved_model_keeps_its_dtype_and_optimiser(tmp_path: Path) -> None:
     again.fit(x, y, batch_size=16, epochs=1, verbose=0)
 
 
-@layers
+@some_layers
 def test_a_layer_comes_back_from_a_saved_model(name: str, tmp_path: Path) -> None:
     layer = built(name)
 
@@ -378,8 +383,8 @@ def test_the_model_exports_as_keras_models_do(tmp_path: Path) -> None:
 # Precision
 
 
-@layers
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@some_layers
+@pytest.mark.parametrize("dtype", ["bfloat16", *slow("float16")])
 def test_mixed_precision_agrees_with_single(name: str, dtype: str) -> None:
     single, mixed = built(name), built(name, dtype=f"mixed_{dtype}")
     mixed.set_weights(single.get_weights())
@@ -398,7 +403,7 @@ def test_mixed_precision_agrees_with_single(name: str, dtype: str) -> None:
     )
 
 
-@layers
+@some_layers
 def test_double_precision_agrees_with_single(name: str) -> None:
     single, double = built(name), built(name, dtype="float64")
     double.set_weights(
@@ -420,7 +425,7 @@ def signature() -> list[tf.TensorSpec]:
     ]
 
 
-@layers
+@some_layers
 def test_one_graph_serves_batches_and_sources_of_every_size(name: str) -> None:
     layer = built(name)
 

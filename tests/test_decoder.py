@@ -13,6 +13,7 @@ from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.cell import AttentionCell
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from tests.inputs import mask_of, normal, randomise, tensor
+from tests.marks import slow
 from tests.test_cell import ATTENTIONS, VARIANTS, Halving, build, first_states
 from tests.test_recurrence import run
 from tests.tolerances import as_array, assert_close
@@ -57,7 +58,7 @@ def step_by_step(cell: AttentionCell, embedded: Any, outputs: Any, cell_states: 
 
 @attentions
 @variants
-@pytest.mark.parametrize(("mode", "training"), [("eager", True), ("eager_padded", False)])
+@pytest.mark.parametrize(("mode", "training"), [("eager", True), *slow(("eager_padded", False))])
 def test_teacher_forcing_equals_single_steps(
     attention: str, variant: str, mode: str, training: bool
 ) -> None:

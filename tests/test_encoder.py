@@ -44,7 +44,7 @@ def encode(encoder: Encoder, mode: str, training: bool = False) -> Any:
 
 @cells
 @directions
-@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("num_layers", [*slow(1), 3])
 @pytest.mark.parametrize(
     ("mode", "dtype"), [("graph", "float64"), ("eager_padded", "float64"), ("eager", "float32")]
 )

@@ -84,7 +84,11 @@ SIZES: dict[str, Any] = {
     "attention_units": 7,
 }
 
-options = pytest.mark.parametrize("name", OPTIONS)
+# Between them, most choices that the others make in another combination.
+QUICK = ("reference", "bahdanau", "flexible", "none", "positions", "gru", "before_unfed", "joint")
+options = pytest.mark.parametrize(
+    "name", [*QUICK, *slow(*(name for name in OPTIONS if name not in QUICK))]
+)
 
 
 def test_every_choice_of_every_option_is_in_some_line() -> None:
@@ -97,7 +101,10 @@ def test_every_choice_of_every_option_is_in_some_line() -> None:
 
 some_options = pytest.mark.parametrize(
     "name",
-    ["reference", "bahdanau", "luong_dot", "none", "over_slots", "positions", "before", "unfed"],
+    [
+        *("reference", "bahdanau", "none", "unfed"),
+        *slow("luong_dot", "over_slots", "positions", "before"),
+    ],
 )
 
 
@@ -187,8 +194,8 @@ def test_rows_of_padding_alone_leave_the_others_as_they_are(name: str) -> None:
     assert_close(logits[:3] * REAL, logits_of(model), "float64")
 
 
-@pytest.mark.parametrize("name", ["reference", "bahdanau", "unfed", "none"])
-@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("name", ["reference", *slow("bahdanau", "unfed", "none")])
+@pytest.mark.parametrize("mode", ["graph", *slow("eager")])
 def test_a_batch_may_be_empty(name: str, mode: str) -> None:
     model = build(name)
     logits = run(mode, lambda inputs: model(inputs, training=True), batch(slice(0, 0)))

@@ -64,7 +64,7 @@ def test_neither_order_nor_batches_change_a_score() -> None:
 def test_few_widths_where_each_is_compiled_change_no_score(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = small_model("k_memory:3", **options)
+    model = small_model("k_memory", **options)
     expected = PairScorer(model)(SOURCES, targets(), batch_size=2)
     monkeypatch.setattr(pair_scorer, "has_static_shapes", lambda: True)
     np.testing.assert_allclose(PairScorer(model)(SOURCES, targets(), 2), expected, rtol=1e-5)

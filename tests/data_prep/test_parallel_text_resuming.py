@@ -24,6 +24,7 @@ from tests.data_prep.preparations import (
     flags,
     options_in,
 )
+from tests.marks import slow
 from tests.texts import pairs, text_options, write_lines
 
 
@@ -106,7 +107,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[ParallelTextOptions,
     return options, contents(folder / "data")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *slow(signal.SIGTERM, signal.SIGINT)])
 def test_a_stopped_preparation_goes_on_with_the_next_shard(
     number: signal.Signals,
     many: tuple[ParallelTextOptions, dict[str, bytes]],
@@ -162,7 +163,7 @@ runpy.run_module("data_prep.parallel_text", run_name="__main__")
 # Each file is synced, and then its directory. 1: while the state is written; 4: the validation
 # text; 7: the sample; 9: what the reading found; 11: the vocabulary's dict; 13: the manifest;
 # 14: before the directory takes its name.
-@pytest.mark.parametrize("moment", [1, 4, 7, 9, 11, 13, 14])
+@pytest.mark.parametrize("moment", [4, 9, 13, *slow(1, 7, 11, 14)])
 def test_a_preparation_killed_at_any_stage_leaves_nothing_that_looks_ready(
     moment: int, few: tuple[ParallelTextOptions, dict[str, bytes]], tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_translate_says_at_once_that_a_file_cannot_be_written(work):
     assert not (work / "before.txt").exists()
 
 
+@pytest.mark.slow
 def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     figure = work / "alignment.png"
     options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]
@@ -289,6 +290,7 @@ def test_speed_measures_a_run_and_its_memory(work):
     assert 0 < row["peak_memory_mib"] < 2000
 
 
+@pytest.mark.slow
 def test_speed_says_in_one_line_what_is_wrong():
     done = run_python("-m", "experiments.speed", "--lengths=20,abc")
     assert done.returncode == 1

@@ -39,6 +39,7 @@ def translated(work, *more):
     return [(sources[int(number)], text, float(score)) for number, text, score in found]
 
 
+@pytest.mark.slow
 def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     triples = translated(work)
     (tmp_path / "source.txt").write_text("".join(f"{source}\n" for source, _, _ in triples))
