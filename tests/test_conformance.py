@@ -33,7 +33,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.tied_dense import TiedDense
 from tests.commands import run_python
 from tests.inputs import normal, randomise, tensor
-from tests.marks import slow
+from tests.marks import quick, slow
 from tests.tolerances import as_array, assert_close
 
 BATCH, QUERIES, SOURCE_LENGTH, ENCODER_UNITS, UNITS, EMBEDDING_DIM = 2, 3, 5, 6, 8, 7
@@ -175,9 +175,7 @@ LAYERS: dict[str, Case] = {
 layers = pytest.mark.parametrize("name", LAYERS)
 # One of each kind; what is saved and in which precision does not depend on an attention's scores.
 QUICK = ("KMemoryAttention", "FlexibleAttention", "Encoder", "Bridge", "AttentionCell", "Seq2Seq")
-some_layers = pytest.mark.parametrize(
-    "name", [*QUICK, *slow(*(name for name in LAYERS if name not in QUICK))]
-)
+some_layers = pytest.mark.parametrize("name", quick(LAYERS, *QUICK))
 
 
 def inputs(dtype: str = "float32", batch: int = BATCH, source_length: int = SOURCE_LENGTH) -> Any:

@@ -12,7 +12,7 @@ from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from tests import as_reference
 from tests.inputs import randomise, tensor
-from tests.marks import slow
+from tests.marks import quick, slow
 from tests.test_recurrence import run
 from tests.tolerances import as_array, assert_close
 
@@ -86,9 +86,7 @@ SIZES: dict[str, Any] = {
 
 # Between them, most choices that the others make in another combination.
 QUICK = ("reference", "bahdanau", "flexible", "none", "positions", "gru", "before_unfed", "joint")
-options = pytest.mark.parametrize(
-    "name", [*QUICK, *slow(*(name for name in OPTIONS if name not in QUICK))]
-)
+options = pytest.mark.parametrize("name", quick(OPTIONS, *QUICK))
 
 
 def test_every_choice_of_every_option_is_in_some_line() -> None:

@@ -12,7 +12,7 @@ from experiments.table1 import make_study as make_table1
 from experiments.table2 import make_study as make_table2
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.schedule import learning_rate
-from tests.marks import slow
+from tests.marks import quick
 
 ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
 
@@ -76,9 +76,7 @@ def test_rows_that_two_cores_cannot_train_are_run_when_they_are_named(scale, len
         make_table1(scale, ["copy_300_k4"], tmp_path, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "attention", ["k_memory:32", *slow(*(name for name in ATTENTIONS if name != "k_memory:32"))]
-)
+@pytest.mark.parametrize("attention", quick(ATTENTIONS, "k_memory:32"))
 def test_the_tiny_form_of_a_row_takes_an_update(attention):
     import numpy as np
 

@@ -12,7 +12,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import randomise
-from tests.marks import slow
+from tests.marks import quick
 
 Array = npt.NDArray[Any]
 
@@ -41,13 +41,8 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 END_BIAS = {"constant": 2.0, "local_m": 2.0}  # with others, hypotheses of these weights never end
 # The others differ from these in their scores alone, which have tests of their own.
 QUICK = ("none", "bahdanau", "k_memory", "flexible_window")
-every_attention = pytest.mark.parametrize(
-    "attention",
-    [*QUICK, *slow(*(name for name in ATTENTIONS if name not in QUICK))],
-)
-one_quick_attention = pytest.mark.parametrize(
-    "attention", ["k_memory", *slow(*(name for name in ATTENTIONS if name != "k_memory"))]
-)
+every_attention = pytest.mark.parametrize("attention", quick(ATTENTIONS, *QUICK))
+one_quick_attention = pytest.mark.parametrize("attention", quick(ATTENTIONS, "k_memory"))
 
 
 def small_model(
