@@ -2,13 +2,12 @@
 
 import contextlib
 import errno
-import fcntl
 import importlib.metadata
 import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.data import manifest as manifests
+from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.data.text_files import open_output, remove_leftovers, sync_directory
 
@@ -97,7 +97,7 @@ def prepare_resumably(
         return _existing(output_dir, task, options), False
     kept = final.with_name(f".{final.name}.preparing-kept")
     kept.mkdir(exist_ok=True)
-    with _lock(kept):
+    with locked(kept, "preparing this directory"):
         if (kept / manifests.MANIFEST_NAME).exists():  # killed on the last steps
             manifest = _existing(str(kept), task, options)
         else:
@@ -152,19 +152,6 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
         )
     final.parent.mkdir(parents=True, exist_ok=True)
     return False
-
-
-@contextlib.contextmanager
-def _lock(directory: Path) -> Iterator[None]:
-    """Keeps other processes out; the lock ends with the process, however that ends."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise ValueError(f"{directory}: another process is preparing this directory") from None
-    finally:
-        os.close(descriptor)
 
 
 def _check_state(directory: Path, state: dict[str, Any]) -> None:

@@ -122,9 +122,13 @@ class Seq2Seq(keras.Model):
 
     def _build_all(self) -> None:
         """Every size is known, so that weights exist before the first batch."""
-        # Traced, not run: each operation that JAX runs by itself is compiled by itself.
-        ids = keras.KerasTensor((1, 1), dtype="int32")
-        self.compute_output_spec({"source": ids, "target_inputs": ids})
+        for embedding in (self.source_embedding, self.target_embedding):
+            if not embedding.built:
+                embedding.build()
+        self.encoder.build((None, None, self.config.embedding_dim))
+        # Traced, not run: each operation that JAX runs by itself is compiled by itself. And without
+        # the loops, whose tracing would take most of the time.
+        _OneStep(self).trace()
         self.built = True
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
@@ -144,10 +148,13 @@ class Seq2Seq(keras.Model):
         encoded = self.encoder(
             inputs, mask=mask, training=training, ids=ids, outputs_only=outputs_only
         )
-        outputs = encoded.outputs
+        return self._remember(encoded.outputs, encoded.states, mask)
+
+    def _remember(self, outputs: Any, states: Any, mask: Any) -> tuple[Any, Any]:
+        """What `encode` returns, of what the encoder makes."""
         if self.encoder_projection is not None:
             outputs = self.encoder_projection(outputs)
-        return self.cell.attention.prepare(outputs, mask), self.bridge(encoded.states)
+        return self.cell.attention.prepare(outputs, mask), self.bridge(states)
 
     def teacher_force(
         self, target_inputs: Any, memory: Any, cell_states: Any, training: bool = False
@@ -158,9 +165,6 @@ class Seq2Seq(keras.Model):
             logits: float [batch, target_length, target_vocab_size].
             strengths: see `Decoded`.
         """
-        if not self.cell.built:
-            state = self.cell.initial_state(memory, 1, cell_states)
-            self.cell(self.target_embedding(target_inputs[:, :1]), memory, state)
         inputs, ids = _to_embed(self.target_embedding, target_inputs, training)
         lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
         decoded = self.decoder(inputs, lengths, memory, cell_states, training, ids)
@@ -186,12 +190,39 @@ class Seq2Seq(keras.Model):
         return {**super().get_config(), "config": self.config.to_dict()}
 
 
+class _OneStep(keras.Operation):
+    """All of a model between its encoder and its logits, on one token."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def trace(self) -> None:
+        """Builds the layers that it calls."""
+        encoder = self.model.encoder
+        dtype, width = encoder.compute_dtype, encoder.units * len(encoder.directions)
+        outputs = keras.KerasTensor((1, 1, width), dtype)
+        state = keras.KerasTensor((1, encoder.units), dtype)
+        states = [
+            [[state] * (2 if encoder.cell_name == "lstm" else 1) for _ in encoder.directions]
+            for _ in range(encoder.num_layers)
+        ]
+        self.compute_output_spec(outputs, states, keras.KerasTensor((1, 1), dtype="int32"))
+
+    def call(self, outputs: Any, states: Any, ids: Any) -> Any:
+        model = self.model
+        memory, cell_states = model._remember(outputs, states, ops.equal(ids, ids))
+        state = model.cell.initial_state(memory, 1, cell_states)
+        mixed, _, _ = model.cell(model.target_embedding(ids), memory, state)
+        return model.to_logits(mixed)
+
+
 def _to_embed(embedding: keras.layers.Embedding, ids: Any, training: bool) -> tuple[Any, Any]:
     """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
 
     A sentence that is translated alone has fewer tokens than most tables.
     """
-    if not training or embedding.input_dim > SMALL_VOCABULARY or not embedding.built:
+    if not training or embedding.input_dim > SMALL_VOCABULARY:
         return embedding(ids), None
     return ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype), ids
 

@@ -26,6 +26,7 @@ from seq2seq_memattn.training.run_directory import (
     check_run,
     load_weights,
     open_run,
+    training_lock,
 )
 from seq2seq_memattn.training.schedule import learning_rate
 from seq2seq_memattn.training.watch import Clock, SignalCame, Signals
@@ -133,8 +134,13 @@ class Trainer:
 
         Raises:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
-            ValueError: if loss or gradient was not finite several times in a row.
+            ValueError: if loss or gradient was not finite several times in a row, or the run is
+                being trained already.
         """
+        with training_lock(self.run_dir):
+            return self._run()
+
+    def _run(self) -> TrainingResult:
         progress, config = self.progress, self.config
         reporter = Reporter(self.run_dir, progress.update, config.num_updates)
         for note in self._notes:

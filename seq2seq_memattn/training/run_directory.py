@@ -10,6 +10,7 @@ metrics.jsonl     one JSON line per logged update and per validation
 tensorboard/      the same for TensorBoard
 """
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -21,6 +22,7 @@ from typing import Any
 
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
@@ -78,22 +80,30 @@ def open_run(
     """Makes a run directory, or goes on with the one that is there.
 
     Raises:
-        ValueError: as `check_run`.
+        ValueError: as `check_run`, and if the run is being trained.
         OSError: if the disk is full; what was there stays.
     """
-    new = check_run(run_dir, data_dir, model, training, init_from)
+    check_run(run_dir, data_dir, model, training, init_from)
     run_dir.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(run_dir)
-    remove_leftovers(run_dir / CHECKPOINTS_NAME)
-    # First: without it, a directory with files is not a run.
-    with open_output(run_dir / CONFIG_NAME) as stream:
-        json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
-        stream.write("\n")
-    manifest = read_manifest(data_dir)
-    vocabularies = vocabulary_files(manifest.source_vocabulary, manifest.target_vocabulary)
-    for name in (*vocabularies, MANIFEST_NAME):
-        with atomic_binary(run_dir / name) as binary:
-            binary.write((data_dir / name).read_bytes())
+    with training_lock(run_dir):  # what a training is writing is no leftover
+        # Again: another start may have made the run by now.
+        new = check_run(run_dir, data_dir, model, training, init_from)
+        remove_leftovers(run_dir)
+        remove_leftovers(run_dir / CHECKPOINTS_NAME)
+        # First: without it, a directory with files is not a run.
+        with open_output(run_dir / CONFIG_NAME) as stream:
+            json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
+            stream.write("\n")
+        manifest = read_manifest(data_dir)
+        vocabularies = vocabulary_files(manifest.source_vocabulary, manifest.target_vocabulary)
+        for name in (*vocabularies, MANIFEST_NAME):
+            with atomic_binary(run_dir / name) as binary:
+                binary.write((data_dir / name).read_bytes())
+
+
+def training_lock(run_dir: Path) -> contextlib.AbstractContextManager[None]:
+    """Keeps two trainings of one run apart, which would write over each other's checkpoints."""
+    return locked(run_dir, "training this run")
 
 
 def check_run(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.training.loop import Trainer, TrainingResult
-from seq2seq_memattn.training.run_directory import load_run
+from seq2seq_memattn.training.run_directory import load_run, training_lock
 from seq2seq_memattn.training.update_result import UpdateResult
 from tests.training.runs import (
     MODEL,
@@ -23,6 +23,23 @@ from tests.training.runs import (
     trainer,
 )
 from tests.training.scripts import Scripted
+
+
+def test_a_run_is_locked_while_it_is_trained(scripted: Scripted, tmp_path: Path) -> None:
+    made, locked = scripted(num_updates=3), []
+    updater = made.updater
+
+    def noted(batch: Any) -> UpdateResult:
+        with pytest.raises(ValueError, match="another process is training this run"):
+            made.run()
+        locked.append(True)
+        return updater(batch)
+
+    made.updater = noted
+    assert made.run().update == 3 == len(locked)
+    with training_lock(tmp_path / "run"):
+        pass  # and free again
+
 
 # The learning rate
 

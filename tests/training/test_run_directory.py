@@ -19,6 +19,7 @@ from seq2seq_memattn.training.run_directory import (
     FREE_OPTIONS,
     load_run,
     open_run,
+    training_lock,
     versions,
 )
 from tests.tolerances import as_array
@@ -176,6 +177,17 @@ def test_what_a_killed_write_left_is_removed(run_dir: Path, data_dir: Path) -> N
         path.write_text("half")
     open_run(run_dir, data_dir, MODEL, TRAINING)
     assert not any(path.exists() for path in leftovers)
+
+
+def test_what_another_training_is_writing_is_left_alone(run_dir: Path, data_dir: Path) -> None:
+    half = run_dir / f".{BEST_NAME}.123.tmp"
+    half.write_text("half")
+    with training_lock(run_dir):
+        with pytest.raises(ValueError, match="run: another process is training this run"):
+            open_run(run_dir, data_dir, MODEL, TRAINING)
+        assert half.exists()
+    open_run(run_dir, data_dir, MODEL, TRAINING)
+    assert not half.exists()
 
 
 def test_a_damaged_configuration_is_named(run_dir: Path, data_dir: Path) -> None:
