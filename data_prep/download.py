@@ -1,5 +1,6 @@
 """Fetches files over HTTP: whole or not at all, and from where an interrupted start stopped."""
 
+import errno
 import hashlib
 import http.client
 import json
@@ -18,6 +19,8 @@ CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 60.0
 # Failures that may pass: the connection, and what servers say when they are busy.
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Those of the disk do not.
+LASTING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 CHECKSUMS_NAME = "SHA256SUMS"  # beside the files, as `sha256sum --check` reads it
 
 
@@ -34,7 +37,8 @@ def fetch(
         url: of the file.
         path: where it goes; its directory exists.
         sha256: the checksum that it must have, in hexadecimal, or "".
-        attempts: int > 0. Failures in a row, without a byte in between, after which it gives up.
+        attempts: int > 0. Failures in a row, with no byte more than ever before, after which it
+            gives up.
         wait_seconds: before the second attempt; twice as long before each further one.
 
     Raises:
@@ -47,28 +51,27 @@ def fetch(
             _check(path, f"{path} (remove it to fetch it again)", expected)
         return
     part = path.with_name(f"{path.name}.part")
-    failures = 0
+    failures, most = 0, _size(part)
     while True:
-        before = _size(part)
         try:
             _fetch_rest(url, part)
             break
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code not in PASSING_STATUS:
                 raise OSError(f"{url}: {error}") from None
-            failures = 1 if _size(part) > before else failures + 1
-            if failures >= attempts:
+            failures = 1 if _size(part) > most else failures + 1
+            most = max(most, _size(part))
+            if failures >= attempts or getattr(error, "errno", None) in LASTING_ERRORS:
                 kept = f"{_size(part):,} bytes are kept in {part}"
                 raise OSError(f"{url}: {error or type(error).__name__}; {kept}") from None
             time.sleep(wait_seconds * 2 ** (failures - 1))
     try:
         found = _check(part, url, sha256)
     except ValueError:
-        part.unlink()
+        _remove(part)
         raise
-    finally:
-        _mark_path(part).unlink(missing_ok=True)
     os.replace(part, path)
+    _remove(part)
     with open(path.with_name(CHECKSUMS_NAME), "a", encoding="utf-8") as stream:
         stream.write(f"{found}  {path.name}\n")
     sync_directory(path.parent)
@@ -82,7 +85,16 @@ def _fetch_rest(url: str, part: Path) -> None:
     if start and mark:
         request.add_header("Range", f"bytes={start}-")
         request.add_header("If-Range", mark)  # a file that has changed is sent from its beginning
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+    except urllib.error.HTTPError as error:
+        if not start or error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{start}":
+            return  # nothing was missing
+        _remove(part)
+        raise OSError(f"the server has no byte {start:,}; beginning again") from None
+    with response:
         if response.status != http.client.PARTIAL_CONTENT:
             start = 0
         length = response.headers.get("Content-Length")
@@ -103,6 +115,12 @@ def _fetch_rest(url: str, part: Path) -> None:
                 bar.update(len(chunk))
     if total is not None and _size(part) != total:
         raise OSError(f"the connection ended after {_size(part):,} of {total:,} bytes")
+
+
+def _remove(part: Path) -> None:
+    """Removes what there is of a part and its mark."""
+    part.unlink(missing_ok=True)
+    _mark_path(part).unlink(missing_ok=True)
 
 
 def _size(part: Path) -> int:

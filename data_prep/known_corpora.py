@@ -5,8 +5,10 @@ and prepares them as `parallel_text` does.
 """
 
 import dataclasses
+import gzip
 import tarfile
 import tomllib
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
@@ -126,9 +128,11 @@ class CorpusFiles:
 
     def _pair(self, name: str) -> FilePair:
         source, target = (
-            str(self._find(name.format(language=language))) for language in self.corpus.languages()
+            self._find(name.format(language=language)) for language in self.corpus.languages()
         )
-        return source, target
+        if source.parent != target.parent:  # perhaps of another pair of languages
+            raise ValueError(f"expected both sides in one folder; got {source} and {target}")
+        return str(source), str(target)
 
     def _find(self, name: str) -> Path:
         archive, _, member = name.rpartition(MEMBER)
@@ -169,23 +173,36 @@ class CorpusFiles:
 
     def _unpack(self, archive: Path, member: str) -> Path:
         """The file of an archive, unpacked."""
-        path = self._local(f"{archive.name}.unpacked/{member}")
+        stat = archive.stat()
+        version = f"{stat.st_size}-{stat.st_mtime_ns}"
+        path = self._local(f"{archive.name}.{version}.unpacked/{member}")
         if path.exists():
             return path
         try:
+            _check_whole(archive)
             with tarfile.open(archive) as tar:
                 content: Any = tar.extractfile(_member(tar, archive, member))
                 with atomic_binary(path) as stream:
                     while chunk := content.read(1 << 20):
                         stream.write(chunk)
-        except (tarfile.TarError, EOFError) as error:
+        except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{archive}: expected a whole tar archive, got: {error}") from None
         return path
 
     def _local(self, name: str) -> Path:
         path = self.download_dir / self.corpus.folder / name
+        if not self.download_dir.exists():
+            cli.print_note(f"what is downloaded or unpacked goes to {self.download_dir}, and stays")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def _check_whole(archive: Path) -> None:
+    """Reads an archive to its checksum, which `tarfile` does not come to."""
+    if archive.suffix in (".gz", ".tgz"):
+        with gzip.open(archive) as stream:
+            while stream.read(1 << 20):
+                pass
 
 
 def _member(tar: tarfile.TarFile, archive: Path, name: str) -> tarfile.TarInfo:
@@ -210,13 +227,8 @@ def prepare(name: str, options: CorpusOptions, url: str = "") -> tuple[Manifest,
     corpus = read_corpus(name, options.pair, url)
     downloads = Path(options.download_dir or f"{options.output_dir.rstrip('/')}.downloads")
 
-    def find_files() -> TextFiles:
-        if not options.source_dir and not options.download_dir:
-            cli.print_note(f"downloads go to {downloads} and stay there")
-        return CorpusFiles(corpus, options.source_dir, downloads).all()
-
-    inputs = {"source_dir": options.source_dir}
-    return prepare_text(options, name, options.kept(), inputs, find_files)
+    files = CorpusFiles(corpus, options.source_dir, downloads)
+    return prepare_text(options, name, options.kept(), files.all)
 
 
 def run(name: str, kind: type[CorpusOptions] = CorpusOptions) -> None:

@@ -70,7 +70,7 @@ def prepare_resumably(
     output_dir: str,
     task: str,
     options: Mapping[str, Any],
-    inputs: Mapping[str, Any],
+    inputs: Callable[[], Any],
     write: Callable[[Path], Manifest],
 ) -> tuple[Manifest, bool]:
     """Does what `prepare_once` does, and goes on where an interrupted preparation stopped.
@@ -81,7 +81,8 @@ def prepare_resumably(
 
     Args:
         output_dir, task, options: see `prepare_once`.
-        inputs: what the files read are known by, as JSON values: the same for every start.
+        inputs: finds the files that are read and returns what they are known by, as JSON values:
+            the same for every start. What it raises leaves nothing that a start would go on with.
         write: writes the files into the directory it gets, or those that are not there yet, and
             returns their manifest.
 
@@ -101,7 +102,7 @@ def prepare_resumably(
         if (kept / manifests.MANIFEST_NAME).exists():  # killed on the last steps
             manifest = _existing(str(kept), task, options)
         else:
-            _check_state(kept, {"task": task, "options": dict(options), "inputs": dict(inputs)})
+            _check_state(kept, {"task": task, "options": dict(options)}, inputs)
             remove_leftovers(kept)
             remove_leftovers(kept / WORK_NAME)
             try:
@@ -154,11 +155,17 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
     return False
 
 
-def _check_state(directory: Path, state: dict[str, Any]) -> None:
+def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> None:
     """Writes what is being prepared; ValueError if the directory is of something else."""
     path = directory / WORK_NAME / _STATE_NAME
-    state = json.loads(json.dumps(state))  # as it is read back
-    if path.exists():
+    begun = path.exists()
+    try:
+        state = json.loads(json.dumps({**state, "inputs": inputs()}))  # as it is read back
+    except BaseException:
+        if not begun:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+    if begun:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found != state:
             raise ValueError(

@@ -17,7 +17,6 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
 
 from data_prep.text_options import TextOptions
 from data_prep.text_pairs import check_input
@@ -86,7 +85,7 @@ def prepare(options: ParallelTextOptions) -> tuple[Manifest, bool]:
         ValueError: also if the directory was made from files of other sizes.
     """
     kept = {**options.kept(), "input_bytes": _input_bytes(options)}
-    return prepare_text(options, TASK, kept, _stamps(options), options.files)
+    return prepare_text(options, TASK, kept, options.files)
 
 
 def _split(names: str) -> list[str]:
@@ -120,12 +119,6 @@ def _input_bytes(options: ParallelTextOptions) -> dict[str, int]:
             check_input(name, path)
             sizes[name] = os.path.getsize(path)
     return sizes
-
-
-def _stamps(options: ParallelTextOptions) -> dict[str, Any]:
-    """Returns the times of change of the input files, in nanoseconds, by option."""
-    inputs = options.inputs().items()
-    return {name: os.stat(path).st_mtime_ns for name, path in inputs if os.path.exists(path)}
 
 
 if __name__ == "__main__":

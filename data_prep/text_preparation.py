@@ -1,5 +1,6 @@
 """From files of parallel text and options to a data directory, as every text command does it."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -35,7 +36,6 @@ def prepare_text(
     options: TextOptions,
     task: str,
     kept: Mapping[str, Any],
-    inputs: Mapping[str, Any],
     find_files: Callable[[], TextFiles],
 ) -> tuple[Manifest, bool]:
     """Makes a data directory unless it is there.
@@ -43,7 +43,7 @@ def prepare_text(
     Args:
         options: `TextOptions`.
         task: name of the preparation.
-        kept, inputs: `options` and `inputs` of `output.prepare_resumably`.
+        kept: `options` of `output.prepare_resumably`.
         find_files: gives the files; not called if the directory is there.
 
     Returns:
@@ -54,9 +54,17 @@ def prepare_text(
             else, or was made with other options.
         OSError: if the disk is full or a worker process died. What is done is kept.
     """
+    found: list[TextFiles] = []
+
+    def inputs() -> list[list[int]]:
+        found.append(find_files())
+        pairs = (*found[-1].train, *found[-1].evaluation.values())
+        model = [options.model_file] if options.model_file else []
+        stats = [os.stat(path) for path in (*(path for pair in pairs for path in pair), *model)]
+        return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
 
     def write(directory: Any) -> Manifest:
-        files = find_files()
+        files = found[-1]
         preparation = TextPreparation(
             directory=directory,
             train=files.train,

@@ -97,6 +97,9 @@ class Trainer:
         init_from: Path | None = None,
     ) -> None:
         check_run(run_dir, data_dir, model_config, config, init_from)
+        if run_dir.exists():
+            with training_lock(run_dir):  # refused at once, not when data and model are there
+                pass
         self.run_dir = run_dir
         self.config = config
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
@@ -124,6 +127,7 @@ class Trainer:
         open_run(run_dir, data_dir, model_config, config, init_from)  # nothing was written before
         self.progress = Progress()
         saved, problems = self.folder.restore(self.variables)
+        self._checkpoints = self.folder.paths()
         if saved is not None:
             self.progress.load(saved)
             self._notes = [f"{problem}; the one before it is used" for problem in problems]
@@ -134,10 +138,12 @@ class Trainer:
 
         Raises:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
-            ValueError: if loss or gradient was not finite several times in a row, or the run is
-                being trained already.
+            ValueError: if loss or gradient was not finite several times in a row, the run is
+                being trained already, or it was since this trainer read it.
         """
         with training_lock(self.run_dir):
+            if self.folder.paths() != self._checkpoints:
+                raise ValueError(f"{self.run_dir}: it was trained elsewhere since it was read")
             return self._run()
 
     def _run(self) -> TrainingResult:
@@ -293,7 +299,9 @@ class Trainer:
         return bleu(hypotheses, self.valid.references(count)).score, loss
 
     def _save(self) -> Path:
-        return self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+        path = self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+        self._checkpoints = self.folder.paths()
+        return path
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:

@@ -1,7 +1,10 @@
 """Corpora by name: from a made-up server or folder in their layout to a data directory."""
 
+import base64
 import gzip
 import io
+import os
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from data_prep.known_corpora import FOLDER, CorpusOptions, prepare, read_corpus
+from data_prep.text_corpus import TextPreparation
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
 from tests.commands import error_lines, run_python
@@ -27,19 +31,37 @@ def text(name: str, side: int) -> bytes:
 
 def release(pair: str, prefix: str = "") -> dict[str, bytes]:
     """Files of the WMT'17 release for a pair such as de-en, by path."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name in list(SETS)[1:]:
-            for side, language in enumerate(reversed(pair.split("-"))):
-                content = text(name, side)
-                info = tarfile.TarInfo(f"{prefix}{name}.{language}")
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
+    sides = list(enumerate(reversed(pair.split("-"))))
+    sets = {
+        f"{prefix}{name}.{language}": text(name, side)
+        for name in list(SETS)[1:]
+        for side, language in sides
+    }
     files = {
         f"{pair}/corpus.tc.{language}.gz": gzip.compress(text("corpus.tc", side))
-        for side, language in enumerate(reversed(pair.split("-")))
+        for side, language in sides
     }
-    return {**files, f"{pair}/dev.tgz": packed.getvalue()}
+    return {**files, f"{pair}/dev.tgz": archive(sets)}
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    """A packed tar archive."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
+    """Writes files below a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
 
 
 def options_in(folder: Path, pair: str = "en-de", **options: Any) -> CorpusOptions:
@@ -63,7 +85,7 @@ def lines_of(name: str, side: int) -> list[str]:
 
 
 def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path: Path) -> None:
-    server.cut_after = (2000, 3)  # in the middle of the first file
+    server.cuts = [2000] * 3  # in the middle of the first file
     manifest, is_new = prepare("wmt17", options_in(tmp_path), server.url)
     assert is_new
     assert list(manifest.splits) == ["train", "valid", "newstest2016"]
@@ -153,6 +175,69 @@ def test_what_is_missing_or_damaged_is_named(server: Server, tmp_path: Path) -> 
         ValueError, match=r"expected one file newstest2015.tc.en in it; there are 0"
     ):
         prepare("wmt17", options, server.url)
+
+
+def test_a_start_without_the_files_does_not_stand_in_the_way_of_one_with_them(
+    tmp_path: Path,
+) -> None:
+    with serving({}) as server, pytest.raises(OSError, match="HTTP Error 404"):
+        prepare("wmt17", options_in(tmp_path), server.url)
+    there = unpacked(tmp_path / "there", release("de-en"))
+    options = options_in(tmp_path, source_dir=str(there), model_file=str(there / "none.model"))
+    with pytest.raises(FileNotFoundError, match="none.model"):
+        prepare("wmt17", options)
+    assert prepare("wmt17", options_in(tmp_path, source_dir=str(there)))[1]
+
+
+def test_a_preparation_does_not_go_on_with_other_files_of_the_same_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    there = unpacked(tmp_path / "there", release("de-en"))
+    options = options_in(tmp_path, source_dir=str(there))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(TextPreparation, "run", stopped)
+        prepare("wmt17", options)
+    (there / "de-en" / "corpus.tc.en.gz").write_bytes(gzip.compress(b"other\n" * 300))
+    with pytest.raises(ValueError, match="other options or input files; remove it"):
+        prepare("wmt17", options)
+
+
+def test_an_archive_of_the_same_name_is_unpacked_for_itself(tmp_path: Path) -> None:
+    first = unpacked(tmp_path / "first", release("de-en"))
+    sets = {
+        f"newstest{year}.tc.{language}": line
+        for year in (2015, 2016)
+        for language, line in (("en", b"new\n"), ("de", b"neu\n"))
+    }
+    second = unpacked(tmp_path / "second", {**release("de-en"), "de-en/dev.tgz": archive(sets)})
+    for there in (first, second):
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)
+        prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
+    assert decoded(tmp_path / "data", "valid") == ["neu"]
+
+
+def test_both_sides_of_a_pair_are_in_one_folder(tmp_path: Path) -> None:
+    there = unpacked(tmp_path / "there", release("de-en"))
+    (there / "cs-en").mkdir()
+    shutil.move(there / "de-en" / "corpus.tc.en.gz", there / "cs-en")
+    with pytest.raises(ValueError, match="expected both sides in one folder; got .*/cs-en/corpus"):
+        prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
+
+
+def test_a_damaged_archive_is_refused_wherever_the_damage_is(tmp_path: Path) -> None:
+    noise = base64.b64encode(os.urandom(3000)) + b"\n"
+    files = {f"newstest201{year}.tc.{side}": noise for year in (5, 6) for side in ("en", "de")}
+    packed = archive(files)
+    there = unpacked(tmp_path / "there", {**release("de-en"), "de-en/dev.tgz": packed})
+    for place in range(20, len(packed), len(packed) // 7):
+        damaged = bytearray(packed)
+        damaged[place] ^= 1
+        (there / "de-en" / "dev.tgz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="dev.tgz: expected a whole tar archive"):
+            prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -15,7 +15,7 @@ class Server:
     Args:
         files: contents by path, without the first `/`.
         url: of the server.
-        cut_after: bytes of a body after which the connection is cut, for so many answers.
+        cuts: for each of the next answers, bytes of its body after which the connection is cut.
         busy: answers that are 503 before all others.
         knows_ranges: whether a part of a file can be asked for.
         requests: path and range of each request.
@@ -23,7 +23,7 @@ class Server:
 
     files: dict[str, bytes]
     url: str = ""
-    cut_after: tuple[int, int] = (0, 0)
+    cuts: list[int] = dataclasses.field(default_factory=list)
     busy: int = 0
     knows_ranges: bool = True
     requests: list[tuple[str, str]] = dataclasses.field(default_factory=list)
@@ -65,14 +65,17 @@ def _handler(server: Server) -> Callable[..., BaseHTTPRequestHandler]:
             start = 0
             if wanted and server.knows_ranges and self.headers.get("If-Range") == tag:
                 start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(content) > 0:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(content)}")
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
             self.send_response(206 if start else 200)
             self.send_header("ETag", tag)
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
-            length, times = server.cut_after
-            if times:
-                server.cut_after = (length, times - 1)
-                self.wfile.write(content[start : start + length])
+            if server.cuts:
+                self.wfile.write(content[start : start + server.cuts.pop(0)])
                 self.close_connection = True
                 return None
             self.wfile.write(content[start:])

@@ -41,6 +41,20 @@ def test_a_run_is_locked_while_it_is_trained(scripted: Scripted, tmp_path: Path)
         pass  # and free again
 
 
+def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
+    finished: tuple[Path, TrainingResult], data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir = copy_run(finished[0], tmp_path / "run")
+    for path in checkpoints(run_dir)[1:]:
+        path.unlink()
+    late = trainer(data_dir, run_dir)
+    train(data_dir, run_dir)
+    before = {path: path.read_bytes() for path in checkpoints(run_dir)}
+    with pytest.raises(ValueError, match="run: it was trained elsewhere since it was read"):
+        late.run()
+    assert {path: path.read_bytes() for path in checkpoints(run_dir)} == before
+
+
 # The learning rate
 
 
