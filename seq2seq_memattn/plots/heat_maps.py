@@ -66,7 +66,7 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     for panel in panels:
         shape = {"target_length": panel.target_tokens, "source_length": panel.source_tokens}
         checked.append(panel._replace(alignment=_checked(panel.alignment, "alignment", shape)))
-    meaning = "alignment (K-memory: \u03b2 \u00b7 \u03b1)"
+    meaning = "alignment"
     if relative:
         checked = [_relative(panel) for panel in checked]
         meaning = "share of the panel's highest"
