@@ -15,6 +15,7 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
 from tests.commands import run_python
 from tests.inputs import randomise
+from tests.marks import slow
 from tests.test_model import OPTIONS, SIZES, SOURCE, TARGET_INPUTS, TARGET_OUTPUTS
 from tests.tolerances import as_array, assert_close
 
@@ -81,23 +82,22 @@ def run_on_jax(folder: Path, fits: str, *names: str, **more: Any) -> None:
     assert process.returncode == 0, process.stderr.decode()[-3000:]
 
 
-def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path) -> None:
-    names = ("reference", "bahdanau")
-    run_on_jax(tmp_path, "fit", *names, **ONE_LAYER)
-    for name in names:
-        model = model_named(name, **ONE_LAYER)
-        ours = np.load(tmp_path / f"{name}.npy")
-        assert_close(ours * REAL, as_array(model(BATCH)) * REAL)
-        losses = json.loads((tmp_path / f"{name}.losses.json").read_text())
-        assert losses[2] < losses[1] < losses[0]
-        model.compile("sgd", TokenCrossEntropy())
-        model.optimizer.learning_rate = 0.5
-        history = model.fit(BATCH, TARGET_OUTPUTS, batch_size=3, epochs=3, verbose=0)
-        np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-4)
-        trained = model_named(name, **ONE_LAYER)
-        trained.load_weights(tmp_path / f"{name}.trained.weights.h5")
-        for ours, expected in zip(trained.weights, model.weights, strict=True):
-            np.testing.assert_allclose(as_array(ours), as_array(expected), rtol=0, atol=1e-4)
+@pytest.mark.parametrize("name", ["reference", *slow("bahdanau")])
+def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path, name: str) -> None:
+    run_on_jax(tmp_path, "fit", name, **ONE_LAYER)
+    model = model_named(name, **ONE_LAYER)
+    ours = np.load(tmp_path / f"{name}.npy")
+    assert_close(ours * REAL, as_array(model(BATCH)) * REAL)
+    losses = json.loads((tmp_path / f"{name}.losses.json").read_text())
+    assert losses[2] < losses[1] < losses[0]
+    model.compile("sgd", TokenCrossEntropy())
+    model.optimizer.learning_rate = 0.5
+    history = model.fit(BATCH, TARGET_OUTPUTS, batch_size=3, epochs=3, verbose=0)
+    np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-4)
+    trained = model_named(name, **ONE_LAYER)
+    trained.load_weights(tmp_path / f"{name}.trained.weights.h5")
+    for ours, expected in zip(trained.weights, model.weights, strict=True):
+        np.testing.assert_allclose(as_array(ours), as_array(expected), rtol=0, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
 from tests.commands import run_python
+from tests.marks import slow
 from tests.search.models import padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
 
@@ -102,13 +103,15 @@ def assert_same(path: Path, theirs: Any) -> None:
     assert compared >= 4
 
 
-@pytest.mark.slow
-def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["beam", *slow("greedy")])
+def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) -> None:
     model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
-    search_on_jax(tmp_path, "k_memory_sigmoid", ["compiled beam", "compiled greedy"])
-    expected = beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True)
-    assert_same(tmp_path / "compiled beam.npz", expected)
-    assert_same(tmp_path / "compiled greedy.npz", greedy_search(model, source, 5))
+    search_on_jax(tmp_path, "k_memory_sigmoid", [f"compiled {kind}"])
+    expected = {
+        "beam": lambda: beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True),
+        "greedy": lambda: greedy_search(model, source, 5),
+    }[kind]()
+    assert_same(tmp_path / f"compiled {kind}.npz", expected)
 
 
 @pytest.mark.slow
