@@ -32,7 +32,7 @@ WITH_BRIDGE = ("k32_softmax_slots_softmax", "k4_softmax_time_softmax")  # each K
 # What is trained on longer sequences too: the best two at L = 20, over both K.
 BEST = ("k32_softmax_time_softmax", "k32_softmax_slots_softmax")
 # By L: a reading that has not converged by then is behind those that have.
-BUDGETS = {20: {**SMALL, "num_updates": 2000}, 50: {**SMALL, "num_updates": 3500}}
+BUDGETS = {20: {**SMALL, "num_updates": 2000}, 50: {**SMALL, "num_updates": 2500}}
 
 
 def introduction(scale: Scale) -> str:
