@@ -26,7 +26,7 @@ PAIRS = (
 )
 SLOTS = (32, 4)
 ENCODINGS = ("masked", "sum_to_one", "mean_one")
-# Position encodings with the paper's pair for them, and with the best pair at L = 50.
+# Position encodings with the paper's pair for them, and with the default.
 WITH_ENCODINGS = ("k32_sigmoid_softmax", "k32_softmax_time_softmax", "k4_sigmoid_softmax")
 WITH_BRIDGE = ("k32_softmax_slots_softmax", "k4_softmax_time_softmax")  # each K's best at L = 20
 # What is trained on longer sequences too: the best two at L = 20, over both K.
