@@ -86,6 +86,7 @@ def multi30k_row(name: str) -> Experiment:
         schedule="plateau",
         label_smoothing=0.1,
         validate_every=500,
+        valid_examples=3000,
         patience=6,
         checkpoint_minutes=5.0,
     )

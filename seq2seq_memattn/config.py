@@ -242,7 +242,7 @@ class TrainingConfig(Options):
         "for fine-tuning (beta of Shu and Nakayama's eq. 9); 0: the cross entropy alone",
     )
     checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
-    keep: int = option(3, "last checkpoints kept, beside the best")
+    keep: int = option(5, "last checkpoints kept, beside the best")
     validate_every: int = option(
         1000, "updates between validations by beam decoding; the last update is validated too"
     )

@@ -16,6 +16,7 @@ from seq2seq_memattn.data.splits import open_split
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.training.parts import make_parts
 from seq2seq_memattn.training.progress import Progress
@@ -85,7 +86,7 @@ class Trainer:
 
     Raises:
         ValueError: for a run of another configuration, one whose checkpoints are all damaged, or
-            weights of `init_from` that do not fit.
+            weights or vocabularies of `init_from` that do not fit.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Trainer:
             batch_tokens=config.batch_tokens,
         )
         self.valid = open_split(data_dir, "valid", config.batch_size, shuffle=False)
+        self._form = TextForm.from_dict(dict(read_manifest(data_dir).text_form))
         self.model, self.optimizer, self.updater = make_parts(model_config, config)
         self.decoder = BatchDecoder(self.model, config.beam_size)
         self.scorer = PairScorer(self.model)
@@ -122,6 +124,7 @@ class Trainer:
         self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
         self._notes: list[str] = []
         if init_from is not None and not self.folder.paths():
+            _check_vocabularies(init_from, data_dir)
             record, problems = load_weights(init_from, self.model.weights)
             self._notes = [*problems, f"beginning with {init_from}, update {record['update']}"]
         open_run(run_dir, data_dir, model_config, config, init_from)  # nothing was written before
@@ -294,14 +297,28 @@ class Trainer:
             found = self.decoder(sources, VALIDATION_BATCH, on_batch)
         vocabulary = self.valid.target_vocabulary
         hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
+        references = self.valid.references(count)
         loss = -float(np.sum(log_probs)) / sum(len(target) + 1 for target in targets)
         bleu = VALIDATION_BLEU[self.config.validation_bleu]
-        return bleu(hypotheses, self.valid.references(count)).score, loss
+        # As `evaluate` gives it.
+        tokenised = map(self._form.tokenised, (hypotheses, references))
+        return bleu(*tokenised).score, loss
 
     def _save(self) -> Path:
         path = self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
         self._checkpoints = self.folder.paths()
         return path
+
+
+def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:
+    """Refuses weights of other vocabularies: of the same sizes, they would fit."""
+    theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
+    for side in ("source_vocabulary", "target_vocabulary"):
+        if getattr(theirs, side) != getattr(ours, side):
+            raise ValueError(
+                f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
+                "another one"
+            )
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:

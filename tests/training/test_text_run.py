@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from data_prep.parallel_text import prepare
 from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.metrics import Score
+from seq2seq_memattn.training import loop
 from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.translator import Translator
-from tests.texts import make_text_data
+from tests.texts import make_text_data, pairs, text_options
 from tests.training.runs import MODEL, TRAINING, assert_same_runs
 
 NUM_UPDATES = 12  # an epoch has fewer
@@ -62,6 +65,35 @@ def test_the_vocabulary_travels_with_the_run(data_dir: Path, run_dir: Path, tmp_
     assert run.source_vocabulary.encode(line) == vocabulary.encode(line)
     ((best,),) = Translator(run, beam_size=2)([line], batch_size=1)
     assert isinstance(best.text, str)
+
+
+def test_weights_of_another_vocabulary_are_refused_though_they_fit(
+    run_dir: Path, tmp_path: Path
+) -> None:
+    other = make_text_data(tmp_path / "other", 61)
+    model = fit_to_data(MODEL, read_manifest(other), other)
+    with pytest.raises(ValueError, match="run: expected a run with the vocabularies of .*other"):
+        Trainer(tmp_path / "new", other, model, TRAINING, init_from=run_dir)
+    assert not (tmp_path / "new").exists()
+
+
+def test_validation_scores_tokens_as_evaluate_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    valid = ["ba, ba.", "dö"], ["It's here, now.", "Yes!"]
+    options = text_options(tmp_path, pairs(60, 0), valid, target_language="en")
+    prepare(options)
+    data_dir, scored = Path(options.output_dir), []
+
+    def bleu(hypotheses: list[str], references: list[str]) -> Score:
+        scored.append((len(hypotheses), references))
+        return Score(1.0, "")
+
+    monkeypatch.setitem(loop.VALIDATION_BLEU, "corpus", bleu)
+    training = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
+    model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
+    Trainer(tmp_path / "run", data_dir, model, training).run()
+    assert scored == [(2, ["It 's here , now .", "Yes !"])]
 
 
 def test_a_run_with_the_vocabulary_of_other_data_is_refused(run_dir: Path, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""Text as a corpus has it, as people write it, and as scores read it."""
+
+import pytest
+
+from seq2seq_memattn.text_form import AS_GIVEN, FormedLines, TextForm
+
+MOSES = TextForm("en", "en", is_tokenised=True, is_truecased=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("it &apos;s a well @-@ known fact .", "It's a well-known fact."),
+        # A colon ends a sentence for detruecase.perl.
+        ("he said : &quot; no , thanks ! &quot;", 'He said: "No, thanks!"'),
+        ("a &amp; b &#124; c &#91; d &#93;", "A & b | c [d]"),
+        ("", ""),
+    ],
+)
+def test_readable_text_has_neither_escapes_nor_spaces_of_a_tokeniser(
+    line: str, expected: str
+) -> None:
+    assert MOSES.readable([line]) == [expected]
+
+
+def test_only_what_was_done_is_undone() -> None:
+    line = "it &apos;s here ."
+    assert TextForm("en", "en", is_tokenised=True).readable([line]) == ["it's here."]
+    assert TextForm("en", "en", is_truecased=True).readable([line]) == ["It &apos;s here ."]
+    assert AS_GIVEN.readable([line]) == [line]
+
+
+def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known() -> None:
+    line = 'It\'s a "well-known" fact & more.'
+    expected = 'It \'s a " well-known " fact & more .'
+    assert TextForm("de", "en").tokenised([line]) == [expected]
+    assert AS_GIVEN.tokenised([line]) == [line]
+    assert MOSES.tokenised([line]) == [line]
+
+
+def test_each_form_of_lines_is_made_of_the_lines_as_they_came() -> None:
+    lines = FormedLines(["the end ."], MOSES)
+    assert (lines.lines, lines.tokenised, lines.readable) == (
+        ["the end ."],
+        ["the end ."],
+        ["The end."],
+    )
+    assert len(lines) == 1
