@@ -158,21 +158,21 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
 def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> None:
     """Writes what is being prepared; ValueError if the directory is of something else."""
     path = directory / WORK_NAME / _STATE_NAME
-    begun = path.exists()
-    try:
-        state = json.loads(json.dumps({**state, "inputs": inputs()}))  # as it is read back
-    except BaseException:
-        if not begun:
-            shutil.rmtree(directory, ignore_errors=True)
-        raise
-    if begun:
+    if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
-        if found != state:
+        known = found.pop("inputs")
+        # Options first, as they are read back: to find the inputs may take a download.
+        if found != json.loads(json.dumps(state)) or known != inputs():
             raise ValueError(
                 f"{directory}: an interrupted preparation with other options or input files; "
                 "remove it, or repeat its command"
             )
         return
+    try:
+        state = {**state, "inputs": inputs()}
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     path.parent.mkdir(exist_ok=True)
     with open_output(path) as stream:
         json.dump(state, stream)

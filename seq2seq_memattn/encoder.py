@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.checks import check_choice
-from seq2seq_memattn.gates import cell_step
+from seq2seq_memattn.gates import cell_step, state_units
 from seq2seq_memattn.gather import turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
 from seq2seq_memattn.stream import Stream
@@ -139,6 +139,18 @@ class Encoder(keras.layers.Layer):
                 layer.build((None, None, width))
         self.built = True
 
+    def spec_of_one_token(self) -> Encoded:
+        """What it makes of a source of one token: shapes and dtypes, nothing computed."""
+
+        def spec(*shape: int) -> keras.KerasTensor:
+            return keras.KerasTensor(shape, self.compute_dtype)
+
+        states = [
+            [[spec(1, units) for units in state_units(layer.cell)] for layer in layers]
+            for layers in self._by_depth()
+        ]
+        return Encoded(spec(1, 1, self.units * len(self.directions)), states)
+
     def call(
         self,
         inputs: Any,
@@ -191,7 +203,7 @@ class Encoder(keras.layers.Layer):
         if training and self.dropout:
             stream = Stream(self._drop(stream.inputs(), training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
-        first = [zeros] * (2 if self.cell_name == "lstm" else 1)
+        first = [zeros] * len(state_units(layer.cell))
         return run_layer(step, stream.project(step), first, steps, training, outputs_only)
 
     def _join(self, steps: Any, streams: list[Stream]) -> Any:

@@ -199,19 +199,14 @@ class _OneStep(keras.Operation):
 
     def trace(self) -> None:
         """Builds the layers that it calls."""
-        encoder = self.model.encoder
-        dtype, width = encoder.compute_dtype, encoder.units * len(encoder.directions)
-        outputs = keras.KerasTensor((1, 1, width), dtype)
-        state = keras.KerasTensor((1, encoder.units), dtype)
-        states = [
-            [[state] * (2 if encoder.cell_name == "lstm" else 1) for _ in encoder.directions]
-            for _ in range(encoder.num_layers)
-        ]
-        self.compute_output_spec(outputs, states, keras.KerasTensor((1, 1), dtype="int32"))
+        encoded = self.model.encoder.spec_of_one_token()
+        ids = keras.KerasTensor((1, 1), dtype="int32")
+        self.compute_output_spec(encoded.outputs, encoded.states, ids)
 
     def call(self, outputs: Any, states: Any, ids: Any) -> Any:
         model = self.model
-        memory, cell_states = model._remember(outputs, states, ops.equal(ids, ids))
+        mask = ops.ones_like(ids, dtype="bool")
+        memory, cell_states = model._remember(outputs, states, mask)
         state = model.cell.initial_state(memory, 1, cell_states)
         mixed, _, _ = model.cell(model.target_embedding(ids), memory, state)
         return model.to_logits(mixed)
