@@ -1,4 +1,6 @@
-"""Reproduces a table: python -m experiments.reproduce table1|table2|ambiguities --scale=small.
+"""Reproduces a table or a choice: python -m experiments.reproduce table1 --scale=small.
+
+What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from experiments import ambiguities, cli, table1, table2
+from experiments import ambiguities, cli, sizes, table1, table2
 from experiments.study import Study, valid_curves
 from seq2seq_memattn.data.text_files import open_output
 
@@ -54,6 +56,14 @@ SUBJECTS = {
         table2.extend,
         table2.tables,
         table2.figures,
+    ),
+    "multi30k_sizes": Subject(
+        "Sizes for Multi30k",
+        sizes.introduction,
+        sizes.make_study,
+        Study.finished,
+        sizes.tables,
+        sizes.figures,
     ),
     "ambiguities": Subject(
         "What the memory paper leaves open",

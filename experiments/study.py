@@ -17,6 +17,7 @@ from experiments.jobs import Commands
 from experiments.records import portable, provenance, read_json, write_json
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.text_files import atomic_binary
 
 # Options of training that do not shape what is learned: a result stands if they change.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
@@ -125,18 +126,19 @@ class Study:
         """The results of the rows as they are now that are there, in the order of the rows."""
         results = []
         for row in self.rows:
-            path = self._path(row)
+            path = self.result_path(row)
             if path.exists() and is_result_of(row, found := read_json(path)):
                 results.append(found)
             elif path.exists():
                 cli.print_note(f"{row.name}: left out, {path} was made with other options")
         return results
 
-    def _path(self, row: Row) -> Path:
+    def result_path(self, row: Row) -> Path:
+        """Where the result of a row is."""
         return self.results_dir / f"{row.name}.json"
 
     def _run_row(self, row: Row, commands: Commands, preparing: threading.Lock) -> dict[str, Any]:
-        path, run_dir = self._path(row), self.runs_dir / row.name
+        path, run_dir = self.result_path(row), self.runs_dir / row.name
         if path.exists():
             found = read_json(path)
             if is_result_of(row, found):
@@ -154,6 +156,8 @@ class Study:
             commands.run(evaluate_arguments(one, data, run_dir), row.name)
             for one in (Evaluation("valid", "valid"), *row.tests)
         )
+        for one in row.tests:
+            self._keep_lines(row, one, run_dir)
         result = {
             **identity(row),
             "label": row.label,
@@ -170,6 +174,17 @@ class Study:
         }
         write_json(path, result)
         return result
+
+    def lines_path(self, row: Row, split: str) -> Path:
+        """Where the translations of a test set are kept, which do not change with the scores."""
+        return self.results_dir / f"{row.name}.{split}.txt"
+
+    def _keep_lines(self, row: Row, test: Evaluation, run_dir: Path) -> None:
+        lines = (run_dir / "evaluation" / test.name / "hypotheses.txt").read_bytes()
+        path = self.lines_path(row, test.split)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_binary(path) as stream:
+            stream.write(lines)
 
     def _prepare(self, row: Row, commands: Commands) -> Path:
         data, corpus = self.data_dir / row.data.folder, row.data.corpus
@@ -259,11 +274,6 @@ def make_study(rows: Sequence[Row], names: Sequence[str], folder: str, *where: P
     return Study(rows, *places, chosen=names)
 
 
-def hypotheses_path(run_dir: Path, evaluation: str) -> Path:
-    """Where the lines of an evaluation are, by its name."""
-    return run_dir / "evaluation" / evaluation / "hypotheses.txt"
-
-
 def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> list[str]:
     """The command of an evaluation, behind `python -m`."""
     return [
@@ -271,7 +281,7 @@ def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> lis
         f"--run_dir={run_dir}",
         f"--source={data / evaluation.split}.source.txt",
         f"--reference={data / evaluation.split}.target.txt",
-        f"--output_dir={hypotheses_path(run_dir, evaluation.name).parent}",
+        f"--output_dir={run_dir / 'evaluation' / evaluation.name}",
         *evaluation.flags,
     ]
 

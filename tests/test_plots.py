@@ -172,6 +172,15 @@ def test_learning_curves_show_bleu_against_updates_or_minutes() -> None:
     assert line(axes, "Bahdanau")[0] == pytest.approx(range(1, 11))
 
 
+@pytest.mark.parametrize(("best", "expected"), [(99.0, 102.0), (51.0, 102.0), (40.0, 42.0)])
+def test_the_axis_of_bleu_ends_where_the_task_does(best: float, expected: float) -> None:
+    lines = [{"update": i, "seconds": i, "bleu": bleu} for i, bleu in enumerate((0.0, best), 1)]
+    (axes,) = plots.learning_curves({"none": lines}).axes
+    low, high = axes.get_ylim()
+    assert high == pytest.approx(expected)
+    assert low <= 0.0
+
+
 def test_loss_curves_show_the_loss_on_a_logarithmic_axis() -> None:
     (axes,) = plots.loss_curves({"none": curve(1.0)}).axes
     assert axes.get_ylabel() == "loss (nats per target token)"

@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 
 from tests.commands import ROOT
-from tests.texts import pairs
+from tests.texts import make_multi30k, pairs
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What makes seconds of minutes, behind what the README says.
 SMALLER = {
     "data_prep.copy_task": ["--num_train=60", "--num_valid=12"],
     "data_prep.parallel_text": [],
+    "data_prep.multi30k": ["--source_dir=multi30k"],  # downloads are in test_download.py
     "experiments.train": [
         "--num_updates=4",
         "--validate_every=2",
         "--embedding_dim=8",
         "--encoder_units=8",
         "--decoder_units=8",
+        "--attention_units=8",
         "--batch_size=8",
         "--checkpoint_minutes=0",  # that minutes of training pass between checkpoints
     ],
@@ -69,12 +71,11 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
                 stream.writelines(f"{line}\n" for line in lines)
     found = commands()
     assert len(found) >= 8
-    (training,) = (words for words in found if words[2] == "experiments.train")
+    training = next(words for words in found if words[2] == "experiments.train")
     # Or there would be one checkpoint to average.
     assert any(option.startswith("--checkpoint_minutes=") for option in training)
+    make_multi30k(tmp_path / "multi30k")
     for _, _, module, *options in found:
-        if module == "data_prep.multi30k":
-            continue  # downloads; see test_known_corpora.py
         options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
         done = subprocess.run(
             [sys.executable, "-m", module, *options, *SMALLER[module]],
@@ -85,3 +86,4 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
     assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
+    assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11

@@ -1,5 +1,6 @@
 """Made-up parallel text, and data directories prepared from it."""
 
+import gzip
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,3 +69,13 @@ def make_text_data(folder: Path, num_train: int = 300, **options: Any) -> Path:
     """A data directory of made-up pairs."""
     prepare(text_options(folder, pairs(num_train, 1), pairs(20, 2), **options))
     return folder / "data"
+
+
+def make_multi30k(folder: Path) -> None:
+    """Made-up text under the names of Multi30k's files."""
+    folder.mkdir(parents=True)
+    splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
+    for name, count in splits.items():
+        for language, lines in zip(("en", "de"), pairs(count, count), strict=True):
+            with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)

@@ -29,6 +29,8 @@ def learning_curves(
 ) -> Figure:
     """Validation BLEU during training, as in figures 3 to 5 of the memory paper.
 
+    The axis goes to 100 where one model comes halfway there, as on the copy task; else less far.
+
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to
             100). Records without `bleu` are left out: the lines of a metrics.jsonl will do.
@@ -40,7 +42,8 @@ def learning_curves(
     """
     figure, axes = _curves(curves, "bleu", against, title)
     axes.set_ylabel("validation BLEU (0 to 100)")
-    axes.set_ylim(-2.0, 102.0)
+    highest = axes.dataLim.y1
+    axes.set_ylim(*((-2.0, 102.0) if highest > 50.0 else (0.0, 1.05 * max(highest, 1.0))))
     return figure
 
 

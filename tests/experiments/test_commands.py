@@ -12,7 +12,7 @@ from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.translator import Translator
 from tests.commands import error_lines, run_python
 from tests.experiments.conftest import TINY
-from tests.texts import pairs
+from tests.texts import make_multi30k
 
 
 def files(work):
@@ -297,22 +297,13 @@ def test_speed_says_in_one_line_what_is_wrong():
     assert error_lines(done) == ["error: --lengths: expected numbers of tokens; got 'abc'"]
 
 
-def make_multi30k(folder):
-    """Made-up text under the names of Multi30k's files."""
-    folder.mkdir(parents=True)
-    splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
-    for name, count in splits.items():
-        for language, lines in zip(("en", "de"), pairs(count, count), strict=True):
-            with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
-                stream.writelines(f"{line}\n" for line in lines)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["table1", "table2", "ambiguities"])
+@pytest.mark.parametrize("study", ["table1", "table2", "multi30k_sizes", "ambiguities"])
 def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     rows = {
         "table1": "copy_20_none,copy_20_k4",
         "table2": "multi30k_en_de_bahdanau,multi30k_en_de_k32_pe",
+        "multi30k_sizes": "pieces2000_units256",
         "ambiguities": "k4_sigmoid_softmax",
     }[study]
     make_multi30k(tmp_path / "corpora" / "multi30k")
@@ -332,6 +323,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study):
     figure = {
         "table1": "tiny_l6.png",
         "table2": "tiny_multi30k_en_de.png",
+        "multi30k_sizes": "tiny_valid.png",
         "ambiguities": "tiny_l6_k4_pairs.png",
     }[study]
     assert (results / study / figure).exists()

@@ -1,15 +1,18 @@
 """Every configuration: it parses, it is a row of its table, and its tiny form trains."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
 
 from experiments.copy_rows import ATTENTIONS, LENGTHS, SMALL, small, tiny
 from experiments.experiment import experiment_names, load_experiment
+from experiments.sizes import make_study as make_sizes
 from experiments.table1 import introduction, table1_row
 from experiments.table1 import make_study as make_table1
 from experiments.table2 import make_study as make_table2
+from experiments.text_rows import SMALL_PIECES, WIDTHS
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.schedule import learning_rate
 from tests.marks import quick
@@ -123,12 +126,37 @@ def test_there_is_one_configuration_for_each_row_of_table_2():
     assert len(names) == 20
     small = make_table2("small", [], Path("work"), Path("results"))
     assert {row.config for row in small.rows} == {
-        n for n in experiment_names() if n.startswith("multi30k_")
+        n for n in experiment_names() if n.startswith(("multi30k_", "wmt_news_"))
     }
-    assert len({row.name for row in small.rows}) == len(small.rows) == 12
-    assert small.rows[0].data.corpus == "multi30k"
+    assert len({row.name for row in small.rows}) == len(small.rows) == 14
+    assert {row.data.corpus for row in small.rows} == {"multi30k", "wmt_news"}
     with pytest.raises(ValueError, match="--rows: expected some of multi30k_en_de_bahdanau"):
         make_table2("small", ["wmt17_en_de_k32"], Path("work"), Path("results"))
+
+
+def test_the_four_pairs_of_scores_are_there_for_32_slots_once_each():
+    small = make_table2("small", [], Path("work"), Path("results"))
+    found = []
+    for row in small.rows:
+        model = load_experiment(row.config).with_options(row.options).model
+        if (model.attention, model.position_encoding, model.seed) == ("k_memory:32", "none", 0):
+            found.append((model.encoder_score, model.decoder_score))
+    assert sorted(found) == sorted(itertools.product(("softmax", "sigmoid"), repeat=2))
+
+
+def test_candidates_for_the_size_of_multi30k_differ_in_size_alone():
+    rows = make_sizes("small", [], Path("work"), Path("results")).rows
+    experiments = [load_experiment(row.config).with_options(row.options) for row in rows]
+    assert len({one.training for one in experiments}) == 1
+    plain = {dataclasses.replace(one.model, **dict.fromkeys(WIDTHS, 1)) for one in experiments}
+    assert len(plain) == 1
+    sizes = {
+        (row.data.command[-1], one.model.embedding_dim)
+        for row, one in zip(rows, experiments, strict=True)
+    }
+    assert len(sizes) == len(rows) == len({row.data.folder for row in rows}) + 1
+    chosen = load_experiment("multi30k_en_de_k4").model
+    assert (f"--vocab_size={SMALL_PIECES}", chosen.embedding_dim) in sizes
 
 
 FLEXIBLE = [n for n in experiment_names() if n.startswith("flexible_")]
