@@ -51,6 +51,7 @@ class Corpus:
         evaluation: the same for "valid" and the test sets, one file each.
         sha256: checksums by name of file, as far as they are known.
         form: `TextForm`.
+        truecase_model: name of the file by which each side was truecased, or "".
 
     Names are relative to the folder; `ARCHIVE:NAME` is a file in a tar archive.
     """
@@ -62,6 +63,7 @@ class Corpus:
     evaluation: Mapping[str, str]
     sha256: Mapping[str, str]
     form: TextForm
+    truecase_model: str
 
     def languages(self) -> tuple[str, str]:
         """Source and target language."""
@@ -90,9 +92,7 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
         )
     source, target = pair.split("-")
     base, folder = url or content.get("url", ""), found.get("folder", "")
-    form = TextForm(
-        source, target, content.get("is_tokenised", False), content.get("is_truecased", False)
-    )
+    form = TextForm(source, target, **content.get("form", {}))
     return Corpus(
         name,
         "/".join(filter(None, (base, folder))) if base else "",
@@ -101,6 +101,7 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
         {"valid": found["valid"], **found.get("test", {})},
         content.get("sha256", {}),
         form,
+        content.get("truecase_model", ""),
     )
 
 
@@ -123,8 +124,21 @@ class CorpusFiles:
         return TextFiles(
             tuple(self._pair(name) for name in self.corpus.train),
             {split: self._pair(name) for split, name in self.corpus.evaluation.items()},
-            self.corpus.form,
+            dataclasses.replace(self.corpus.form, truecase_model=self._truecase_model()),
         )
+
+    def _truecase_model(self) -> str:
+        """The source side's; whoever has the text may have it without."""
+        if not self.corpus.truecase_model:
+            return ""
+        name = self.corpus.truecase_model.format(language=self.corpus.form.source_language)
+        if self.source_dir and not any(map(self._in_source_dir, name.split(MEMBER))):
+            cli.print_note(
+                f"{self.source_dir}: has no {name}; without it, translate leaves the case of "
+                "sources as it is"
+            )
+            return ""
+        return str(self._find(name))
 
     def _pair(self, name: str) -> FilePair:
         source, target = (

@@ -75,7 +75,8 @@ class ParallelTextOptions(TextForm, TextOptions):
                 for i, name in enumerate(names, 1):
                     is_one = len(names) == 1 and option_name != "test"
                     files[f"{option_name}_{side}" + ("" if is_one else f", file {i}")] = name
-        return files | ({"model_file": self.model_file} if self.model_file else {})
+        models = {"model_file": self.model_file, "truecase_model": self.truecase_model}
+        return files | {name: path for name, path in models.items() if path}
 
 
 def prepare(options: ParallelTextOptions) -> tuple[Manifest, bool]:

@@ -31,7 +31,9 @@ class TextOptions(Options):
         1_000_000, "a vocabulary is made from at most this many lines, drawn with the seed"
     )
     max_length: int = option(
-        100, "leave out training pairs with a side of more tokens, end token included"
+        0,
+        "leave out training pairs with a side of more tokens, end token included; 0: more than "
+        "100, or than 500 characters",
     )
     max_length_ratio: float = option(
         9.0, "leave out training pairs with one side more times as long in tokens; 0: keep them"
@@ -49,7 +51,7 @@ class TextOptions(Options):
         for name, least in (
             ("vocab_size", UNKNOWN_ID + 2),
             ("vocab_sentences", 1),
-            ("max_length", 2),
+            ("max_length", 0),
             ("max_length_ratio", 0),
             ("shard_pairs", 1),
             ("processes", 0),
@@ -57,6 +59,8 @@ class TextOptions(Options):
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        if self.max_length == 1:
+            raise ValueError("max_length: expected at least 2, a token and the end token, got 1")
         if not 0.98 <= self.character_coverage <= 1.0:
             got = self.character_coverage
             raise ValueError(f"character_coverage: expected 0.98 to 1, got {got}")
@@ -65,6 +69,12 @@ class TextOptions(Options):
         if self.model_file and (self.kind != "subwords" or self.separate_vocabularies):
             raise ValueError("model_file: expected kind subwords and one vocabulary for both sides")
 
+    @property
+    def most_tokens(self) -> int:
+        """The longest side of a training pair, in tokens with the end token."""
+        return self.max_length or (500 if self.kind == "characters" else 100)
+
     def kept(self) -> dict[str, object]:
         """The options that shape the files: what the manifest keeps."""
-        return {name: value for name, value in self.to_dict().items() if name not in self.FREE}
+        values = {**self.to_dict(), "max_length": self.most_tokens}
+        return {name: value for name, value in values.items() if name not in self.FREE}

@@ -1,8 +1,10 @@
 """From files of parallel text and options to a data directory, as every text command does it."""
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from data_prep import output
@@ -13,9 +15,11 @@ from data_prep.text_shards import FILTERS, Limits
 from data_prep.text_vocabulary import VocabularyOptions
 from data_prep.workers import num_cores
 from seq2seq_memattn.data.manifest import Manifest
+from seq2seq_memattn.data.text_files import atomic_binary
 from seq2seq_memattn.text_form import TextForm
 
 FilePair = tuple[str, str]
+TRUECASE_NAME = "source.truecase"  # in the data directory
 
 
 class TextFiles(NamedTuple):
@@ -59,8 +63,8 @@ def prepare_text(
     def inputs() -> list[list[int]]:
         found.append(find_files())
         pairs = (*found[-1].train, *found[-1].evaluation.values())
-        model = [options.model_file] if options.model_file else []
-        stats = [os.stat(path) for path in (*(path for pair in pairs for path in pair), *model)]
+        models = filter(None, (options.model_file, found[-1].form.truecase_model))
+        stats = [os.stat(path) for path in (*(path for pair in pairs for path in pair), *models)]
         return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
 
     def write(directory: Any) -> Manifest:
@@ -79,7 +83,7 @@ def prepare_text(
             is_separate=options.separate_vocabularies,
             model_file=options.model_file,
             vocab_sentences=options.vocab_sentences,
-            limits=Limits(options.max_length, options.max_length_ratio),
+            limits=Limits(options.most_tokens, options.max_length_ratio),
             remove_duplicates=options.remove_duplicates,
             shard_pairs=options.shard_pairs,
             processes=options.processes or num_cores(),
@@ -87,9 +91,20 @@ def prepare_text(
         )
         source, target, splits = preparation.run()
         versions = output.versions("sentencepiece")
-        return Manifest(task, source, target, splits, kept, versions, files.form.to_dict())
+        form = _kept_form(files.form, options, directory)
+        return Manifest(task, source, target, splits, kept, versions, form.to_dict())
 
     return output.prepare_resumably(options.output_dir, task, kept, inputs, write)
+
+
+def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextForm:
+    """The form of the text in a data directory, which gets the truecase model."""
+    form = dataclasses.replace(form, has_escapes=form.has_escapes and not options.unescape)
+    if not form.truecase_model:
+        return form
+    with atomic_binary(directory / TRUECASE_NAME) as stream:
+        stream.write(Path(form.truecase_model).read_bytes())
+    return dataclasses.replace(form, truecase_model=TRUECASE_NAME)
 
 
 def run_text_command(

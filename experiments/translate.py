@@ -1,12 +1,17 @@
 """Translates a file: python -m experiments.translate --run_dir=D --input=F --output=F.
 
-`-` is standard input or output. With `--n_best=N` each source gives N lines of
-`number ||| translation ||| log-probability`, numbers from 0 on. Translations are text as people
-write it: where the training text was tokenised or truecased, that is undone.
+`-` is standard input or output. What comes through a pipe is translated as it comes: each time, the
+lines that are there. With `--n_best=N` each source gives N lines of
+`number ||| translation ||| log-probability`, numbers from 0 on. Sources and translations are text
+as people write it: where the training text was tokenised and truecased, sources are too, and
+translations are so no more.
 """
 
+import contextlib
 import sys
 import time
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +20,16 @@ from absl import flags
 from tqdm import tqdm
 
 from experiments import cli, decoding_flags
+from seq2seq_memattn.data.line_chunks import is_stream, line_chunks
 from seq2seq_memattn.data.text_files import (
     atomic_binary,
     check_output,
+    iterate_lines,
     open_output,
-    read_lines,
 )
+from seq2seq_memattn.text_form import AS_GIVEN
+
+CHUNK_LINES = 20_000  # sorted by length and translated together at most, then written
 
 
 def main(arguments: list[str]) -> None:
@@ -29,29 +38,42 @@ def main(arguments: list[str]) -> None:
     options = flags.FLAGS
     for path in filter(None, (options.output, options.alignments)):
         check_output(path)
-    lines = read_lines(options.input)
+    # What can be read twice is looked through before the work begins.
+    is_file = options.input != "-" and not is_stream(options.input)
+    total = sum(1 for _ in iterate_lines(options.input)) if is_file else None
     run, translator = decoding_flags.make_translator(options.n_best, bool(options.alignments))
-    started = time.perf_counter()
-    with tqdm(total=len(lines), unit="sentence", file=sys.stderr) as bar:
-        translations = translator(lines, options.batch_size, options.input, bar.update)
-    seconds = time.perf_counter() - started
+    if is_file:
+        number = 1
+        for lines in line_chunks(options.input, CHUNK_LINES):
+            translator.sources.check(lines, options.input, number)
+            number += len(lines)
+    form = run.text_form if options.readable else AS_GIVEN
+    number, started = 0, time.perf_counter()
+    with (
+        open_output(options.output) as output,
+        _alignments_file(options.alignments) as write_alignments,
+        tqdm(total=total, unit="sentence", file=sys.stderr) as bar,
+    ):
+        for lines in line_chunks(options.input, CHUNK_LINES):
+            lines = form.as_trained(lines, run.directory)
+            translations = translator(
+                lines, options.batch_size, options.input, bar.update, number + 1
+            )
+            for found in translations:
+                texts = form.readable([one.text for one in found])
+                for rank, (text, one) in enumerate(zip(texts, found, strict=True)):
+                    output.write(f"{_line(number, text, one, options.n_best)}\n")
+                    write_alignments(f"{number}.{rank}", one)
+                number += 1
+            output.flush()
     decoding_flags.report_cut(translator.sources)
-    with open_output(options.output) as stream:
-        for number, found in enumerate(translations):
-            texts = [one.text for one in found]
-            if options.readable:
-                texts = run.text_form.readable(texts)
-            for text, one in zip(texts, found, strict=True):
-                stream.write(f"{_line(number, text, one, options.n_best)}\n")
-    if options.alignments:
-        _write_alignments(options.alignments, translations)
     cli.print_result(
         {
             "run_dir": options.run_dir,
             "update": run.update,
-            "lines": len(lines),
+            "lines": number,
             "cut": translator.sources.num_cut,
-            "seconds": round(seconds, 2),
+            "seconds": round(time.perf_counter() - started, 2),
         },
         to_stderr=options.output == "-",
     )
@@ -64,16 +86,27 @@ def _line(number: int, text: str, translation: Any, n_best: int) -> str:
     return f"{number} ||| {text} ||| {log_prob:.4f}"
 
 
-def _write_alignments(path: str, translations: list) -> None:
-    """One array per source and rank, named `number.rank`: [target_length, source_length]."""
-    arrays = {
-        f"{number}.{rank}": one.hypothesis.alignment
-        for number, found in enumerate(translations)
-        for rank, one in enumerate(found)
-        if one.hypothesis
-    }
-    with atomic_binary(Path(path).resolve()) as stream:
-        np.savez_compressed(stream, **arrays)
+@contextlib.contextmanager
+def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
+    """Opens an .npz file that takes one array at a time.
+
+    Yields:
+        Writes the alignment of a translation, [target_length, source_length], under a name.
+    """
+    if not path:
+        yield lambda name, translation: None
+        return
+    with (
+        atomic_binary(Path(path).resolve()) as binary,
+        zipfile.ZipFile(binary, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+
+        def write(name: str, translation: Any) -> None:
+            if translation.hypothesis:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, translation.hypothesis.alignment)
+
+        yield write
 
 
 if __name__ == "__main__":
@@ -81,6 +114,11 @@ if __name__ == "__main__":
     flags.DEFINE_string("input", None, "sources, one per line; - is standard input", required=True)
     flags.DEFINE_string("output", None, "translations; - is standard output", required=True)
     flags.DEFINE_integer("n_best", 1, "translations per source", lower_bound=1)
-    flags.DEFINE_bool("readable", True, "undo the tokenisation and truecasing of the training text")
+    flags.DEFINE_bool(
+        "readable",
+        True,
+        "text as people write it; otherwise sources and translations have the form of the training "
+        "text",
+    )
     flags.DEFINE_string("alignments", None, "an .npz file for the alignments")
     cli.run(main)

@@ -1,24 +1,43 @@
-"""Makes a large parallel corpus for measurements, by repeating and varying small ones.
-
-    python -m tests.data_prep.varied_corpus NUM_PAIRS PREFIX SOURCE TARGET
-
-writes PREFIX.source and PREFIX.target. One pair in ten is an exact repetition; in the others some
-words are replaced by words of the corpus, and some get a number, so that new words keep coming.
-"""
+"""A large parallel corpus for measurements, made by repeating and varying a small one."""
 
 import random
-import sys
+from collections.abc import Sequence
 from itertools import cycle
+from pathlib import Path
 
-from seq2seq_memattn.data.text_files import open_output, read_lines
+from seq2seq_memattn.data.text_files import open_output
 
-REPEATED = 0.1  # share of pairs
-REPLACED = 0.15  # share of the words of the others
-NUMBERED = 0.01
+REPEATED = 0.1  # share of the pairs that are exact repetitions
+REPLACED = 0.15  # share of the words of the others that another word of the corpus replaces
+NUMBERED = 0.01  # share that gets a number, so that new words keep coming
 
 
-def vary(line: str, words: list[str], generator: random.Random) -> str:
-    """Returns a line with some words replaced."""
+def write_varied(
+    sides: Sequence[Sequence[str]], num_pairs: int, paths: Sequence[Path], seed: int = 0
+) -> None:
+    """Writes a corpus.
+
+    Args:
+        sides: source and target lines of the small corpus.
+        num_pairs: int > 0.
+        paths: of the source and target files.
+        seed: int.
+    """
+    generator = random.Random(seed)
+    words = [[word for line in side for word in line.split(" ")] for side in sides]
+    pairs = cycle(zip(*sides, strict=True))
+    with open_output(paths[0]) as sources, open_output(paths[1]) as targets:
+        for _ in range(num_pairs):
+            source, target = next(pairs)
+            if generator.random() >= REPEATED:
+                source = _varied(source, words[0], generator)
+                target = _varied(target, words[1], generator)
+            sources.write(source + "\n")
+            targets.write(target + "\n")
+
+
+def _varied(line: str, words: list[str], generator: random.Random) -> str:
+    """A line with some words replaced."""
     varied = []
     for word in line.split(" "):
         chance = generator.random()
@@ -28,22 +47,3 @@ def vary(line: str, words: list[str], generator: random.Random) -> str:
             word = f"{word}{generator.randrange(10_000)}"
         varied.append(word)
     return " ".join(varied)
-
-
-def main(num_pairs: int, prefix: str, *files: str) -> None:
-    """Writes the corpus."""
-    generator = random.Random(num_pairs)
-    sides = [read_lines(file) for file in files]
-    words = [[word for line in side for word in line.split(" ")] for side in sides]
-    pairs = cycle(zip(*sides, strict=True))
-    with open_output(f"{prefix}.source") as sources, open_output(f"{prefix}.target") as targets:
-        for _ in range(num_pairs):
-            pair = next(pairs)
-            if generator.random() >= REPEATED:
-                pair = tuple(vary(*side, generator) for side in zip(pair, words, strict=True))
-            sources.write(pair[0] + "\n")
-            targets.write(pair[1] + "\n")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])

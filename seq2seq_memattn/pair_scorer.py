@@ -15,6 +15,8 @@ from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
+MAX_LOGITS = 1 << 27  # of a batch, half a GiB: long targets are scored fewer at a time
+
 
 class PairScorer:
     """Scores lists of pairs with one compiled graph for all batches.
@@ -33,6 +35,7 @@ class PairScorer:
             return -ops.sum(losses * real, axis=1)
 
         self._score = compiled(model, score)
+        self._max_tokens = MAX_LOGITS // model.config.target_vocab_size
 
     def __call__(
         self,
@@ -45,7 +48,7 @@ class PairScorer:
 
         Args:
             sources, targets: int32 arrays [length], as many of one as of the other.
-            batch_size: int > 0. Pairs scored at a time, those of similar length together.
+            batch_size: int > 0. Pairs scored at a time at most, those of similar length together.
             on_batch: called with the number of pairs after each batch.
 
         Returns:
@@ -65,8 +68,11 @@ class PairScorer:
         lengths = [[len(source) for source in sources], [len(target) for target in targets]]
         order = np.lexsort(lengths)[::-1]  # by falling length of the target, then of the source
         results = np.zeros(len(sources))
-        for first in range(0, len(order), batch_size):
-            indices = order[first : first + batch_size]
+        first = 0
+        while first < len(order):
+            longest = len(targets[order[first]]) + 1
+            indices = order[first:][: min(batch_size, max(self._max_tokens // longest, 1))]
+            first += len(indices)
             batch = _padded_batch([sources[i] for i in indices], [targets[i] for i in indices])
             results[indices] = np.asarray(
                 self._score(batch["source"], batch["target_inputs"], batch["target_outputs"])

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from seq2seq_memattn.config import Options, option
@@ -20,9 +21,31 @@ class TextForm(Options):
     is_tokenised: bool = option(
         False, "Moses' tokenizer.perl separated words and punctuation, with or without escapes"
     )
+    splits_hyphens: bool = option(False, "it did so with -a: a hyphen in a word stands as @-@")
+    has_escapes: bool = option(True, "it did so without -no-escape: an ampersand stands as &amp;")
     is_truecased: bool = option(
         False, "Moses' truecase.perl gave first words the case that they have inside sentences"
     )
+    truecase_model: str = option(
+        "", "the file by which it did so for sources; in a manifest, its name beside that"
+    )
+
+    def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
+        """Lines of the source side, as people write them, in the form of the corpus.
+
+        Args:
+            sources: lines.
+            folder: where the truecase model is. Without one, the case of first words stays.
+        """
+        lines = list(sources)
+        if self.is_tokenised:
+            normalise = _normaliser(self.source_language)
+            tokenise = _tokeniser(self.source_language, self.splits_hyphens, self.has_escapes)
+            lines = [tokenise(normalise(line)) for line in lines]
+        if self.truecase_model:
+            truecase = _truecaser(str(folder / self.truecase_model))
+            lines = [truecase(line) for line in lines]
+        return lines
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:
         """Lines of the target side with their tokens between spaces, as multi-bleu.perl wants them.
@@ -79,11 +102,32 @@ class FormedLines:
 
 
 @lru_cache
-def _tokeniser(language: str) -> Callable[[str], str]:
+def _tokeniser(
+    language: str, splits_hyphens: bool = False, escapes: bool = False
+) -> Callable[[str], str]:
     from sacremoses import MosesTokenizer
 
-    tokeniser: Any = MosesTokenizer(language)
-    return lambda line: tokeniser.tokenize(line, return_str=True, escape=False)
+    tokeniser: Any = MosesTokenizer(language or "en")
+    return lambda line: tokeniser.tokenize(
+        line, aggressive_dash_splits=splits_hyphens, return_str=True, escape=escapes
+    )
+
+
+@lru_cache
+def _normaliser(language: str) -> Callable[[str], str]:
+    from sacremoses import MosesPunctNormalizer
+
+    normaliser: Any = MosesPunctNormalizer(language or "en")
+    return normaliser.normalize
+
+
+@lru_cache
+def _truecaser(model_file: str) -> Callable[[str], str]:
+    from sacremoses import MosesTruecaser
+
+    truecaser: Any = MosesTruecaser(model_file)
+    # As truecase.perl does it, words that are known as they are stay so inside of sentences.
+    return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
 
 
 @lru_cache

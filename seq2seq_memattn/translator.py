@@ -43,20 +43,26 @@ class SourceReader:
         self.limit = min((limit for limit in limits if limit), default=None)
         self.num_cut = 0
 
-    def __call__(self, lines: Sequence[str], name: str) -> list[np.ndarray]:
+    def __call__(self, lines: Sequence[str], name: str, first_line: int = 1) -> list[np.ndarray]:
         """Encodes lines.
 
         Args:
             lines: text.
             name: what errors call the lines, such as a file's name.
+            first_line: int > 0. What they call the first of them.
 
         Returns:
             For each line int32 [length], without the end token; an empty line has none.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names it, from 1 on.
+            ValueError: for a line that the vocabulary cannot encode; names it.
         """
-        return [self._cut(source) for source in encode_lines(self._vocabulary, lines, name)]
+        found = encode_lines(self._vocabulary, lines, name, first_line)
+        return [self._cut(source) for source in found]
+
+    def check(self, lines: Sequence[str], name: str, first_line: int = 1) -> None:
+        """Raises what a call would raise, and does nothing else."""
+        encode_lines(self._vocabulary, lines, name, first_line)
 
     def _cut(self, source: np.ndarray) -> np.ndarray:
         if not self.limit or len(source) < self.limit:
@@ -65,10 +71,12 @@ class SourceReader:
         return source[: self.limit - 1]
 
 
-def encode_lines(vocabulary: Vocabulary, lines: Sequence[str], name: str) -> list[np.ndarray]:
-    """Ids of lines, int32 [length] each; a ValueError names the line, from 1 on."""
+def encode_lines(
+    vocabulary: Vocabulary, lines: Sequence[str], name: str, first_line: int = 1
+) -> list[np.ndarray]:
+    """Ids of lines, int32 [length] each; a ValueError names the line."""
     encoded = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first_line):
         try:
             encoded.append(np.asarray(vocabulary.encode(line), np.int32))
         except ValueError as error:
@@ -117,6 +125,7 @@ class Translator:
         batch_size: int,
         name: str = "source",
         on_batch: Callable[[int], None] | None = None,
+        first_line: int = 1,
     ) -> list[list[Translation]]:
         """Translates lines.
 
@@ -125,14 +134,15 @@ class Translator:
             batch_size: int > 0. Sources decoded at a time.
             name: what errors call the lines, such as a file's name.
             on_batch: called with the number of sources decoded, after each batch.
+            first_line: int > 0. What errors call the first line.
 
         Returns:
             For each line its n_best translations, best first.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names it, from 1 on.
+            ValueError: for a line that the vocabulary cannot encode; names it.
         """
-        sources = self.sources(lines, name)
+        sources = self.sources(lines, name, first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]
         found = self._decoder([sources[i] for i in chosen], batch_size, on_batch)
         results = [[Translation("", None)] * self._n_best for _ in lines]

@@ -90,3 +90,16 @@ def test_what_cannot_be_scored_is_refused() -> None:
         scorer(SOURCES, targets()[1:], 2)
     with pytest.raises(ValueError, match="`batch_size` must be positive; got 0"):
         scorer(SOURCES, targets(), 0)
+
+
+def test_long_targets_are_scored_fewer_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, done = small_model(), []
+    together = PairScorer(model)(SOURCES, targets(), 5)
+    monkeypatch.setattr(pair_scorer, "MAX_LOGITS", 10 * model.config.target_vocab_size)
+    few = PairScorer(model)(SOURCES, targets(), 5, done.append)
+    assert done == [2, 2, 1]  # of 5, 5, 4, 3 and 1 tokens with the end token, 10 in all at most
+    np.testing.assert_allclose(few, together, rtol=1e-5)
+    monkeypatch.setattr(pair_scorer, "MAX_LOGITS", 1)
+    alone = PairScorer(model)(SOURCES, targets(), 5, done.append)
+    assert done[3:] == [1] * 5
+    np.testing.assert_allclose(alone, together, rtol=1e-5)

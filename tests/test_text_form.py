@@ -1,5 +1,8 @@
 """Text as a corpus has it, as people write it, and as scores read it."""
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 from seq2seq_memattn.text_form import AS_GIVEN, FormedLines, TextForm
@@ -28,6 +31,31 @@ def test_only_what_was_done_is_undone() -> None:
     assert TextForm("en", "en", is_tokenised=True).readable([line]) == ["it's here."]
     assert TextForm("en", "en", is_truecased=True).readable([line]) == ["It &apos;s here ."]
     assert AS_GIVEN.readable([line]) == [line]
+
+
+@pytest.fixture
+def truecase_model(tmp_path: Path) -> Path:
+    """A model as train-truecaser.perl writes it."""
+    path = tmp_path / "source.truecase"
+    path.write_text("the (9/10) The (1/10)\nfact (3/3)\nLondon (4/4)\n")
+    return path
+
+
+def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
+    truecase_model: Path,
+) -> None:
+    form = TextForm("en", "de", True, True, True, True, truecase_model.name)
+    line = "The “well-known” fact: LONDON & the rest , isn't The end."
+    found = form.as_trained([line, ""], truecase_model.parent)
+    assert found == [
+        "the &quot; well @-@ known &quot; fact : London &amp; the rest , isn &apos;t The end .",
+        "",
+    ]
+    plain = dataclasses.replace(form, splits_hyphens=False, has_escapes=False, truecase_model="")
+    assert plain.as_trained([line], truecase_model.parent) == [
+        'The " well-known " fact : LONDON & the rest , isn \'t The end .'
+    ]
+    assert AS_GIVEN.as_trained([line], truecase_model.parent) == [line]
 
 
 def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known() -> None:

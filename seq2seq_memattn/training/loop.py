@@ -189,7 +189,10 @@ class Trainer:
                     raise InterruptedRun(caught.number, path)
             if reason:
                 return reason, progress.window.loss
-            is_applied = self._update(next(batches), reporter)
+            asked = time.monotonic()
+            batch = next(batches)
+            progress.window.add_wait(time.monotonic() - asked)
+            is_applied = self._update(batch, reporter)
             in_a_row = 0 if is_applied else in_a_row + 1
             if in_a_row >= config.max_nan_updates:
                 raise ValueError(self._hopeless(in_a_row))

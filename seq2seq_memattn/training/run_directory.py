@@ -1,8 +1,8 @@
 """The directory of a run: its configuration, checkpoints, best weights and figures.
 
 config.json       model and training options, data, versions, command
-manifest.json     of the data, with the vocabularies and, beside it, their files: all that
-                  decoding needs of the data
+manifest.json     of the data, with the vocabularies and, beside it, their files and that of
+                  truecasing: all that decoding needs of the data
 checkpoints/      what the run goes on from
 best.npz          the weights of the best validation BLEU, with update and score
 average.npz       the mean of the last checkpoints' weights, if `average_checkpoints` was asked for
@@ -96,7 +96,8 @@ def open_run(
             stream.write("\n")
         manifest = read_manifest(data_dir)
         vocabularies = vocabulary_files(manifest.source_vocabulary, manifest.target_vocabulary)
-        for name in (*vocabularies, MANIFEST_NAME):
+        truecase_model = manifest.text_form.get("truecase_model", "")
+        for name in filter(None, (*vocabularies, truecase_model, MANIFEST_NAME)):
             with atomic_binary(run_dir / name) as binary:
                 binary.write((data_dir / name).read_bytes())
 

@@ -66,6 +66,11 @@ class Window:
         """Measures the speed from now on: after a wait."""
         self._started = time.monotonic()
         self._timed_tokens = 0.0
+        self._waited = 0.0
+
+    def add_wait(self, seconds: float) -> None:
+        """Counts time in which the next batch was not there yet."""
+        self._waited += seconds
 
     def add(self, result: UpdateResult) -> None:
         if not result.is_applied:
@@ -90,6 +95,8 @@ class Window:
         figures = {
             "loss": self.loss,
             "tokens_per_second": self.tokens_per_second,
+            # The share of the time in which the input kept the updates waiting.
+            "waiting": self._waited / max(time.monotonic() - self._started, 1e-9),
             "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
         }
         self.sums = Sums(last_loss=self.loss)

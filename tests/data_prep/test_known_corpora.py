@@ -41,7 +41,8 @@ def release(pair: str, prefix: str = "") -> dict[str, bytes]:
         f"{pair}/corpus.tc.{language}.gz": gzip.compress(text("corpus.tc", side))
         for side, language in sides
     }
-    return {**files, f"{pair}/dev.tgz": archive(sets)}
+    models = {f"truecase-model.{language}": f"{language} (1/1)\n".encode() for _, language in sides}
+    return {**files, f"{pair}/dev.tgz": archive(sets), f"{pair}/true.tgz": archive(models)}
 
 
 def archive(files: dict[str, bytes]) -> bytes:
@@ -94,9 +95,13 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
         "source_language": "en",
         "target_language": "de",
         "is_tokenised": True,
+        "splits_hyphens": True,
+        "has_escapes": True,
         "is_truecased": True,
+        "truecase_model": "source.truecase",
     }
     directory = tmp_path / "data"
+    assert (directory / "source.truecase").read_text() == "en (1/1)\n"
     assert manifest == read_manifest(directory)
     assert decoded(directory, "train") == lines_of("corpus.tc", 1)
     assert decoded(directory, "valid") == lines_of("newstest2015.tc", 1)
@@ -108,7 +113,8 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
         tmp_path, vocab_size=420, output_dir=str(tmp_path / "b"), unescape=True,
         download_dir=str(tmp_path / "data.downloads"),
     )  # fmt: skip
-    prepare("wmt17", other, server.url)
+    unescaped, _ = prepare("wmt17", other, server.url)
+    assert unescaped.text_form["has_escapes"] is False
     assert server.requests == []
     assert decoded(tmp_path / "b", "valid")[0] == lines_of("newstest2015.tc", 1)[0].replace(
         "&apos;", "'"
@@ -125,7 +131,7 @@ def test_an_interrupted_download_goes_on_with_the_next_start(
     server.files["de-en/dev.tgz"] = missing
     server.requests.clear()
     prepare("wmt17", options_in(tmp_path), server.url)
-    assert [path for path, _ in server.requests] == ["de-en/dev.tgz"]
+    assert [path for path, _ in server.requests] == ["de-en/dev.tgz", "de-en/true.tgz"]
 
 
 def test_a_pair_may_be_turned_round(server: Server, tmp_path: Path) -> None:
@@ -175,6 +181,19 @@ def test_what_is_missing_or_damaged_is_named(server: Server, tmp_path: Path) -> 
         ValueError, match=r"expected one file newstest2015.tc.en in it; there are 0"
     ):
         prepare("wmt17", options, server.url)
+
+
+def test_text_in_a_folder_may_come_without_its_truecase_model(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = release("de-en")
+    del files["de-en/true.tgz"], server.files["de-en/true.tgz"]
+    there = unpacked(tmp_path / "there", files)
+    manifest, _ = prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
+    assert manifest.text_form["truecase_model"] == ""
+    assert "has no true.tgz:truecase-model.en; without it" in capsys.readouterr().err
+    with pytest.raises(OSError, match="de-en/true.tgz: HTTP Error 404"):
+        prepare("wmt17", options_in(tmp_path, output_dir=str(tmp_path / "b")), server.url)
 
 
 def test_a_start_without_the_files_does_not_stand_in_the_way_of_one_with_them(
@@ -238,6 +257,10 @@ def test_a_damaged_archive_is_refused_wherever_the_damage_is(tmp_path: Path) -> 
         (there / "de-en" / "dev.tgz").write_bytes(damaged)
         with pytest.raises(ValueError, match="dev.tgz: expected a whole tar archive"):
             prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
+    (there / "de-en" / "dev.tgz").write_bytes(packed)
+    (there / "de-en" / "true.tgz").write_bytes(damaged)
+    with pytest.raises(ValueError, match="true.tgz: expected a whole tar archive"):
+        prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -160,6 +160,16 @@ def test_words_and_characters_have_the_size_asked_for(kind: str, size: int, tmp_
     assert TextData(tmp_path / "data", "valid", 1).references(20) == VALID[1]
 
 
+def test_a_sentence_may_have_more_characters_than_words(tmp_path: Path) -> None:
+    long = "ba " * 100 + "ba"  # 301 characters
+    train = [*TRAIN[0], long], [*TRAIN[1], long]
+    for kind, expected in (("words", 1), ("characters", 0)):
+        options = text_options(tmp_path / kind, train, VALID, kind=kind, vocab_size=20)
+        manifest, _ = prepare(options)
+        assert manifest.split("train").left_out.get("over_long", 0) == expected
+    assert manifest.options["max_length"] == 500
+
+
 def test_a_given_model_is_used_as_it_is(tmp_path: Path) -> None:
     prepare(options_in(tmp_path / "first"))
     model = tmp_path / "first" / "data" / "subwords.model"

@@ -44,7 +44,7 @@ TRAINING = TrainingConfig(
     beam_size=2,
     log_every=3,
 )
-TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds")
+TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds", "waiting")
 
 
 def small_disk_of(size: str) -> pytest.MarkDecorator:

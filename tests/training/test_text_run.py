@@ -11,9 +11,10 @@ from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
 from seq2seq_memattn.metrics import Score
+from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training import loop
 from seq2seq_memattn.training.loop import Trainer
-from seq2seq_memattn.training.run_directory import load_run
+from seq2seq_memattn.training.run_directory import load_run, open_run
 from seq2seq_memattn.translator import Translator
 from tests.texts import make_text_data, pairs, text_options
 from tests.training.runs import MODEL, TRAINING, assert_same_runs
@@ -65,6 +66,27 @@ def test_the_vocabulary_travels_with_the_run(data_dir: Path, run_dir: Path, tmp_
     assert run.source_vocabulary.encode(line) == vocabulary.encode(line)
     ((best,),) = Translator(run, beam_size=2)([line], batch_size=1)
     assert isinstance(best.text, str)
+
+
+def test_so_does_what_makes_tokens_of_sources_as_people_write_them(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("the (9/10) The (1/10)\n")
+    options = text_options(
+        tmp_path,
+        pairs(60, 0),
+        pairs(5, 1),
+        source_language="en",
+        is_tokenised=True,
+        is_truecased=True,
+        truecase_model=str(tmp_path / "model"),
+    )
+    manifest, _ = prepare(options)
+    assert manifest.text_form["truecase_model"] == "source.truecase"
+    data_dir, run_dir = Path(options.output_dir), tmp_path / "run"
+    open_run(run_dir, data_dir, fit_to_data(MODEL, manifest, data_dir), TRAINING)
+    shutil.rmtree(data_dir)
+    (tmp_path / "model").unlink()
+    form = TextForm.from_dict(dict(read_manifest(run_dir, check_files=False).text_form))
+    assert form.as_trained(["The end."], run_dir) == ["the end ."]
 
 
 def test_weights_of_another_vocabulary_are_refused_though_they_fit(

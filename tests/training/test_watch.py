@@ -45,6 +45,16 @@ def test_the_speed_leaves_waits_out(now: list[float]) -> None:
     assert window.take()["tokens_per_second"] == 200.0
 
 
+def test_waits_for_the_input_are_a_share_of_the_time(now: list[float]) -> None:
+    window = Window()
+    window.add_wait(0.5)
+    window.add_wait(0.25)
+    now[0] += 3.0
+    assert window.take()["waiting"] == 0.25
+    now[0] += 2.0
+    assert window.take()["waiting"] == 0.0  # each line of the log has its own
+
+
 def test_a_window_goes_on_from_the_sums_of_another_start() -> None:
     first = Window()
     first.add(UpdateResult(2.0, 10.0, 1.0, True))

@@ -1,0 +1,118 @@
+"""translate, score, average_checkpoints, batch_sizes, as users type them, on subwords."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import ROOT, error_lines, run_python
+from tests.texts import STRANGE, make_text_data, write_lines
+
+TINY = (
+    *("--embedding_dim=8", "--encoder_units=8", "--decoder_units=8", "--attention_units=8"),
+    *("--batch_size=16", "--num_updates=4", "--validate_every=2", "--valid_examples=8"),
+    *("--beam_size=2", "--checkpoint_minutes=0"),
+)
+LINES = ["ba dö ki", "", *STRANGE, "carriage\rreturn", " ", "неизвестный", "ba " * 80 + "ba", "ba"]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, in a folder that has nothing else: the data it was trained on are gone."""
+    folder = tmp_path_factory.mktemp("work")
+    data = make_text_data(folder / "text")
+    trained = run_python(
+        *("-m", "experiments.train", "--config=multi30k_en_de_k4"),
+        *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
+    )
+    assert trained.returncode == 0, trained.stderr
+    (folder / "text").rename(folder / "elsewhere")
+    return folder
+
+
+def command(name: str, work: Path, *arguments: str) -> dict[str, object]:
+    """Runs a command on the run; returns what it says of it."""
+    done = run_python("-m", f"experiments.{name}", f"--run_dir={work / 'run'}", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_bytes().decode().split("\n")
+
+
+def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    output, scores = tmp_path / "output.txt", tmp_path / "scores.txt"
+    options = (f"--input={source}", f"--output={output}", "--beam_size=2")
+    result = command("translate", work, *options, "--max_source_length=20")
+    assert (result["lines"], result["cut"]) == (len(LINES), 1)
+    translations = lines_of(output)
+    assert len(translations) == len(LINES) + 1 and translations[-1] == ""
+    assert translations[1] == translations[LINES.index(" ")] == ""
+    assert not any("\r" in line for line in translations)
+    result = command("average_checkpoints", work, "--last=2")
+    result = command(
+        *("score", work, f"--source={source}", f"--target={source}", f"--output={scores}"),
+        "--checkpoint=average.npz",
+    )
+    assert (result["pairs"], result["empty_sources"]) == (len(LINES), 2)
+    found = [float(line) for line in lines_of(scores)[:-1]]
+    assert found[1] == 0.0
+    assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
+
+
+def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> None:
+    arguments = (f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--beam_size=2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "experiments.translate", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        answers = []
+        for line in ("ba dö ki", "", "te po", "ba dö ki"):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            answers.append(process.stdout.readline())
+        process.stdin.close()
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
+    assert all(answer.endswith("\n") for answer in answers)
+    assert answers[1] == "\n"
+    assert answers[0] == answers[3]
+
+
+def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source.txt"
+    source.write_bytes(b"ba\n" * 3 + b"d\xf6\n")
+    output = tmp_path / "output.txt"
+    done = run_python(
+        *("-m", "experiments.translate", f"--run_dir={work / 'run'}"),
+        *(f"--input={source}", f"--output={output}"),
+    )
+    assert done.returncode == 1
+    (error,) = error_lines(done)
+    assert error.endswith("line 4: expected UTF-8, got byte 0xf6 at byte 10 of the file")
+    assert not output.exists()
+
+
+def test_batches_of_other_sizes_give_the_same_text(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    options = (f"--input={source}", "--batch_sizes=5,1,3", "--beam_size=2")
+    result = command("batch_sizes", work, *options, f"--output={tmp_path / 'found.json'}")
+    assert json.loads((tmp_path / "found.json").read_text()) == result
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    assert [row["batch_size"] for row in rows] == [5, 1, 3]
+    assert rows[0]["different"] == rows[0]["largest_difference"] == 0
+    for row in rows:
+        assert row["different_not_near"] == 0
+        assert row["largest_difference"] < 1e-4
