@@ -44,6 +44,7 @@ IN_SUMMARY = (
     "jobs",
     "command",
     "commit",
+    "backend",
     "hardware",
     "versions",
 )

@@ -1,13 +1,13 @@
 """Results as JSON files that say how they were obtained."""
 
 import json
-import os
 import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from data_prep.workers import num_cores
 from seq2seq_memattn.data.text_files import open_output
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,8 +49,7 @@ def processor() -> str:
         name = models[0] if models else name
     except OSError:
         pass
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
+    return f"{name}, {num_cores()} cores"
 
 
 def _command() -> str:

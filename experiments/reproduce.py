@@ -95,7 +95,10 @@ def write_results(
     for group, members in subject.figures(results).items():
         plots.save(plots.learning_curves(valid_curves(members)), folder / f"{scale}_{group}")
         pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
+    default = subject.study(scale, [], results_dir, results_dir)
+    is_default = {result["name"] for result in results} <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"
+    command += "" if is_default else " --rows=all"
     parts = [f"# {subject.title}", subject.introduction(scale), f"Command: `{command}`", shown[1]]
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
+from data_prep.workers import num_cores
 from experiments import cli
 from experiments.experiment import experiment_names, load_experiment
 from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
@@ -110,6 +111,8 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
         cli.print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
         peaks.append(peak_memory(setting))
     rows, works = measure(settings, options.repeats)
+    for row in rows:
+        row["threads"] = options.threads or num_cores()
     for row, peak in zip(rows, peaks, strict=False):
         row["peak_memory_mib"] = round(peak / 2**20, 1)
     if options.profile:

@@ -114,10 +114,14 @@ class Study:
     jobs: int = 1
     chosen: Sequence[str] = ()
 
+    def names(self) -> list[str]:
+        """The names of the rows that are run."""
+        return list(self.chosen or (row.name for row in self.rows))
+
     def run(self) -> list[dict[str, Any]]:
         """Runs those of the chosen rows that are not finished; returns their results in order."""
         by_name = {row.name: row for row in self.rows}
-        chosen = [by_name[name] for name in self.chosen or by_name]
+        chosen = [by_name[name] for name in self.names()]
         preparing = threading.Lock()  # rows that share a data directory make it once
         with Commands(self.jobs) as commands:
             return commands.map(lambda row: self._run_row(row, commands, preparing), chosen)

@@ -15,7 +15,6 @@ FORMS: dict[str, Callable[[FormedLines], list[str]]] = {
     "standard_bleu": lambda lines: lines.readable,
     "chrf": lambda lines: lines.readable,
 }
-METRICS = tuple(FORMS)
 RIBES_ALPHA, RIBES_BETA = 0.25, 0.1  # the exponents of RIBES's own script
 
 

@@ -1,5 +1,7 @@
 """The wheel: it builds, holds all that the packages need, and works elsewhere."""
 
+import ast
+import re
 import subprocess
 import sys
 import zipfile
@@ -57,6 +59,28 @@ def test_the_wheel_holds_every_source_and_the_licence(wheel: Path) -> None:
     assert expected - names == set()
     assert not [name for name in names if name.startswith("tests/")]
     assert [name for name in names if name.endswith("licenses/LICENSE") or "info/LICENSE" in name]
+
+
+@pytest.mark.slow
+def test_the_wheel_requires_all_that_its_sources_import(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+    found = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", metadata, re.MULTILINE)
+    required = {requirement.lower().replace("-", "_") for requirement in found}
+    imported = set()
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    imported.add(str(node.module).split(".")[0])
+    others = imported - set(sys.stdlib_module_names) - set(PACKAGES)
+    names = {"absl": "absl_py"}
+    # JAX is an extra; tensorflow_text is for serving.
+    assert {names.get(one, one) for one in others} - {"jax"} <= required
+    assert {"tensorflow_text", "tensorboard", "keras"} <= required
 
 
 @pytest.mark.slow

@@ -33,7 +33,6 @@ from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_
 CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
 CHECKPOINTS_NAME = "checkpoints"
-METRICS_NAME = "metrics.jsonl"
 
 # Weights of a run that have names of their own; all others are called by their files.
 BEST = "best"

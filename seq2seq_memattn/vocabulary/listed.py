@@ -10,7 +10,6 @@ from .files import FileVocabulary, read_content
 
 UNKNOWN_WORD = "<unk>"
 UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-FIRST_ID = UNKNOWN_ID + 1  # of the list
 
 
 class ListedVocabulary(FileVocabulary):

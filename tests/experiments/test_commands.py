@@ -261,6 +261,7 @@ def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_p
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
         assert row["product_gflops_at_loop_shapes"] > 0 and row["tanh_per_second"] > 0
+        assert row["threads"] == 1
         is_training = row["mode"] == "train"
         assert ("share_of_product_rate" in row) == is_training
         assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)

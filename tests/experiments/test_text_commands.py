@@ -49,7 +49,7 @@ def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_pa
     source = write_lines(tmp_path / "source.txt", LINES)
     output, scores = tmp_path / "output.txt", tmp_path / "scores.txt"
     options = (f"--input={source}", f"--output={output}", "--beam_size=2")
-    result = command("translate", work, *options, "--max_source_length=20")
+    result = command("translate", work, *options, "--max_source_length=60")
     assert (result["lines"], result["cut"]) == (len(LINES), 1)
     translations = lines_of(output)
     assert len(translations) == len(LINES) + 1 and translations[-1] == ""
