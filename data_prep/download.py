@@ -24,6 +24,10 @@ LASTING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 CHECKSUMS_NAME = "SHA256SUMS"  # beside the files, as `sha256sum --check` reads it
 
 
+class MissingFile(OSError):
+    """The server does not have a file."""
+
+
 def fetch(
     url: str, path: Path, sha256: str = "", attempts: int = 5, wait_seconds: float = 2.0
 ) -> None:
@@ -42,7 +46,8 @@ def fetch(
         wait_seconds: before the second attempt; twice as long before each further one.
 
     Raises:
-        OSError: if it cannot be had, names the URL; what arrived is kept.
+        OSError: if it cannot be had, names the URL; what arrived is kept. `MissingFile` if the
+            server says that there is none.
         ValueError: if the file, downloaded or found, has not the checksum that it must have.
     """
     if path.exists():
@@ -58,7 +63,8 @@ def fetch(
             break
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code not in PASSING_STATUS:
-                raise OSError(f"{url}: {error}") from None
+                kind = MissingFile if error.code == http.client.NOT_FOUND else OSError
+                raise kind(f"{url}: {error}") from None
             failures = 1 if _size(part) > most else failures + 1
             most = max(most, _size(part))
             if failures >= attempts or getattr(error, "errno", None) in LASTING_ERRORS:

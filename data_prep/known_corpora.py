@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from data_prep.download import fetch
+from data_prep.download import MissingFile, fetch
 from data_prep.text_options import TextOptions
 from data_prep.text_preparation import FilePair, TextFiles, prepare_text, run_text_command
 from experiments import cli
@@ -24,6 +24,10 @@ from seq2seq_memattn.text_form import TextForm
 
 FOLDER = Path(__file__).parent / "corpora"
 MEMBER = ":"  # between an archive's name and that of a file in it
+
+
+class MissingMember(ValueError):
+    """A file that an archive does not have, or not once."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,24 +125,33 @@ class CorpusFiles:
 
     def all(self) -> TextFiles:
         """Every file; fetches and unpacks those that are not there."""
+        train = tuple(self._pair(name) for name in self.corpus.train)
         return TextFiles(
-            tuple(self._pair(name) for name in self.corpus.train),
+            train,
             {split: self._pair(name) for split, name in self.corpus.evaluation.items()},
-            dataclasses.replace(self.corpus.form, truecase_model=self._truecase_model()),
+            dataclasses.replace(
+                self.corpus.form, truecase_model=self._truecase_model(Path(train[0][0]).parent)
+            ),
         )
 
-    def _truecase_model(self) -> str:
-        """The source side's; whoever has the text may have it without."""
+    def _truecase_model(self, folder: Path) -> str:
+        """The source side's, from the folder of the text; whoever has the text may lack it."""
         if not self.corpus.truecase_model:
             return ""
         name = self.corpus.truecase_model.format(language=self.corpus.form.source_language)
-        if self.source_dir and not any(map(self._in_source_dir, name.split(MEMBER))):
-            cli.print_note(
-                f"{self.source_dir}: has no {name}; without it, translate leaves the case of "
-                "sources as it is"
-            )
-            return ""
-        return str(self._find(name))
+        archive, _, member = name.rpartition(MEMBER)
+        if (folder / member).is_file():
+            return str(folder / member)
+        try:
+            if not self.source_dir:
+                return str(self._unpack(self._file(archive), member))
+            if (folder / archive).is_file():
+                return str(self._unpack(folder / archive, member))
+            missing = f"{folder} has no {archive}"
+        except (MissingFile, MissingMember) as error:
+            missing = str(error)
+        cli.print_note(f"{missing}; without it, translate leaves the case of sources as it is")
+        return ""
 
     def _pair(self, name: str) -> FilePair:
         source, target = (
@@ -226,7 +239,7 @@ def _member(tar: tarfile.TarFile, archive: Path, name: str) -> tarfile.TarInfo:
     plain = PurePosixPath(name).name
     found = same_path or [info for info in files if PurePosixPath(info.name).name == plain]
     if len(found) != 1:
-        raise ValueError(f"{archive}: expected one file {name} in it; there are {len(found)}")
+        raise MissingMember(f"{archive}: expected one file {name} in it; there are {len(found)}")
     return found[0]
 
 

@@ -16,7 +16,7 @@ from data_prep.text_vocabulary import VocabularyOptions
 from data_prep.workers import num_cores
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.data.text_files import atomic_binary
-from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.text_form import TextForm, check_truecase_model
 
 FilePair = tuple[str, str]
 TRUECASE_NAME = "source.truecase"  # in the data directory
@@ -69,6 +69,8 @@ def prepare_text(
 
     def write(directory: Any) -> Manifest:
         files = found[-1]
+        if files.form.truecase_model:
+            check_truecase_model(Path(files.form.truecase_model))
         preparation = TextPreparation(
             directory=directory,
             train=files.train,

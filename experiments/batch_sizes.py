@@ -12,7 +12,7 @@ from absl import flags
 
 from experiments import cli, decoding_flags
 from experiments.records import hardware, portable, provenance, write_json
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.data.text_files import check_output, read_lines
 
 NEAR = 1e-4  # nats, below which hypotheses count as equally good
 
@@ -25,11 +25,14 @@ def compare(first: list[Any], other: list[Any]) -> dict[str, Any]:
 
     Returns:
         different: lines whose text differs.
-        different_not_near: those among them whose log-probabilities differ by `NEAR` or more.
-        largest_difference: of the log-probabilities of all lines, in nats.
+        different_not_near: those among them whose scores, by which search ranks, differ by `NEAR`
+            or more.
+        largest_difference: of the scores of all lines.
     """
     pairs = [(a[0], b[0]) for a, b in zip(first, other, strict=True) if a[0].hypothesis is not None]
-    apart = [abs(a.hypothesis.log_prob - b.hypothesis.log_prob) for a, b in pairs]
+    apart = [
+        abs(a.hypothesis.normalised_log_prob - b.hypothesis.normalised_log_prob) for a, b in pairs
+    ]
     changed = [gap for gap, (a, b) in zip(apart, pairs, strict=True) if a.text != b.text]
     return {
         "different": len(changed),
@@ -42,7 +45,9 @@ def main(arguments: list[str]) -> None:
     """Compares from flags."""
     del arguments
     options = flags.FLAGS
-    sizes = [int(size) for size in options.batch_sizes]
+    sizes = cli.positive_numbers("batch_sizes", options.batch_sizes)
+    if options.output:
+        check_output(options.output)
     lines = read_lines(options.input)
     run, translator = decoding_flags.make_translator()
     first = translator(lines, sizes[0], options.input)
@@ -65,7 +70,9 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     decoding_flags.define()
-    flags.DEFINE_string("input", None, "sources, one per line", required=True)
+    flags.DEFINE_string(
+        "input", None, "sources, one per line, as `evaluate` takes them", required=True
+    )
     flags.DEFINE_list("batch_sizes", ["128", "1", "7"], "sources decoded at a time")
     flags.DEFINE_string("output", None, "JSON file for the figures")
     cli.run(main)

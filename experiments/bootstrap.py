@@ -1,6 +1,7 @@
 """Rows of a study against one of them, by sacrebleu's paired bootstrap."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from experiments.records import write_json
@@ -21,32 +22,53 @@ def compare_with(of: Study, baseline: str, results: Sequence[dict[str, Any]]) ->
 
     Args:
         of: `Study`.
-        baseline: name of the row; where it has no result, or its data directory is not there,
-            nothing is compared.
+        baseline: name of the row. Where it has no result, nothing is compared.
         results: finished ones of rows on the baseline's data, changed in place.
     """
     rows = {row.name: row for row in of.rows}
-    references = of.data_dir / rows[baseline].data.folder
-    is_finished = any(result["name"] == baseline for result in results)
+    against = next((result for result in results if result["name"] == baseline), None)
     for result in results:
-        if not is_finished:
-            result.pop(KEY, None)
-        elif result["name"] != baseline and references.is_dir():
-            found = _compare(of, rows[result["name"]], rows[baseline])
+        if result is against:
+            continue
+        row = rows[result["name"]]
+        if against is not None and _is_there(of, row, rows[baseline]):
+            found = _compare(of, row, rows[baseline])
             if result.get(KEY) != found:
                 result[KEY] = found
-                write_json(of.result_path(rows[result["name"]]), result)
+                write_json(of.result_path(row), result)
+        elif against is None or not _is_of(row, result, against):
+            result.pop(KEY, None)
+
+
+def _is_there(of: Study, *rows: Row) -> bool:
+    """Whether the references and the translations of rows are there."""
+    split = rows[0].tests[-1].split
+    return _references(of, rows[0]).exists() and all(
+        of.lines_path(row, split).exists() for row in rows
+    )
+
+
+def _references(of: Study, row: Row) -> Path:
+    return of.data_dir / row.data.folder / f"{row.tests[-1].split}.target.txt"
+
+
+def _is_of(row: Row, result: dict[str, Any], against: dict[str, Any]) -> bool:
+    """Whether a comparison that was kept is of these two results: it has their scores."""
+    test = row.tests[-1].name
+    kept = result.get(KEY, {}).get("bleu", {})
+    scores = [one["tests"][test]["bleu"] for one in (result, against)]
+    return [round(kept.get(name, -1.0), 4) for name in ("score", "baseline")] == scores
 
 
 def _compare(of: Study, row: Row, baseline: Row) -> dict[str, Any]:
     from seq2seq_memattn.metrics import paired_bootstrap
 
-    test, data = row.tests[-1], of.data_dir / row.data.folder
-    form = TextForm.from_dict(dict(read_manifest(data).text_form))
+    test = row.tests[-1]
+    form = TextForm.from_dict(dict(read_manifest(of.data_dir / row.data.folder).text_form))
     files = (
         of.lines_path(row, test.split),
         of.lines_path(baseline, test.split),
-        data / f"{test.split}.target.txt",
+        _references(of, row),
     )
     ours, theirs, references = (FormedLines(read_lines(file), form) for file in files)
     found = paired_bootstrap(ours, theirs, references, "--lowercase" in test.flags)

@@ -6,7 +6,7 @@ import logging as stdlib_logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from absl import app, flags, logging
@@ -122,6 +122,16 @@ def options_from_flags(options: type[T]) -> T:
     """Makes the option record from the flags that `define_flags` defined."""
     names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
     return options(**{name: flags.FLAGS[name].value for name in names})
+
+
+def positive_numbers(flag: str, values: Sequence[str]) -> list[int]:
+    """The numbers that a list flag has; ValueError for what is none, or not above 0."""
+    for value in values:
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise ValueError(f"--{flag}: expected whole numbers above 0; got {value!r}")
+    if not values:
+        raise ValueError(f"--{flag}: expected whole numbers above 0; got none")
+    return [int(value) for value in values]
 
 
 def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:

@@ -6,6 +6,7 @@ them, without a model. Prints a line of figures for each, and writes all to `--o
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from experiments import cli
 from experiments.process_memory import process_tree_mib
 from experiments.records import processor, provenance, write_json
 from experiments.varied_corpus import write_varied
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.data.text_files import check_output, read_lines
 
 VALID_PAIRS = 1000
 POLL_SECONDS = 0.1
@@ -50,16 +51,22 @@ def measure_preparation(
     ends: dict[str, float] = {}
     peak = 0.0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            peak = max(peak, process_tree_mib(process.pid))
-            for stage in STAGES:
-                if stage not in ends and any(folder.glob(f"**/{stage}.stage")):
-                    ends[stage] = time.perf_counter() - started
-            time.sleep(POLL_SECONDS)
+        try:
+            while process.poll() is None:
+                peak = max(peak, process_tree_mib(process.pid))
+                for stage in STAGES:
+                    if stage not in ends and any(folder.glob(f"**/{stage}.stage")):
+                        ends[stage] = time.perf_counter() - started
+                time.sleep(POLL_SECONDS)
+        except BaseException:
+            process.terminate()
+            raise
         seconds = time.perf_counter() - started
         output, _ = process.communicate()
     if process.returncode:
         raise ValueError(f"{' '.join(command)}: ended with {process.returncode}")
+    if len(ends) < len(STAGES):
+        raise ValueError(f"--lines: expected enough to time each stage, got {num_pairs}")
     figures = json.loads(output.splitlines()[-1])
     reading, vocabulary = ends["counts"], ends["vocabularies"] - ends["counts"]
     return {
@@ -105,19 +112,23 @@ def main(arguments: list[str]) -> None:
     counts = [len(side) for side in sides]
     if counts[0] != counts[1]:
         raise ValueError(f"expected as many sources as targets; got {counts[0]} and {counts[1]}")
+    if options.output:
+        check_output(options.output)
+    process_tree_mib(os.getpid())  # says at once where memory cannot be measured
     rows = []
-    for count in map(int, options.lines):
+    for count in cli.positive_numbers("lines", options.lines):
         folder = Path(options.work_dir) / f"varied_{count}"
         shutil.rmtree(folder, ignore_errors=True)
-        row = measure_preparation(sides, count, options.vocab_size, folder)
-        row |= measure_input(folder / "data", options.input_seconds)
-        shutil.rmtree(folder)
+        try:
+            row = measure_preparation(sides, count, options.vocab_size, folder)
+            row |= measure_input(folder / "data", options.input_seconds)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         cli.print_note(json.dumps(row))
         rows.append(row)
-    result = {**provenance(processor()), "rows": rows}
-    if options.output:
-        write_json(Path(options.output), result)
-    cli.print_result(result)
+        if options.output:
+            write_json(Path(options.output), {**provenance(processor()), "rows": rows})
+    cli.print_result({"rows": rows})
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ def align(run: Any, translator: Any, text: str) -> Aligned:
     Raises:
         ValueError: if there is nothing to translate, or the vocabulary cannot encode it.
     """
+    (text,) = run.text_form.as_trained([text], run.directory)
     (best,) = translator([text], 1, "--text")[0]
     if best.hypothesis is None:
         raise ValueError("--text: expected a sentence, got nothing to translate")

@@ -9,7 +9,12 @@ def process_tree_mib(pid: int) -> float:
     """MiB that a process and its descendants hold now; what they share counts once.
 
     That is the sum of their proportional set sizes. Processes that end meanwhile count nothing.
+
+    Raises:
+        ValueError: where the system does not say it.
     """
+    if not (PROC / "self" / "smaps_rollup").exists():
+        raise ValueError("expected a system with /proc/PID/smaps_rollup, as Linux has it")
     return sum(_own_mib(one) for one in _tree(pid))
 
 

@@ -180,7 +180,7 @@ def _settings(options: Any) -> list[list[Setting]]:
         raise ValueError("--run_dir and --source: expected both or neither")
     for precision in options.precisions:
         TrainingConfig.from_dict({"precision": precision})  # refuses what is none
-    lengths = [_length(text) for text in options.lengths]
+    lengths = cli.positive_numbers("lengths", options.lengths)
 
     def setting(attention: str, mode: str, length: int, precision: str) -> Setting:
         # XLA does not use a CPU's units for bfloat16.
@@ -216,12 +216,6 @@ def _settings(options: Any) -> list[list[Setting]]:
         for mode in options.modes
         for length in lengths
     ]
-
-
-def _length(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ValueError(f"--lengths: expected numbers of tokens; got {text!r}")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 lines that are there. With `--n_best=N` each source gives N lines of
 `number ||| translation ||| log-probability`, numbers from 0 on. Sources and translations are text
 as people write it: where the training text was tokenised and truecased, sources are too, and
-translations are so no more.
+translations are so no more. The files of a data directory are so already: they want
+`--noreadable_sources`.
 """
 
 import contextlib
@@ -22,12 +23,14 @@ from tqdm import tqdm
 from experiments import cli, decoding_flags
 from seq2seq_memattn.data.line_chunks import is_stream, line_chunks
 from seq2seq_memattn.data.text_files import (
+    STANDARD_STREAM,
     atomic_binary,
     check_output,
+    display_name,
     iterate_lines,
     open_output,
 )
-from seq2seq_memattn.text_form import AS_GIVEN
+from seq2seq_memattn.text_form import AS_GIVEN, looks_tokenised
 
 CHUNK_LINES = 20_000  # sorted by length and translated together at most, then written
 
@@ -39,26 +42,32 @@ def main(arguments: list[str]) -> None:
     for path in filter(None, (options.output, options.alignments)):
         check_output(path)
     # What can be read twice is looked through before the work begins.
-    is_file = options.input != "-" and not is_stream(options.input)
+    name = display_name(options.input, "standard input")
+    is_file = options.input != STANDARD_STREAM and not is_stream(options.input)
     total = sum(1 for _ in iterate_lines(options.input)) if is_file else None
     run, translator = decoding_flags.make_translator(options.n_best, bool(options.alignments))
     if is_file:
         number = 1
         for lines in line_chunks(options.input, CHUNK_LINES):
-            translator.sources.check(lines, options.input, number)
+            translator.sources.check(lines, name, number)
             number += len(lines)
+    sources_form = run.text_form if options.readable_sources else AS_GIVEN
     form = run.text_form if options.readable else AS_GIVEN
-    number, started = 0, time.perf_counter()
+    number, seconds = 0, 0.0
     with (
         open_output(options.output) as output,
         _alignments_file(options.alignments) as write_alignments,
         tqdm(total=total, unit="sentence", file=sys.stderr) as bar,
     ):
         for lines in line_chunks(options.input, CHUNK_LINES):
-            lines = form.as_trained(lines, run.directory)
-            translations = translator(
-                lines, options.batch_size, options.input, bar.update, number + 1
-            )
+            if not number and sources_form.is_tokenised and looks_tokenised(lines):
+                cli.print_note(
+                    f"{name}: looks tokenised already; --noreadable_sources takes it as it is"
+                )
+            started = time.perf_counter()
+            lines = sources_form.as_trained(lines, run.directory)
+            translations = translator(lines, options.batch_size, name, bar.update, number + 1)
+            seconds += time.perf_counter() - started
             for found in translations:
                 texts = form.readable([one.text for one in found])
                 for rank, (text, one) in enumerate(zip(texts, found, strict=True)):
@@ -73,7 +82,7 @@ def main(arguments: list[str]) -> None:
             "update": run.update,
             "lines": number,
             "cut": translator.sources.num_cut,
-            "seconds": round(time.perf_counter() - started, 2),
+            "seconds": round(seconds, 2),
         },
         to_stderr=options.output == "-",
     )
@@ -115,10 +124,10 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", None, "translations; - is standard output", required=True)
     flags.DEFINE_integer("n_best", 1, "translations per source", lower_bound=1)
     flags.DEFINE_bool(
-        "readable",
+        "readable_sources",
         True,
-        "text as people write it; otherwise sources and translations have the form of the training "
-        "text",
+        "sources are as people write them, to be tokenised and truecased as the training text is",
     )
+    flags.DEFINE_bool("readable", True, "undo the tokenisation and truecasing of the training text")
     flags.DEFINE_string("alignments", None, "an .npz file for the alignments")
     cli.run(main)

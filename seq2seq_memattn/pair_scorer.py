@@ -70,7 +70,7 @@ class PairScorer:
         results = np.zeros(len(sources))
         first = 0
         while first < len(order):
-            longest = len(targets[order[first]]) + 1
+            longest = _width(len(targets[order[first]]) + 1)
             indices = order[first:][: min(batch_size, max(self._max_tokens // longest, 1))]
             first += len(indices)
             batch = _padded_batch([sources[i] for i in indices], [targets[i] for i in indices])
@@ -86,5 +86,10 @@ def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """A batch as wide as it needs, or as the backend has compiled already."""
     if not has_static_shapes():
         return make_batch(sources, targets)
-    widths = (round_up(max(map(len, side)) + 1, WIDTH_STEP) for side in (sources, targets))
+    widths = (_width(max(map(len, side)) + 1) for side in (sources, targets))
     return make_batch(sources, targets, *widths)
+
+
+def _width(longest: int) -> int:
+    """The width of a batch whose longest sequence has so many tokens."""
+    return round_up(longest, WIDTH_STEP) if has_static_shapes() else longest

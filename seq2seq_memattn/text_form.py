@@ -8,6 +8,8 @@ from typing import Any
 
 from seq2seq_memattn.config import Options, option
 
+TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
+
 
 @dataclasses.dataclass(frozen=True)
 class TextForm(Options):
@@ -29,6 +31,11 @@ class TextForm(Options):
     truecase_model: str = option(
         "", "the file by which it did so for sources; in a manifest, its name beside that"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.truecase_model and not self.is_truecased:
+            raise ValueError("truecase_model: expected with is_truecased alone")
 
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Lines of the source side, as people write them, in the form of the corpus.
@@ -70,6 +77,11 @@ class TextForm(Options):
 
 
 AS_GIVEN = TextForm()
+
+
+def looks_tokenised(lines: Sequence[str]) -> bool:
+    """Whether there is in some line what only Moses' tokenizer.perl writes."""
+    return any(mark in line for line in lines for mark in TOKENISED_MARKS)
 
 
 class FormedLines:
@@ -119,6 +131,14 @@ def _normaliser(language: str) -> Callable[[str], str]:
 
     normaliser: Any = MosesPunctNormalizer(language or "en")
     return normaliser.normalize
+
+
+def check_truecase_model(path: Path) -> None:
+    """Raises ValueError if a file is no model of Moses' truecase.perl."""
+    try:
+        _truecaser(str(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected a model of truecase.perl; {error}") from None
 
 
 @lru_cache

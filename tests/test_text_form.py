@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_memattn.text_form import AS_GIVEN, FormedLines, TextForm
+from seq2seq_memattn.text_form import (
+    AS_GIVEN,
+    FormedLines,
+    TextForm,
+    check_truecase_model,
+    looks_tokenised,
+)
 
 MOSES = TextForm("en", "en", is_tokenised=True, is_truecased=True)
 
@@ -56,6 +62,21 @@ def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
         'The " well-known " fact : LONDON & the rest , isn \'t The end .'
     ]
     assert AS_GIVEN.as_trained([line], truecase_model.parent) == [line]
+
+
+def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
+    for content in (b"the (9/10) The\n", b"\x1f\x8b\x00"):
+        (tmp_path / "model").write_bytes(content)
+        with pytest.raises(ValueError, match="model: expected a model of truecase.perl"):
+            check_truecase_model(tmp_path / "model")
+    with pytest.raises(ValueError, match="truecase_model: expected with is_truecased alone"):
+        TextForm("en", truecase_model="model")
+
+
+def test_text_of_a_tokeniser_is_known_by_its_marks() -> None:
+    for line in ("well @-@ known", "it &apos;s", "&quot; no"):
+        assert looks_tokenised(["plain", line])
+    assert not looks_tokenised(["It's a well-known fact & more.", "a @-@b"])
 
 
 def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known() -> None:

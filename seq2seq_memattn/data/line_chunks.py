@@ -18,7 +18,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
             mode = os.fstat(sys.stdin.fileno()).st_mode
         else:
             mode = os.stat(path).st_mode
-    except OSError:  # no such file, which whoever reads it says; or no descriptor behind stdin
+    except (AttributeError, OSError):  # no such file, or no descriptor behind standard input
         return os.fspath(path) == STANDARD_STREAM
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

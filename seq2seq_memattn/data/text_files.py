@@ -145,6 +145,23 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 @contextlib.contextmanager
+def _standard_input() -> Iterator[BinaryIO]:
+    """Opens standard input as a file of its own.
+
+    A thread that waits for `sys.stdin` would keep Python from ending in good order.
+    """
+    if sys.stdin is None:
+        raise ValueError("standard input: expected lines of text, it is closed")
+    try:
+        descriptor = os.dup(sys.stdin.fileno())
+    except (AttributeError, OSError):  # somebody put another object there
+        yield sys.stdin.buffer
+        return
+    with open(descriptor, "rb") as stream:
+        yield stream
+
+
+@contextlib.contextmanager
 def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Opens a file, gzip file or standard input for reading bytes; leaves standard input open.
 
@@ -152,7 +169,8 @@ def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Binary
         The stream of the unpacked bytes, and the file itself.
     """
     if os.fspath(path) == STANDARD_STREAM:
-        yield sys.stdin.buffer, sys.stdin.buffer
+        with _standard_input() as stream:
+            yield stream, stream
         return
     if not os.path.exists(path):
         raise ValueError(f"{os.fspath(path)}: no such file")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from seq2seq_memattn.backend import WIDTH_STEP
+from seq2seq_memattn.backend import WIDTH_STEP, has_static_shapes
 from seq2seq_memattn.data.batching import round_up
 from seq2seq_memattn.decoding import DecodingModel, folds_rows, make_weights
 from seq2seq_memattn.search.beam import BeamResult, best
@@ -72,7 +72,7 @@ class ChunkedSearch:
         self._n_best = n_best
         self._exponent = length_penalty_exponent
         self._batch_size = batch_size
-        self._jit = jit_compile
+        self._jit = jit_compile or has_static_shapes()
         self._force_lengths = force_lengths
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
         self._product_dtype = product_dtype

@@ -183,17 +183,28 @@ def test_what_is_missing_or_damaged_is_named(server: Server, tmp_path: Path) -> 
         prepare("wmt17", options, server.url)
 
 
-def test_text_in_a_folder_may_come_without_its_truecase_model(
+def test_text_may_come_without_its_truecase_model(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = release("de-en")
     del files["de-en/true.tgz"], server.files["de-en/true.tgz"]
     there = unpacked(tmp_path / "there", files)
-    manifest, _ = prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
-    assert manifest.text_form["truecase_model"] == ""
-    assert "has no true.tgz:truecase-model.en; without it" in capsys.readouterr().err
-    with pytest.raises(OSError, match="de-en/true.tgz: HTTP Error 404"):
-        prepare("wmt17", options_in(tmp_path, output_dir=str(tmp_path / "b")), server.url)
+    # That of another pair is of no use.
+    unpacked(there, {"cs-en/true.tgz": release("cs-en")["cs-en/true.tgz"]})
+    without = archive({"other": b"x"})
+    for name, message, options in (
+        ("a", "de-en has no true.tgz", {"source_dir": str(there)}),
+        ("b", "de-en/true.tgz: HTTP Error 404", {}),
+        ("c", "expected one file truecase-model.en in it; there are 0", {}),
+    ):
+        if name == "c":
+            server.files["de-en/true.tgz"] = without
+        options = {**options, "output_dir": str(tmp_path / name)}
+        manifest, _ = prepare("wmt17", options_in(tmp_path, **options), server.url)
+        assert manifest.text_form["truecase_model"] == ""
+        said = capsys.readouterr().err
+        assert message in said
+        assert "without it, translate leaves the case of sources as it is" in said
 
 
 def test_a_start_without_the_files_does_not_stand_in_the_way_of_one_with_them(

@@ -287,7 +287,7 @@ def test_speed_measures_a_run_and_its_memory(work):
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout.splitlines()[-1])["rows"]
     assert (row["mode"], row["attention"], row["weights"]) == ("run", "k_memory:4", "trained")
-    assert row["target_tokens"] >= 5 and row["target_tokens_per_second"] > 0
+    assert row["target_tokens"] > 0 and row["target_tokens_per_second"] > 0
     assert 0 < row["peak_memory_mib"] < 2000
 
 
@@ -295,7 +295,7 @@ def test_speed_measures_a_run_and_its_memory(work):
 def test_speed_says_in_one_line_what_is_wrong():
     done = run_python("-m", "experiments.speed", "--lengths=20,abc")
     assert done.returncode == 1
-    assert error_lines(done) == ["error: --lengths: expected numbers of tokens; got 'abc'"]
+    assert error_lines(done) == ["error: --lengths: expected whole numbers above 0; got 'abc'"]
 
 
 @pytest.mark.slow

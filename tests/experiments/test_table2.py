@@ -84,6 +84,11 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     bahdanau, slots = table2.extend(of)
     assert KEY not in bahdanau
     compared = slots[KEY]["bleu"]
+    last = of.rows[0].tests[-1].name
+    for result, score in ((bahdanau, "baseline"), (slots, "score")):  # as evaluate would give them
+        result["tests"][last]["bleu"] = round(compared[score], 4)
+    for row, result in zip(of.rows, (bahdanau, slots), strict=True):
+        write_json(of.result_path(row), result)
     assert compared["score"] < compared["baseline"]
     assert compared["p_value"] < 0.05
     assert "|case:lc|" in compared["signature"] and "bs:1000" in compared["signature"]
@@ -96,6 +101,14 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     assert table2.extend(elsewhere)[1][KEY] == slots[KEY]
     assert table2.extend(of)[1][KEY] == slots[KEY]
     assert stored.stat().st_mtime_ns == stamp
+    of.lines_path(of.rows[0], "valid").rename(tmp_path / "away")
+    assert table2.extend(of)[1][KEY] == slots[KEY]
+    (tmp_path / "away").rename(of.lines_path(of.rows[0], "valid"))
+    # But not where the baseline is another one now.
+    write_json(
+        of.result_path(of.rows[0]), {**bahdanau, "tests": result_of(of.rows[0], 3.0)["tests"]}
+    )
+    assert KEY not in table2.extend(elsewhere)[1]
     of.result_path(of.rows[0]).unlink()  # without a baseline there is nothing to compare with
     assert KEY not in table2.extend(of)[0]
 

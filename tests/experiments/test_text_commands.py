@@ -1,6 +1,7 @@
 """translate, score, average_checkpoints, batch_sizes, as users type them, on subwords."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -66,28 +67,52 @@ def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_pa
     assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
 
 
-def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> None:
-    arguments = (f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--beam_size=2")
-    with subprocess.Popen(
+def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":
+    """translate, waiting for lines."""
+    arguments = (f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--beam_size=2", *more)
+    return subprocess.Popen(
         [sys.executable, "-m", "experiments.translate", *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+
+
+def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> None:
+    with interactive(work, "--n_best=2") as process:
         assert process.stdin is not None and process.stdout is not None
         answers = []
         for line in ("ba dö ki", "", "te po", "ba dö ki"):
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-            answers.append(process.stdout.readline())
+            process.stdin.write(f"{line}\n".encode())
+            answers.append([process.stdout.readline().decode() for _ in range(2)])
         process.stdin.close()
-        assert process.stdout.read() == ""
+        assert process.stdout.read() == b""
+        assert process.stderr is not None
+        assert b'"lines": 4' in process.stderr.read()
     assert process.returncode == 0
-    assert all(answer.endswith("\n") for answer in answers)
-    assert answers[1] == "\n"
-    assert answers[0] == answers[3]
+    for number, answer in enumerate(answers):
+        assert [line.split(" ||| ")[0] for line in answer] == [str(number)] * 2
+    assert answers[1][0] == "1 |||  ||| 0.0000\n"
+    assert [line[1:] for line in answers[0]] == [line[1:] for line in answers[3]]
+
+
+def test_what_ends_a_command_that_waits_for_lines_is_said_in_one(work: Path) -> None:
+    for ends, status, said in (
+        (lambda process: process.stdin.write(b"d\xf6\n"), 1, "standard input: line 2: expected UT"),
+        (lambda process: process.send_signal(signal.SIGINT), 130, "interrupted"),
+    ):
+        with interactive(work) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(b"ba\n")
+            process.stdout.readline()
+            ends(process)
+            assert process.wait(timeout=60) == status
+            assert process.stderr is not None
+            errors = process.stderr.read().decode().splitlines()
+            assert [line for line in errors if "rror" in line][-1].startswith(f"error: {said}")
+            assert "Fatal" not in "".join(errors)
 
 
 def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: Path) -> None:
