@@ -38,7 +38,7 @@ def options(**given: Any) -> SimpleNamespace:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"lengths": ["20", "-3"]}, "--lengths: expected numbers of tokens; got '-3'"),
+        ({"lengths": ["20", "-3"]}, "--lengths: expected whole numbers above 0; got '-3'"),
         (
             {"modes": ["exact", "fast"]},
             "--modes: expected some of exact, uniform, normal, train; got 'fast'",
