@@ -59,10 +59,12 @@ def _command() -> str:
 
 
 def portable(argument: str) -> str:
-    """An argument without the folders of this machine: of an absolute path, its last part."""
-    flag, equals, value = argument.rpartition("=")
-    path = Path(value)
-    return f"{flag}{equals}{path.name}" if path.is_absolute() else argument
+    """An argument without the folders of this machine: of absolute paths, their last parts."""
+    flag, equals, values = argument.rpartition("=")
+    paths = (
+        Path(value).name if Path(value).is_absolute() else value for value in values.split(",")
+    )
+    return flag + equals + ",".join(paths)
 
 
 def _commit() -> str:

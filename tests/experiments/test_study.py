@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from experiments.experiment import load_experiment
 from experiments.jobs import Commands
-from experiments.records import hardware, processor, read_json
+from experiments.records import hardware, portable, processor, read_json
 from experiments.study import DataSource, Row, Study, identity, is_result_of
 from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
@@ -153,3 +153,18 @@ def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     (tmp_path / "row.json").write_text('{"bleu":')
     with pytest.raises(ValueError, match=r"row\.json: expected JSON"):
         read_json(tmp_path / "row.json")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("--source=/a/b/c.gz,/a/d.gz", "--source=c.gz,d.gz"),
+        ("--run_dir=runs/a", "--run_dir=runs/a"),
+        ("--text=a, b", "--text=a, b"),
+        ("--text=", "--text="),
+        ("/a/b", "b"),
+        ("train", "train"),
+    ],
+)
+def test_commands_are_recorded_without_folders_of_the_machine(argument: str, expected: str) -> None:
+    assert portable(argument) == expected
