@@ -188,7 +188,7 @@ def _groups(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dic
 
 
 def _cells(result: dict[str, Any]) -> list[str]:
-    standard, *_, tokenised = [*result["tests"].values()] * 2
+    standard, tokenised = _first_and_last(result)
     compared = result.get(bootstrap.KEY, {}).get("bleu")
     train = [point for point in result["curve"] if point["kind"] == "train"]
     paper = result["paper"]
@@ -211,11 +211,17 @@ def _cells(result: dict[str, Any]) -> list[str]:
     ]
 
 
+def _first_and_last(result: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tests that give the standard and the tokenised scores; one test may give both."""
+    tests = list(result["tests"].values())
+    return tests[0], tests[-1]
+
+
 def _signatures(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What the scores of a table are, as sacrebleu says it; each that differs between rows."""
     found: dict[str, None] = {}
     for result in results:
-        standard, *_, tokenised = [*result["tests"].values()] * 2
+        standard, tokenised = _first_and_last(result)
         compared = result.get(bootstrap.KEY, {}).get("bleu")
         found |= {
             f"* tokenised: `{tokenised['signature']}`": None,
