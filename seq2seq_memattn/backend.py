@@ -10,6 +10,11 @@ def has_static_shapes() -> bool:
     return keras.backend.backend() != "tensorflow" or _is_traced_for_xla()
 
 
+def is_compiled_for_cpu() -> bool:
+    """Whether what is traced now is compiled by XLA, and for the processor."""
+    return has_static_shapes() and gpu_name() is None
+
+
 def _is_traced_for_xla() -> bool:
     """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes.
 

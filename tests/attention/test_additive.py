@@ -178,3 +178,22 @@ def test_gradients_of_the_energies_equal_finite_differences() -> None:
             rise = loss(index, place, step) - loss(index, place, -step)
             differences[place] = rise / (2 * step)
         np.testing.assert_allclose(as_array(gradient), differences, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("units", [1, 6, 8])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+def test_energies_from_exponentials_are_those_of_tanh(units: int, scale: float) -> None:
+    keys = np.clip(normal(BATCH, SOURCE_LENGTH, units, scale=scale), -43, 43)
+    queries = np.clip(normal(BATCH, QUERIES, units, seed=1, scale=scale), -43, 43)
+    vector = normal(units, seed=2)
+    expected = np.sum(np.tanh(keys[:, None] + queries[:, :, None]) * vector, axis=-1)
+    got = run("xla", additive_energies, *(tensor(x) for x in (keys, queries, vector)))
+    # Of k + q, which is rounded where tanh is computed, exponentials see k and q: for 60, 4e-6.
+    np.testing.assert_allclose(as_array(got), expected, atol=1e-5)
+
+
+def test_energies_from_exponentials_saturate() -> None:
+    keys, queries = np.full([1, 2, 4], 1e4), np.full([1, 1, 4], -2.0)
+    keys[0, 1] *= -1
+    got = run("xla", additive_energies, *(tensor(x) for x in (keys, queries, np.arange(1.0, 5))))
+    np.testing.assert_array_equal(as_array(got), [[[10.0, -10.0]]])
