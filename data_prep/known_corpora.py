@@ -169,15 +169,19 @@ class CorpusFiles:
         return unpacked or self._unpack(self._file(archive), member)
 
     def _in_source_dir(self, name: str) -> Path | None:
-        """The file below `source_dir`: by its path on the server, else the only one of its name."""
+        """The file below `source_dir`: by its path on the server, else the only one of its name.
+
+        It may have been packed, which its name then says.
+        """
         if not self.source_dir:
             return None
         for root in (Path(self.source_dir, self.corpus.folder), Path(self.source_dir)):
-            if (root / name).is_file():
-                return root / name
-            found = list(root.rglob(PurePosixPath(name).name))
-            if len(found) == 1:
-                return found[0]
+            for wanted in (name, f"{name}.gz"):
+                if (root / wanted).is_file():
+                    return root / wanted
+                found = list(root.rglob(PurePosixPath(wanted).name))
+                if len(found) == 1:
+                    return found[0]
         return None
 
     def _file(self, name: str) -> Path:

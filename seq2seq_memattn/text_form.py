@@ -31,6 +31,7 @@ class TextForm(Options):
     truecase_model: str = option(
         "", "the file by which it did so for sources; in a manifest, its name beside that"
     )
+    is_lowercased: bool = option(False, "all letters were made lower-case")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,6 +53,8 @@ class TextForm(Options):
         if self.truecase_model:
             truecase = _truecaser(str(folder / self.truecase_model))
             lines = [truecase(line) for line in lines]
+        if self.is_lowercased:
+            lines = [line.lower() for line in lines]
         return lines
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:

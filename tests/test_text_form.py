@@ -62,6 +62,8 @@ def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
         'The " well-known " fact : LONDON & the rest , isn \'t The end .'
     ]
     assert AS_GIVEN.as_trained([line], truecase_model.parent) == [line]
+    lower = TextForm("de", "en", is_lowercased=True)
+    assert lower.as_trained(["Ärger im Park"], truecase_model.parent) == ["ärger im park"]
 
 
 def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:

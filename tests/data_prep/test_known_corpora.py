@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from data_prep import multi30k
 from data_prep.known_corpora import FOLDER, CorpusOptions, prepare, read_corpus
+from data_prep.multi30k import Multi30kOptions
 from data_prep.text_corpus import TextPreparation
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
@@ -99,6 +101,7 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
         "has_escapes": True,
         "is_truecased": True,
         "truecase_model": "source.truecase",
+        "is_lowercased": False,
     }
     directory = tmp_path / "data"
     assert (directory / "source.truecase").read_text() == "en (1/1)\n"
@@ -272,6 +275,36 @@ def test_a_damaged_archive_is_refused_wherever_the_damage_is(tmp_path: Path) -> 
     (there / "de-en" / "true.tgz").write_bytes(damaged)
     with pytest.raises(ValueError, match="true.tgz: expected a whole tar archive"):
         prepare("wmt17", options_in(tmp_path, source_dir=str(there)))
+
+
+def test_files_may_have_been_packed(tmp_path: Path) -> None:
+    source = tmp_path / "there"
+    files = {
+        f"{name}.{language}.gz": gzip.compress("".join(f"{x}\n" for x in lines).encode())
+        for name, count in (("train", 300), ("dev", 9), ("test", 8))
+        for language, lines in zip(("en", "ja"), pairs(count, seed=1), strict=True)
+    }
+    unpacked(source, files)
+    options = options_in(
+        tmp_path, "en-ja", kind="words", vocab_size=40, separate_vocabularies=True,
+        source_dir=str(source),
+    )  # fmt: skip
+    manifest, _ = prepare("small_parallel_enja", options)
+    assert list(manifest.splits) == ["train", "valid", "test"]
+    assert manifest.split("test").num_examples == 8
+    assert manifest.text_form["is_lowercased"] is True
+
+
+@pytest.mark.parametrize(("tokenised", "name"), [(False, "multi30k"), (True, "multi30k_tokenised")])
+def test_multi30k_is_there_as_written_and_tokenised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenised: bool, name: str
+) -> None:
+    prepared: list[str] = []
+    monkeypatch.setattr(multi30k, "prepare", lambda name, options: prepared.append(name))
+    multi30k.prepare_multi30k(
+        Multi30kOptions(pair="de-en", output_dir=str(tmp_path), tokenised=tokenised)
+    )
+    assert prepared == [name]
 
 
 @pytest.mark.parametrize("name", CORPORA)
