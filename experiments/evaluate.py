@@ -8,11 +8,13 @@ need it; else they are scored as they are.
 """
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from absl import flags
 from tqdm import tqdm
 
@@ -38,14 +40,34 @@ def compare(
     return {"file": options.baseline, **{name: one._asdict() for name, one in found.items()}}
 
 
-def window(translations: list[list[Any]]) -> float:
-    """Encoder states that were scored per step of the best hypotheses, on average."""
+def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
+    """Encoder states that were scored per step of the best hypotheses, on average.
+
+    Beside it, for flexible attention with a threshold, the least that it can be: with the full
+    penalty in every step, and each position of a source looked at as often as the others.
+
+    Args:
+        translations: of `Translator`, with alignments.
+        config: `ModelConfig`.
+    """
     found = [best[0].hypothesis for best in translations if best[0].hypothesis]
-    steps = [len(hypothesis.alignment) for hypothesis in found]
-    looked = sum(
-        hypothesis.positions_scored * count for hypothesis, count in zip(found, steps, strict=True)
-    )
-    return looked / max(sum(steps), 1)
+    steps = np.array([len(hypothesis.alignment) for hypothesis in found])
+
+    def per_step(counts: list[float]) -> float:
+        return round(float(np.average(counts, weights=steps)), 4) if found else 0.0
+
+    result = {"window": per_step([hypothesis.positions_scored for hypothesis in found])}
+    if config.attention == "flexible" and config.threshold:
+        reach = math.ceil(config.flexible_sigma * math.sqrt(2 * config.threshold)) - 1
+        lengths = [hypothesis.alignment.shape[1] for hypothesis in found]
+        result["window_floor"] = per_step([_least_window(length, reach) for length in lengths])
+    return result
+
+
+def _least_window(length: int, reach: int) -> float:
+    """Positions at most `reach` away from one of a source, on average over these."""
+    before = np.minimum(np.arange(length), reach)
+    return float(np.mean(before + before[::-1] + 1))
 
 
 def main(arguments: list[str]) -> None:
@@ -89,7 +111,7 @@ def main(arguments: list[str]) -> None:
         "by_length": bleu_by_length(ours.tokenised, theirs.tokenised, lowercase=options.lowercase),
     }
     if options.window:
-        result["window"] = round(window(translations), 4)
+        result |= windows(translations, run.model.config)
     if options.ribes:
         found = ribes(ours, theirs, options.lowercase)
         result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}

@@ -1,6 +1,7 @@
 """Reproduces a table or a choice: python -m experiments.reproduce table1 --scale=small.
 
-What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities.
+What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities; of Shu and
+Nakayama (2017) flexible_table1, flexible_table2 and flexible_figure3.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from experiments import ambiguities, cli, sizes, table1, table2
+from experiments import ambiguities, cli, flexible_tables, sizes, table1, table2
 from experiments.study import Study, valid_curves
 from seq2seq_memattn.data.text_files import open_output
 
@@ -29,7 +30,8 @@ class Subject(NamedTuple):
         study: makes the `Study` from scale, names of rows, work_dir and results_dir.
         extend: adds to a study's finished results what is measured of all of them at once.
         tables: the files made of the results: suffix and text. The first is Markdown.
-        figures: groups of results, each a figure of learning curves, by name.
+        draw: draws figures of results into files that begin with a path; returns what each shows,
+            by what its file's name ends with.
     """
 
     title: str
@@ -37,7 +39,23 @@ class Subject(NamedTuple):
     study: Callable[[Any, Sequence[str], Path, Path], Study]
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
-    figures: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]]
+    draw: Callable[[Sequence[dict[str, Any]], Path], dict[str, str]]
+
+
+def learning_curves(
+    groups: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]],
+) -> Callable[[Sequence[dict[str, Any]], Path], dict[str, str]]:
+    """What draws a figure of learning curves for each group of results."""
+
+    def draw(results: Sequence[dict[str, Any]], stem: Path) -> dict[str, str]:
+        from seq2seq_memattn import plots
+
+        for name, members in (found := groups(results)).items():
+            figure = plots.learning_curves(valid_curves(members))
+            plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
+        return {name: f"Learning curves, {name}" for name in found}
+
+    return draw
 
 
 SUBJECTS = {
@@ -47,7 +65,7 @@ SUBJECTS = {
         table1.make_study,
         table1.extend,
         table1.tables,
-        table1.figures,
+        learning_curves(table1.figures),
     ),
     "table2": Subject(
         "Table 2: translation",
@@ -55,7 +73,7 @@ SUBJECTS = {
         table2.make_study,
         table2.extend,
         table2.tables,
-        table2.figures,
+        learning_curves(table2.figures),
     ),
     "multi30k_sizes": Subject(
         "Sizes for Multi30k",
@@ -63,7 +81,31 @@ SUBJECTS = {
         sizes.make_study,
         Study.finished,
         sizes.tables,
-        sizes.figures,
+        learning_curves(sizes.figures),
+    ),
+    "flexible_table1": Subject(
+        "Flexible Attention, Table 1: words",
+        flexible_tables.introduction,
+        flexible_tables.make_table1,
+        Study.finished,
+        flexible_tables.tables,
+        learning_curves(flexible_tables.figures),
+    ),
+    "flexible_table2": Subject(
+        "Flexible Attention, Table 2: characters",
+        flexible_tables.introduction,
+        flexible_tables.make_table2,
+        Study.finished,
+        flexible_tables.tables,
+        learning_curves(flexible_tables.figures),
+    ),
+    "flexible_figure3": Subject(
+        "Flexible Attention, Figure 3: window against BLEU",
+        flexible_tables.introduction,
+        flexible_tables.make_figure3,
+        flexible_tables.finished_sweeps,
+        flexible_tables.sweep_tables,
+        flexible_tables.draw_sweeps,
     ),
     "ambiguities": Subject(
         "What the memory paper leaves open",
@@ -71,7 +113,7 @@ SUBJECTS = {
         ambiguities.make_study,
         Study.finished,
         ambiguities.tables,
-        ambiguities.figures,
+        learning_curves(ambiguities.figures),
     ),
 }
 
@@ -84,17 +126,13 @@ def write_results(
     The page is `NAME.md` (`NAME_SCALE.md` at other scales than small), what it is made of is in the
     folder NAME. What people concluded from it, if they wrote that there, is in SCALE_conclusion.md.
     """
-    import seq2seq_memattn.plots as plots
-
     subject, folder = SUBJECTS[name], results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
     shown, *others = subject.tables(results).items()
     for suffix, text in others:
         _write(folder / f"{scale}{suffix}", text)
-    pictures = []
-    for group, members in subject.figures(results).items():
-        plots.save(plots.learning_curves(valid_curves(members)), folder / f"{scale}_{group}")
-        pictures.append(f"![Learning curves, {group}]({name}/{scale}_{group}.png)")
+    drawn = subject.draw(results, folder / scale)
+    pictures = [f"![{shown}]({name}/{scale}_{end}.png)" for end, shown in drawn.items()]
     default = subject.study(scale, [], results_dir, results_dir)
     is_default = {result["name"] for result in results} <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"

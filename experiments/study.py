@@ -56,11 +56,13 @@ class Evaluation(NamedTuple):
         name: of its figures in the result.
         split: of the data directory.
         flags: more of them.
+        keeps_lines: whether its translations are kept beside the result.
     """
 
     name: str
     split: str
     flags: tuple[str, ...] = ()
+    keeps_lines: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Row:
         paper: the paper's figures.
         length: int. L of the copy task; 0 for text.
         tests: evaluations beside that of the validation set.
+        init_from: the row with whose best weights this one begins; "" for random ones.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Row:
     paper: Mapping[str, float]
     length: int = 0
     tests: tuple[Evaluation, ...] = ()
+    init_from: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +126,15 @@ class Study:
         """Runs those of the chosen rows that are not finished; returns their results in order."""
         by_name = {row.name: row for row in self.rows}
         chosen = [by_name[name] for name in self.names()]
+        first = {row.init_from: by_name[row.init_from] for row in chosen if row.init_from}
+        first |= {row.name: row for row in chosen if not row.init_from}
         preparing = threading.Lock()  # rows that share a data directory make it once
+        results = {}
         with Commands(self.jobs) as commands:
-            return commands.map(lambda row: self._run_row(row, commands, preparing), chosen)
+            for rows in (list(first.values()), [row for row in chosen if row.init_from]):
+                found = commands.map(lambda row: self._run_row(row, commands, preparing), rows)
+                results.update({result["name"]: result for result in found})
+        return [results[row.name] for row in chosen]
 
     def finished(self) -> list[dict[str, Any]]:
         """The results of the rows as they are now that are there, in the order of the rows."""
@@ -161,7 +171,8 @@ class Study:
             for one in (Evaluation("valid", "valid"), *row.tests)
         )
         for one in row.tests:
-            self._keep_lines(row, one, run_dir)
+            if one.keeps_lines:
+                self._keep_lines(row, one, run_dir)
         result = {
             **identity(row),
             "label": row.label,
@@ -204,6 +215,7 @@ def identity(row: Row) -> dict[str, Any]:
         "name": row.name,
         "length": row.length,
         "data": list(row.data.command),
+        "init_from": row.init_from,
         "options": dict(row.options),
         "configuration": {
             "model": experiment.model.to_dict(),
@@ -229,7 +241,8 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
         return False
     for name in WATCHING:
         before["training"][name] = made["configuration"]["training"][name]
-    same = all(found.get(name) == made[name] for name in ("name", "length", "data"))
+    found = {"init_from": "", **found}
+    same = all(found.get(name) == made[name] for name in ("name", "length", "data", "init_from"))
     return same and before == made["configuration"]
 
 
@@ -241,10 +254,15 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     experiment = load_experiment(row.config).with_options(row.options)
     try:
         model = fit_to_data(experiment.model, read_manifest(data), data)
-        check_run(run_dir, data, model, experiment.training)
+        check_run(run_dir, data, model, experiment.training, _beginning(row, run_dir))
     except ValueError:
         return False
     return True
+
+
+def _beginning(row: Row, run_dir: Path) -> Path | None:
+    """The run with whose weights that of a row begins."""
+    return run_dir.with_name(row.init_from) if row.init_from else None
 
 
 def _move_aside(run_dir: Path) -> None:
@@ -293,6 +311,8 @@ def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> lis
 def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
     """The training command of a row, behind `python -m`."""
     options = [f"--{name}={_flag(value)}" for name, value in row.options.items()]
+    if begins_with := _beginning(row, run_dir):
+        options.append(f"--init_from={begins_with}")
     return [
         "experiments.train",
         f"--config={row.config}",

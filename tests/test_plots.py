@@ -55,6 +55,14 @@ def times(**seconds: list[float]) -> list[dict[str, Any]]:
     ]
 
 
+def points(bleu: float) -> list[dict[str, Any]]:
+    """What thresholds cost and save."""
+    return [
+        {"threshold": threshold, "window": 4.0 + 3.0 * i, "bleu": bleu - 4.0 / (i + 1)}
+        for i, threshold in enumerate((0.3, 1.2, None))
+    ]
+
+
 def line(axes: Axes, label: str) -> tuple[list[float], list[float]]:
     """The points of the line with a label."""
     (found,) = [line for line in axes.lines if line.get_label() == label]
@@ -84,6 +92,7 @@ EVERY_FIGURE: dict[str, Callable[[int], Figure]] = {
     "alignments": lambda i: plots.alignments(
         [plots.Panel(scores(7, 5, seed=i + j), SOURCE, TARGET, "none") for j in range(2)]
     ),
+    "bleu_by_window": lambda i: plots.bleu_by_window({"valid": points(30.0 + i)}),
     "slots": lambda i: plots.slots(scores(5, SLOTS, seed=i), scores(7, SLOTS), SOURCE, TARGET),
 }
 
@@ -270,6 +279,17 @@ def test_times_must_be_of_one_mode_and_have_the_reference() -> None:
         plots.time_by_length([*twice, twice[0]])
     with pytest.raises(ValueError, match=r"`reference`: .* got 'bahdanau', with \['none'\] here"):
         plots.time_by_length(twice, paper=times(bahdanau=[1.0, 2.0, 3.0]))
+
+
+def test_bleu_stands_over_windows_with_their_thresholds() -> None:
+    figure = plots.bleu_by_window({"valid": points(30.0), "test": points(29.0)}, "words")
+    (axes,) = figure.axes
+    assert legend(figure) == ["valid", "test"]
+    assert line(axes, "test") == ([4.0, 7.0, 10.0], [25.0, 27.0, 29.0 - 4.0 / 3.0])
+    assert [text.get_text() for text in axes.texts] == ["0.3", "1.2", "\u221e"]
+    for empty, message in (({}, "a data set"), ({"valid": []}, "a point")):
+        with pytest.raises(ValueError, match=f"expected {message} at least"):
+            plots.bleu_by_window(empty)
 
 
 def test_an_alignment_has_the_source_downwards_and_the_target_to_the_right() -> None:

@@ -73,9 +73,18 @@ def make_text_data(folder: Path, num_train: int = 300, **options: Any) -> Path:
 
 def make_multi30k(folder: Path) -> None:
     """Made-up text under the names of Multi30k's files."""
-    folder.mkdir(parents=True)
     splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
+    _make_corpus(folder, splits, ("en", "de"))
+
+
+def make_tanaka(folder: Path) -> None:
+    """Made-up text under the names of small_parallel_enja's files."""
+    _make_corpus(folder, {"train": 300, "dev": 12, "test": 11}, ("en", "ja"))
+
+
+def _make_corpus(folder: Path, splits: dict[str, int], languages: tuple[str, str]) -> None:
+    folder.mkdir(parents=True)
     for name, count in splits.items():
-        for language, lines in zip(("en", "de"), pairs(count, count), strict=True):
+        for language, lines in zip(languages, pairs(count, count), strict=True):
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)

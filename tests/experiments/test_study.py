@@ -110,6 +110,33 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     assert not (tmp_path / "runs" / "row_before_3").exists()
 
 
+def test_a_row_that_begins_with_another_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[list[str]] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        if arguments[0] == "experiments.train":
+            trained.append(arguments)
+            run_dir = tmp_path / "runs" / name
+            run_dir.mkdir(parents=True)
+            (run_dir / "metrics.jsonl").write_text("1\n")
+        return {"bleu": 1.0, "hardware": "some"}
+
+    monkeypatch.setattr(Commands, "run", run)
+    tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    found = Study([tuned, ROW], *where, jobs=2, chosen=["tuned"]).run()
+    assert [result["name"] for result in found] == ["tuned"]
+    run_dirs = [f"--run_dir={tmp_path / 'runs' / name}" for name in ("row", "tuned")]
+    assert [arguments[3] for arguments in trained] == run_dirs
+    assert not any(argument.startswith("--init_from") for argument in trained[0])
+    assert trained[1][-1] == f"--init_from={tmp_path / 'runs' / 'row'}"
+    assert is_result_of(tuned, found[0])
+    assert not is_result_of(dataclasses.replace(tuned, init_from=""), found[0])
+    assert is_result_of(ROW, {k: v for k, v in identity(ROW).items() if k != "init_from"})
+
+
 def test_corpora_are_taken_from_the_folder_of_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
