@@ -8,6 +8,7 @@ https://github.com/multi30k/dataset.
 """
 
 import dataclasses
+from typing import ClassVar
 
 from data_prep.known_corpora import CorpusOptions, prepare
 from data_prep.text_preparation import run_text_command
@@ -18,6 +19,8 @@ from seq2seq_memattn.data.manifest import Manifest
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Multi30kOptions(CorpusOptions):
     """Options of this command."""
+
+    FREE: ClassVar[tuple[str, ...]] = (*CorpusOptions.FREE, "tokenised")  # the task's name says it
 
     tokenised: bool = option(
         False, "the release's tokenised and lower-cased text, not the text as written: for words"

@@ -487,7 +487,8 @@ def test_fit_compiled_by_xla_gives_the_same_loss() -> None:
     losses = []
     for jit_compile in (False, True):
         model = Seq2Seq(tiny("k_memory:4", dropout=0.0))
-        model.compile(keras.optimizers.Adam(0.03), TokenCrossEntropy(), jit_compile=jit_compile)
+        # Not Adam, which makes a step of the rounding errors of a gradient that is 0.
+        model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy(), jit_compile=jit_compile)
         losses.append(
             model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"]
         )

@@ -305,6 +305,7 @@ def test_multi30k_is_there_as_written_and_tokenised(
         Multi30kOptions(pair="de-en", output_dir=str(tmp_path), tokenised=tokenised)
     )
     assert prepared == [name]
+    assert "tokenised" not in Multi30kOptions(pair="de-en", output_dir="d").kept()
 
 
 @pytest.mark.parametrize("name", CORPORA)

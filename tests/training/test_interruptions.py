@@ -80,7 +80,9 @@ def run(*arguments: Any, **options: Any) -> Ended:
 
 
 def last_update(run_dir: Path) -> int:
-    return int(arrays_of(checkpoints(run_dir)[-1])[1]["update"])
+    """The update of the last checkpoint; 0 if there is none."""
+    found = checkpoints(run_dir)
+    return int(arrays_of(found[-1])[1]["update"]) if found else 0
 
 
 @pytest.fixture(scope="module")
