@@ -122,7 +122,7 @@ def test_padding_is_zero_where_steps_are_taken(attention: str) -> None:
 @attentions
 @pytest.mark.parametrize(
     ("variant", "mode"),
-    [("reference", "eager"), ("reference", "eager_padded"), ("unfed", "eager")],
+    [("reference", "eager"), ("reference", "eager_padded"), *slow(("unfed", "eager"))],
 )
 def test_padding_and_the_other_sentences_change_nothing(
     attention: str, variant: str, mode: str
@@ -192,9 +192,11 @@ def test_gradients_taken_after_the_loop_equal_those_of_single_steps(
     ("attention", "kind", "variant", "mode", "dtype"),
     [
         ("k_memory", "lstm", "reference", "graph", "float32"),
-        ("bahdanau", "gru", "before", "graph", "float64"),
-        ("k_memory", "lstm", "reference", "xla", "float64"),
         ("bahdanau", "gru", "reference", "xla", "float64"),
+        *slow(
+            ("bahdanau", "gru", "before", "graph", "float64"),
+            ("k_memory", "lstm", "reference", "xla", "float64"),
+        ),
     ],
 )
 def test_compiled_gradients_equal_those_of_single_steps(

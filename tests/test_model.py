@@ -218,9 +218,8 @@ def dense(gradients: Any) -> list[Any]:
     "name",
     [
         "reference",
-        "bahdanau",
         "unfed",
-        *slow("gru", "joint", "luong_dot", "sigmoids", "over_slots", "copy", "tied"),
+        *slow("bahdanau", "gru", "joint", "luong_dot", "sigmoids", "over_slots", "copy", "tied"),
     ],
 )
 def test_the_fast_gradients_equal_plain_ones(name: str) -> None:

@@ -60,7 +60,9 @@ def test_neither_order_nor_batches_change_a_score() -> None:
     np.testing.assert_allclose(turned[::-1], together, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"position_encoding": "masked", "max_source_length": 7}])
+@pytest.mark.parametrize(
+    "options", [*slow({}), {"position_encoding": "masked", "max_source_length": 7}]
+)
 def test_few_widths_where_each_is_compiled_change_no_score(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,7 @@ def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work)
         align(run, translator, "3 x")
 
 
+@pytest.mark.slow
 def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
     (work / "strange.txt").write_text("3 4\n3 x\n")
     done = run_python(
@@ -173,6 +174,7 @@ def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work
     assert not (work / "never.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
     before = (work / "run" / "config.json").read_bytes()
     done = run_python(

@@ -9,6 +9,7 @@ from seq2seq_memattn.search.hypotheses import DEAD
 from seq2seq_memattn.search.penalties import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
 from tests.inputs import run
+from tests.marks import slow
 from tests.reference import beam_search as reference
 from tests.search.models import (
     PrefixModel,
@@ -59,7 +60,7 @@ def assert_equals_reference(
 
 @pytest.mark.parametrize("early_stopping", [True, False])
 @pytest.mark.parametrize("exponent", EXPONENTS)
-@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (4, 2), (4, 4), (9, 3)])
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), *slow((2, 1), (4, 4)), (4, 2), (9, 3)])
 def test_a_search_with_pruning_equals_the_reference(
     beam_size: int, n_best: int, exponent: float, early_stopping: bool
 ) -> None:

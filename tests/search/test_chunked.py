@@ -9,7 +9,6 @@ from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.marks import slow
 from tests.search.models import (
-    every_attention,
     one_quick_attention,
     padded,
     small_model,
@@ -37,7 +36,7 @@ def assert_same(ours: BeamResult, theirs: Any) -> None:
         assert_close(getattr(ours, name), as_array(getattr(theirs, name)))
 
 
-@every_attention
+@one_quick_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))

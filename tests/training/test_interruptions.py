@@ -115,6 +115,7 @@ def test_after_sigterm_a_run_goes_on_at_exactly_the_next_update(
     assert_same_runs(run_dir, uninterrupted)
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_of_a_checkpoint_goes_on_even_if_the_last_one_is_damaged(
     data_dir: Path, tmp_path: Path, uninterrupted: Path
 ) -> None:

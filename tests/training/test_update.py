@@ -218,7 +218,8 @@ def test_two_replicas_update_as_one_device_does() -> None:
     assert float(process.stdout) < 1e-6
 
 
-@pytest.mark.parametrize("attention", ["k_memory:3", *slow("bahdanau", "none")])
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["k_memory:3", "bahdanau", "none"])
 def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention: str) -> None:
     config = dataclasses.replace(TRAINING, clip_norm=0.0)
     rounded = dataclasses.replace(config, precision="bfloat16_products")
