@@ -84,7 +84,7 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
         name = f"alignment_{result['name']}"
         run = load_run(run_dir / "runs" / result["name"])
         aligned = align(run, Translator(run, return_alignments=True), sample)
-        draw_alignment(aligned, result["label"], run_dir / name)
+        draw_alignment([aligned], result["label"], run_dir / name)
         names.append(name)
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
 

@@ -5,7 +5,6 @@ learning rate and dropout, on corpora of some ten thousand short sentences.
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,20 +158,6 @@ def make_table2(scale: Scale, names: Sequence[str], work_dir: Path, results_dir:
     return _study("flexible_table2", TABLE2, scale, names, work_dir, results_dir)
 
 
-def make_figure3(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
-    """The fine-tuned rows of Table 1, whose runs and results they are.
-
-    Args:
-        scale, names, work_dir, results_dir: as in `table1.make_study`.
-
-    Raises:
-        ValueError: for a name that is no row.
-    """
-    of = make_table1(scale, names, work_dir, results_dir)
-    tuned = [row.name for row in of.rows if row.init_from]
-    return dataclasses.replace(of, chosen=names or tuned)
-
-
 def _study(folder: str, corpora: Sequence[str], scale: Scale, *rest: Any) -> Study:
     rows = [row for name in corpora for row in corpus_rows(name)]
     if scale == "tiny":
@@ -242,13 +227,13 @@ def _evaluations(corpus: Corpus, is_flexible: bool) -> tuple[Evaluation, ...]:
     for threshold in (*THRESHOLDS, None) if is_flexible else (None,):
         flags = ("--window", "--ribes", *([f"--threshold={threshold}"] if threshold else []))
         for split in ("valid", corpus.test):
-            name = _evaluated(split, threshold)
+            name = evaluation_name(split, threshold)
             keeps = split != "valid" and threshold is None
             found.append(Evaluation(name, split, flags, keeps_lines=keeps))
     return tuple(found)
 
 
-def _evaluated(split: str, threshold: float | None) -> str:
+def evaluation_name(split: str, threshold: float | None) -> str:
     """Names an evaluation."""
     return f"{split}_{threshold or WITHOUT}"
 
@@ -292,7 +277,7 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     parts = []
     for name, members in by_corpus(results).items():
         lines = [f"| {' | '.join(cells)} |" for cells in _lines(CORPORA[name], members)]
-        first = _measured(members[0], CORPORA[name].test)
+        first = measured(members[0], CORPORA[name].test)
         signatures = (first["signature"], first["ribes_signature"])
         said = [f"* `{signature}`" for signature in signatures]
         parts.append("\n".join([f"## {CORPORA[name].title}", "", HEADER, *lines, "", *said]))
@@ -318,7 +303,7 @@ def _lines(corpus: Corpus, results: Sequence[dict[str, Any]]) -> list[list[str]]
             lines.append(_cells(corpus, text, by_label[label], label, None))
     if "flexible" not in by_label:
         return lines
-    needed = _measured(by_label["flexible"], "valid")["bleu"] - LOSS
+    needed = measured(by_label["flexible"], "valid")["bleu"] - LOSS
     for label, text, paper in (
         ("flexible", "Flexible", "threshold"),
         ("tuned", "+ fine-tuning", "tuned"),
@@ -339,21 +324,22 @@ def chosen_threshold(result: dict[str, Any], needed: float) -> float | None:
     Returns:
         None if there is no such threshold.
     """
-    measured = {t: result["tests"].get(_evaluated("valid", t)) for t in SEARCHED}
-    good = {t: found for t, found in measured.items() if found and found["bleu"] >= needed}
+    found = {t: result["tests"].get(evaluation_name("valid", t)) for t in SEARCHED}
+    good = {t: one for t, one in found.items() if one and one["bleu"] >= needed}
     return min(good, key=lambda threshold: good[threshold]["window"], default=None)
 
 
-def _measured(result: dict[str, Any], split: str, threshold: float | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = result["tests"][_evaluated(split, threshold)]
+def measured(result: dict[str, Any], split: str, threshold: float | None = None) -> dict[str, Any]:
+    """What the evaluation of a row on a split gave, with a threshold or none."""
+    found: dict[str, Any] = result["tests"][evaluation_name(split, threshold)]
     return found
 
 
 def _cells(
     corpus: Corpus, text: str, result: dict[str, Any], paper: str, threshold: float | None
 ) -> list[str]:
-    test = _measured(result, corpus.test, threshold)
-    valid = _measured(result, "valid", threshold)
+    test = measured(result, corpus.test, threshold)
+    valid = measured(result, "valid", threshold)
     theirs = PAPER[corpus.paper].get(paper, ())
     is_flexible = result["label"] in ("flexible", "tuned")
     return [
@@ -370,64 +356,6 @@ def _cells(
     ]
 
 
-def sweep(result: dict[str, Any], split: str) -> list[dict[str, Any]]:
-    """Threshold, window and BLEU of a row on a split, by growing threshold; None, none, is last."""
-    points = []
-    for name, found in result["tests"].items():
-        of, _, threshold = name.rpartition("_")
-        if of == split:
-            points.append(
-                {
-                    "threshold": None if threshold == WITHOUT else float(threshold),
-                    "window": found["window"],
-                    "bleu": found["bleu"],
-                }
-            )
-    return sorted(points, key=lambda point: point["threshold"] or math.inf)
-
-
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Learning curves: a figure for each corpus."""
     return by_corpus(results)
-
-
-def finished_sweeps(of: Study) -> list[dict[str, Any]]:
-    """The finished results of the rows that figure 3 is of."""
-    return [result for result in of.finished() if result["name"] in of.names()]
-
-
-def sweep_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The points of figure 3, a table for each corpus, by suffix of file."""
-    parts = []
-    for result in results:
-        corpus = CORPORA[next(iter(by_corpus([result])))]
-        lines = [f"## {corpus.title}, {result['label']}", ""]
-        lines += ["| τ | valid window | valid BLEU | test window | test BLEU |", "|" + "---|" * 5]
-        for valid, test in zip(sweep(result, "valid"), sweep(result, corpus.test), strict=True):
-            threshold = "∞" if valid["threshold"] is None else f"{valid['threshold']}"
-            cells = (valid["window"], valid["bleu"], test["window"], test["bleu"])
-            lines.append(f"| {threshold} | {' | '.join(f'{cell:.2f}' for cell in cells)} |")
-        parts.append("\n".join(lines))
-    return {".md": "\n\n".join(parts) + "\n"}
-
-
-def draw_sweeps(results: Sequence[dict[str, Any]], stem: Path) -> dict[str, str]:
-    """Draws figure 3: BLEU against the window, a figure for each corpus.
-
-    Args:
-        results: of rows of flexible attention.
-        stem: begins the figures' files.
-
-    Returns:
-        What each shows, by what its file's name ends with.
-    """
-    from seq2seq_memattn import plots
-
-    drawn = {}
-    for result in results:
-        name = next(iter(by_corpus([result])))
-        points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
-        figure = plots.bleu_by_window(points, CORPORA[name].title)
-        plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
-        drawn[name] = f"BLEU against the window, {CORPORA[name].title}"
-    return drawn

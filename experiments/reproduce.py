@@ -1,7 +1,7 @@
 """Reproduces a table or a choice: python -m experiments.reproduce table1 --scale=small.
 
 What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities; of Shu and
-Nakayama (2017) flexible_table1, flexible_table2 and flexible_figure3.
+Nakayama (2017) flexible_table1, flexible_table2, flexible_figure3 and flexible_figure4.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from experiments import ambiguities, cli, flexible_tables, sizes, table1, table2
+from experiments import ambiguities, cli, flexible_figures, flexible_tables, sizes, table1, table2
 from experiments.study import Study, valid_curves
 from seq2seq_memattn.data.text_files import open_output
 
@@ -30,8 +30,8 @@ class Subject(NamedTuple):
         study: makes the `Study` from scale, names of rows, work_dir and results_dir.
         extend: adds to a study's finished results what is measured of all of them at once.
         tables: the files made of the results: suffix and text. The first is Markdown.
-        draw: draws figures of results into files that begin with a path; returns what each shows,
-            by what its file's name ends with.
+        draw: draws figures of a study's results into files that begin with a path; returns what
+            each shows, by what its file's name ends with.
     """
 
     title: str
@@ -39,17 +39,18 @@ class Subject(NamedTuple):
     study: Callable[[Any, Sequence[str], Path, Path], Study]
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
-    draw: Callable[[Sequence[dict[str, Any]], Path], dict[str, str]]
+    draw: Callable[[Study, Sequence[dict[str, Any]], Path], dict[str, str]]
 
 
 def learning_curves(
     groups: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]],
-) -> Callable[[Sequence[dict[str, Any]], Path], dict[str, str]]:
+) -> Callable[[Study, Sequence[dict[str, Any]], Path], dict[str, str]]:
     """What draws a figure of learning curves for each group of results."""
 
-    def draw(results: Sequence[dict[str, Any]], stem: Path) -> dict[str, str]:
+    def draw(of: Study, results: Sequence[dict[str, Any]], stem: Path) -> dict[str, str]:
         from seq2seq_memattn import plots
 
+        del of
         for name, members in (found := groups(results)).items():
             figure = plots.learning_curves(valid_curves(members))
             plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
@@ -102,10 +103,18 @@ SUBJECTS = {
     "flexible_figure3": Subject(
         "Flexible Attention, Figure 3: window against BLEU",
         flexible_tables.introduction,
-        flexible_tables.make_figure3,
-        flexible_tables.finished_sweeps,
-        flexible_tables.sweep_tables,
-        flexible_tables.draw_sweeps,
+        flexible_figures.make_figure3,
+        flexible_figures.finished_sweeps,
+        flexible_figures.sweep_tables,
+        flexible_figures.draw_sweeps,
+    ),
+    "flexible_figure4": Subject(
+        "Flexible Attention, Figure 4: spans of the source that are scored",
+        flexible_tables.introduction,
+        flexible_figures.make_figure4,
+        flexible_figures.finished_sweeps,
+        flexible_figures.span_tables,
+        flexible_figures.draw_spans,
     ),
     "ambiguities": Subject(
         "What the memory paper leaves open",
@@ -119,9 +128,9 @@ SUBJECTS = {
 
 
 def write_results(
-    name: str, scale: str, results: Sequence[dict[str, Any]], results_dir: Path
+    name: str, scale: str, of: Study, results: Sequence[dict[str, Any]], results_dir: Path
 ) -> str:
-    """Writes the page of finished rows, with their table and figures; returns the table.
+    """Writes the page of a study's finished rows, with their table and figures; returns the table.
 
     The page is `NAME.md` (`NAME_SCALE.md` at other scales than small), what it is made of is in the
     folder NAME. What people concluded from it, if they wrote that there, is in SCALE_conclusion.md.
@@ -131,7 +140,7 @@ def write_results(
     shown, *others = subject.tables(results).items()
     for suffix, text in others:
         _write(folder / f"{scale}{suffix}", text)
-    drawn = subject.draw(results, folder / scale)
+    drawn = subject.draw(of, results, folder / scale)
     pictures = [f"![{shown}]({name}/{scale}_{end}.png)" for end, shown in drawn.items()]
     default = subject.study(scale, [], results_dir, results_dir)
     is_default = {result["name"] for result in results} <= set(default.names())
@@ -170,7 +179,7 @@ def main(arguments: list[str]) -> None:
         raise ValueError(
             f"{study.results_dir}: expected results; without --only_tables, they are made"
         )
-    cli.print_note(write_results(name, options.scale, results, results_dir))
+    cli.print_note(write_results(name, options.scale, study, results, results_dir))
     cli.print_result({"rows": {result["name"]: result["bleu"] for result in results}})
 
 

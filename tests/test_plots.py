@@ -323,6 +323,17 @@ def test_panels_share_one_scale_unless_relative() -> None:
     assert bar.get_ylabel() == "share of the panel's highest"
 
 
+def test_what_was_not_scored_is_grey() -> None:
+    values = np.triu(scores(7, 5))
+    panel = plots.Panel(values, SOURCE, TARGET, "flexible", values > 0)
+    (axes, bar) = plots.alignments([panel]).axes
+    assert "grey where nothing was scored" in bar.get_ylabel()
+    grey = np.ma.getmaskarray(axes.images[1].get_array())
+    np.testing.assert_array_equal(grey, (values > 0).T)
+    with pytest.raises(ValueError, match="`scored`: expected shape"):
+        plots.alignments([panel._replace(scored=values[:3] > 0)])
+
+
 def test_panels_of_other_sentences_name_their_own_tokens() -> None:
     panels = [plots.Panel([[1.0]], [name], [name.upper()]) for name in "aabc"]
     *axes, _ = plots.alignments(panels).axes

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axis import Axis
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from .style import FONT_SIZE, POINTS_PER_INCH, WIDTH, new_figure, require_filled, styled, wrapped
 
 COLOURS = "Blues"  # white is nothing: dark on light, also in grey
+UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
@@ -26,12 +28,14 @@ class Panel(NamedTuple):
         source_tokens: source_length strings.
         target_tokens: target_length strings.
         title: such as the name of the model.
+        scored: bool [target_length, source_length]. What is grey was not scored; None: all was.
     """
 
     alignment: npt.ArrayLike
     source_tokens: Sequence[str]
     target_tokens: Sequence[str]
     title: str = ""
+    scored: npt.ArrayLike | None = None
 
 
 def alignment(
@@ -49,7 +53,7 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     """Alignments side by side, source downwards and target to the right.
 
     As in figures 6 to 8 of the memory paper: scores over the source, or for K-memory the product
-    of beta and alpha.
+    of beta and alpha; and, with `Panel.scored`, the spans in figure 4 of Shu and Nakayama (2017).
 
     Args:
         panels: what to draw, three in a row.
@@ -66,7 +70,11 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     for panel in panels:
         shape = {"target_length": panel.target_tokens, "source_length": panel.source_tokens}
         checked.append(panel._replace(alignment=_checked(panel.alignment, "alignment", shape)))
+        if panel.scored is not None:
+            _checked(panel.scored, "scored", shape)
     meaning = "alignment"
+    if any(panel.scored is not None for panel in panels):
+        meaning += ", grey where nothing was scored"
     if relative:
         checked = [_relative(panel) for panel in checked]
         meaning = "share of the panel's highest"
@@ -172,6 +180,9 @@ def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: s
             aspect="auto",
             interpolation="nearest",
         )
+        if panel.scored is not None:
+            unscored = np.ma.masked_where(np.transpose(panel.scored), np.ones(image.get_size()))
+            axes.imshow(unscored, cmap=UNSCORED, aspect="auto", interpolation="nearest")
         axes.set_title(wrapped(panel.title, side, FONT_SIZE), parse_math=False)
         axes.grid(visible=False)
         axes.spines[:].set_visible(True)

@@ -139,9 +139,23 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert b"1 sources were cut at 7 tokens" in drawn.stderr
     figure.unlink()
-    refused = run_python("-m", "experiments.draw_alignment", *options, "--text=")
-    assert refused.returncode == 1 and not figure.exists()
-    assert "--text: expected a sentence" in error_lines(refused)[-1]
+    source, _ = files(work)
+    lines = run_python(
+        "-m", "experiments.draw_alignment", *options, f"--source={source}", "--lines=3,1"
+    )
+    assert lines.returncode == 0, lines.stderr
+    assert len(json.loads(lines.stdout.splitlines()[-1])["texts"]) == 2
+    assert figure.stat().st_size > 5000
+    figure.unlink()
+    for wrong, message in (
+        (["--text="], "--text: expected a sentence"),
+        ([f"--source={source}", "--lines=1000"], "--lines: expected at most"),
+        ([f"--source={source}"], "--text: expected it, or --source and --lines"),
+        ([], "--text: expected it, or --source and --lines"),
+    ):
+        refused = run_python("-m", "experiments.draw_alignment", *options, *wrong)
+        assert refused.returncode == 1 and not figure.exists()
+        assert message in error_lines(refused)[-1]
 
 
 def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work):
@@ -314,10 +328,15 @@ def test_speed_says_in_one_line_what_is_wrong():
             "multi30k_de_en_characters",
         ),
         ("flexible_figure3", "tanaka_en_ja_flexible_tuned", "tanaka_en_ja"),
+        (
+            "flexible_figure4",
+            "multi30k_de_en_flexible_tuned",
+            "multi30k_de_en_flexible_tuned",
+        ),
     ],
 )
 def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study, rows, figure):
-    made = "flexible_table1" if study == "flexible_figure3" else study  # whose rows they are
+    made = "flexible_table1" if "flexible_figure" in study else study  # whose rows they are
     figure = f"tiny_{figure}.png"
     make_multi30k(tmp_path / "corpora" / "multi30k")
     make_tanaka(tmp_path / "corpora" / "small_parallel_enja")

@@ -1,6 +1,5 @@
 """The pages of Flexible Attention: which threshold they choose, and what stands in them."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,41 +8,13 @@ import pytest
 
 from experiments import flexible_tables as tables
 from experiments.evaluate import windows
-from experiments.study import Row, identity
 from seq2seq_memattn.config import ModelConfig
-
-WORDS = "multi30k_de_en"
-
-
-def result_of(row: Row, bleu: dict[str, float], windows_by: dict[str, float]) -> dict[str, Any]:
-    """A result whose figures depend on the threshold that ends an evaluation's name."""
-    tests = {}
-    for one in row.tests:
-        threshold = one.name.rpartition("_")[2]
-        is_valid = one.name.startswith("valid")
-        tests[one.name] = {
-            "bleu": bleu.get(threshold, 30.0) + (0.0 if is_valid else 1.0),
-            "window": windows_by.get(threshold, 12.0) + (0.0 if is_valid else 0.5),
-            "ribes": 0.8,
-            "signature": "signature of BLEU",
-            "ribes_signature": "signature of RIBES",
-        }
-        if threshold != "all":
-            tests[one.name]["window_floor"] = 3.0
-    return {**identity(row), "label": row.label, "tests": tests, "curve": []}
+from tests.experiments.flexible_results import made_up_results
 
 
 @pytest.fixture
 def results() -> list[dict[str, Any]]:
-    rows = {row.label: row for row in tables.corpus_rows(WORDS)}
-    by_threshold = {"0.8": 4.0, "1.0": 5.0, "1.2": 6.0, "1.4": 7.0, "1.6": 8.0}
-    return [
-        result_of(rows["global"], {}, {}),
-        result_of(rows["local"], {}, {"all": 9.0}),
-        result_of(rows["flexible"], {"0.8": 29.2, "1.0": 29.4, "1.2": 29.5}, by_threshold),
-        # Better without a threshold, and measured against the one that was not tuned.
-        result_of(rows["tuned"], {"all": 31.0, "0.8": 29.6}, {**by_threshold, "0.8": 3.5}),
-    ]
+    return made_up_results()
 
 
 def test_the_threshold_is_that_with_the_smallest_window_which_costs_little(
@@ -86,24 +57,6 @@ def test_fine_tuning_begins_with_the_trained_row_and_has_equation_9() -> None:
             assert tuned.options["num_updates"] == corpus.epoch
             assert flexible.options["num_updates"] == corpus.epochs * corpus.epoch
         assert tuned.options["num_updates"] == tuned.options["validate_every"]
-
-
-def test_figure_3_is_of_the_tuned_rows_of_table_1(
-    results: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    of = tables.make_figure3("small", [], tmp_path, tmp_path / "results")
-    assert of.names() == ["multi30k_de_en_flexible_tuned", "tanaka_en_ja_flexible_tuned"]
-    table1 = tables.make_table1("small", [], tmp_path, tmp_path / "results")
-    assert [of.result_path(row) for row in of.rows] == list(map(table1.result_path, table1.rows))
-    points = tables.sweep(results[3], "valid")
-    assert [point["threshold"] for point in points] == [*tables.THRESHOLDS, None]
-    assert points[2] == {"threshold": 0.8, "window": 3.5, "bleu": 29.6}
-    page = tables.sweep_tables(results[3:])[".md"]
-    assert "| 0.8 | 3.50 | 29.60 | 4.00 | 30.60 |" in page
-    assert "| ∞ | 12.00 | 31.00 | 12.50 | 32.00 |" in page
-    drawn = tables.draw_sweeps(results[3:], tmp_path / "small")
-    assert list(drawn) == [WORDS]
-    assert (tmp_path / f"small_{WORDS}.png").stat().st_size > 5000
 
 
 def test_the_least_window_is_cut_at_the_ends_of_a_source() -> None:
