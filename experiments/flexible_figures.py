@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.flexible_tables import (
-    CORPORA,
-    LOSS,
-    SEARCHED,
-    WITHOUT,
-    by_corpus,
-    chosen_threshold,
-    make_table1,
-    measured,
-)
+from experiments import flexible_tables
+from experiments.flexible_tables import CORPORA, THRESHOLD, WITHOUT, by_corpus, make_table1
 from experiments.jobs import run_command
 from experiments.study import Study
 from experiments.table1 import Scale
@@ -56,7 +48,7 @@ def make_figure4(scale: Scale, names: Sequence[str], work_dir: Path, results_dir
 
 def finished_sweeps(of: Study) -> list[dict[str, Any]]:
     """The finished results of the rows that figure 3 is of."""
-    return [result for result in of.finished() if result["name"] in of.names()]
+    return [result for result in flexible_tables.finished(of) if result["name"] in of.names()]
 
 
 def sweep_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -118,7 +110,7 @@ def span_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """What figure 4 is of, by suffix of file."""
     lines = [
         f"* {CORPORA[next(iter(by_corpus([result])))].title}: {NUM_SENTENCES} sentences drawn from "
-        f"the longest {LONG:.0%} of the validation set, τ = {_threshold(result)}."
+        f"the longest {LONG:.0%} of the validation set, τ = {result[THRESHOLD] or '∞'}."
         for result in results
     ]
     return {".md": "\n".join(lines) + "\n"}
@@ -146,7 +138,7 @@ def draw_spans(of: Study, results: Sequence[dict[str, Any]], stem: Path) -> dict
                 [
                     "experiments.draw_alignment",
                     f"--run_dir={of.runs_dir / row.name}",
-                    f"--threshold={_threshold(result)}",
+                    f"--threshold={result[THRESHOLD] or 0}",
                     f"--source={source}",
                     f"--lines={','.join(map(str, long_lines(read_lines(str(source)))))}",
                     f"--output={path}",
@@ -164,9 +156,3 @@ def long_lines(lines: Sequence[str]) -> list[int]:
     count = min(NUM_SENTENCES, len(long))
     drawn = np.random.default_rng(1234).choice(long, count, replace=False)
     return sorted(int(i) + 1 for i in drawn)
-
-
-def _threshold(result: dict[str, Any]) -> float:
-    """The threshold that costs little of the row's own BLEU, or else the largest."""
-    needed = measured(result, "valid")["bleu"] - LOSS
-    return chosen_threshold(result, needed) or max(SEARCHED)

@@ -5,6 +5,7 @@ learning rate and dropout, on corpora of some ten thousand short sentences.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from experiments.table1 import Scale
 
 THRESHOLDS = (0.3, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 5.0, 8.0)  # of figure 3, beside none
 SEARCHED = (0.8, 1.0, 1.2, 1.4, 1.6)  # from which tables have theirs
+THRESHOLD = "chosen_threshold"  # of a result
 LOSS = 0.5  # validation BLEU that a threshold may cost
 WITHOUT = "all"  # names what is measured without a threshold
 STRENGTH_WEIGHT = 0.1  # beta of equation 9
@@ -272,6 +274,26 @@ def introduction(scale: Scale) -> str:
     )
 
 
+def finished(of: Study) -> list[dict[str, Any]]:
+    """The finished results, those of flexible attention with their thresholds."""
+    results = of.finished()
+    add_thresholds(results)
+    return results
+
+
+def add_thresholds(results: Sequence[dict[str, Any]]) -> None:
+    """Adds to results of flexible attention the threshold that tables have them with, or None.
+
+    It is measured against the BLEU of flexible attention before fine-tuning, without a threshold;
+    where that is missing, there is none.
+    """
+    for members in by_corpus(results).values():
+        best = {r["label"]: measured(r, "valid")["bleu"] for r in members}.get("flexible", math.inf)
+        for result in members:
+            if result["label"] in ("flexible", "tuned"):
+                result[THRESHOLD] = chosen_threshold(result, best - LOSS)
+
+
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """A table for each corpus, by suffix of file."""
     parts = []
@@ -301,15 +323,12 @@ def _lines(corpus: Corpus, results: Sequence[dict[str, Any]]) -> list[list[str]]
     for label, text in (("global", "Global"), ("local", "Local"), ("flexible", "Flexible")):
         if label in by_label:
             lines.append(_cells(corpus, text, by_label[label], label, None))
-    if "flexible" not in by_label:
-        return lines
-    needed = measured(by_label["flexible"], "valid")["bleu"] - LOSS
     for label, text, paper in (
         ("flexible", "Flexible", "threshold"),
         ("tuned", "+ fine-tuning", "tuned"),
     ):
         if label in by_label:
-            threshold = chosen_threshold(by_label[label], needed)
+            threshold = by_label[label][THRESHOLD]
             lines.append(_cells(corpus, text, by_label[label], paper, threshold))
     return lines
 

@@ -1,7 +1,8 @@
 """Reproduces a table or a choice: python -m experiments.reproduce table1 --scale=small.
 
 What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities; of Shu and
-Nakayama (2017) flexible_table1, flexible_table2, flexible_figure3 and flexible_figure4.
+Nakayama (2017) flexible_table1, flexible_table2, flexible_table3, flexible_figure3 and
+flexible_figure4.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -16,7 +17,16 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from experiments import ambiguities, cli, flexible_figures, flexible_tables, sizes, table1, table2
+from experiments import (
+    ambiguities,
+    cli,
+    flexible_figures,
+    flexible_speed,
+    flexible_tables,
+    sizes,
+    table1,
+    table2,
+)
 from experiments.study import Study, valid_curves
 from seq2seq_memattn.data.text_files import open_output
 
@@ -88,7 +98,7 @@ SUBJECTS = {
         "Flexible Attention, Table 1: words",
         flexible_tables.introduction,
         flexible_tables.make_table1,
-        Study.finished,
+        flexible_tables.finished,
         flexible_tables.tables,
         learning_curves(flexible_tables.figures),
     ),
@@ -96,9 +106,17 @@ SUBJECTS = {
         "Flexible Attention, Table 2: characters",
         flexible_tables.introduction,
         flexible_tables.make_table2,
-        Study.finished,
+        flexible_tables.finished,
         flexible_tables.tables,
         learning_curves(flexible_tables.figures),
+    ),
+    "flexible_table3": Subject(
+        "Flexible Attention, Table 3: decoding speed",
+        flexible_speed.introduction,
+        flexible_speed.make_table3,
+        flexible_speed.extend,
+        flexible_speed.tables,
+        lambda of, results, stem: {},
     ),
     "flexible_figure3": Subject(
         "Flexible Attention, Figure 3: window against BLEU",

@@ -72,9 +72,11 @@ def make_text_data(folder: Path, num_train: int = 300, **options: Any) -> Path:
 
 
 def make_multi30k(folder: Path) -> None:
-    """Made-up text under the names of Multi30k's files."""
+    """Made-up text under the names of Multi30k's files, as written and tokenised."""
     splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
     _make_corpus(folder, splits, ("en", "de"))
+    tokenised = {f"{name}.lc.norm.tok": count for name, count in splits.items()}
+    _make_corpus(folder, tokenised, ("en", "de"))
 
 
 def make_tanaka(folder: Path) -> None:
@@ -83,7 +85,7 @@ def make_tanaka(folder: Path) -> None:
 
 
 def _make_corpus(folder: Path, splits: dict[str, int], languages: tuple[str, str]) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, count in splits.items():
         for language, lines in zip(languages, pairs(count, count), strict=True):
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:

@@ -1,0 +1,162 @@
+"""Times decoding along references: python -m experiments.forced_speed --runs=A,B:1.0 --source=F ...
+
+As in section 5.5 of Shu and Nakayama (2017): every step is fed the reference's token, so that all
+runs take the same steps, and the output layer has its share. The steps are those of search, with
+one hypothesis per source, in TensorFlow's plain graph or compiled by XLA. A run of flexible
+attention may be named with a threshold behind it. With `--joined=4`, every four lines are one, for
+times of longer sources.
+"""
+
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import flags
+
+from experiments import cli, decoding_flags
+from experiments.machine import use_threads
+from experiments.records import hardware, portable, provenance, write_json
+from seq2seq_memattn.data.batching import Batch, make_batch
+
+
+class Lines(NamedTuple):
+    """What is decoded, as ids without end tokens.
+
+    Fields:
+        sources, targets: int32 arrays [length].
+    """
+
+    sources: list[Any]
+    targets: list[Any]
+
+
+class Timed(NamedTuple):
+    """One row to measure.
+
+    Fields:
+        row: what describes it.
+        decoder: `ForcedDecoder` of the run.
+        batches: what it decodes.
+        turns: seconds per sentence, of each turn.
+    """
+
+    row: dict[str, Any]
+    decoder: Any
+    batches: list[Batch]
+    turns: list[float]
+
+
+def join(lines: Sequence[str], count: int) -> list[str]:
+    """Every `count` lines as one."""
+    return [" ".join(lines[i : i + count]) for i in range(0, len(lines) - count + 1, count)]
+
+
+def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
+    """Batches of pairs of similar source length."""
+    order = sorted(range(len(lines.sources)), key=lambda i: len(lines.sources[i]))
+    groups = (order[i : i + batch_size] for i in range(0, len(order), batch_size))
+    return [
+        make_batch([lines.sources[i] for i in group], [lines.targets[i] for i in group])
+        for group in groups
+    ]
+
+
+def load(name: str) -> tuple[Any, float | None]:
+    """The run that `--runs` names, and the threshold behind it."""
+    from seq2seq_memattn.training.run_directory import load_run
+
+    folder, _, threshold = name.partition(":")
+    try:
+        value = float(threshold) if threshold else None
+    except ValueError:
+        raise ValueError(f"--runs: expected a number behind {folder}:, got {threshold}") from None
+    return load_run(Path(folder), threshold=value), value
+
+
+def make_rows(sources: Sequence[str], references: Sequence[str]) -> list[Timed]:
+    """What the flags ask for, in the order in which it takes turns."""
+    from seq2seq_memattn.search.forced import ForcedDecoder
+    from seq2seq_memattn.translator import encode_lines
+
+    options, timed = flags.FLAGS, []
+    batch_sizes = cli.positive_numbers("batch_sizes", options.batch_sizes)
+    joined = cli.positive_numbers("joined", options.joined)
+    for name in options.runs:
+        run, threshold = load(name)
+        cli.print_note(f"building {name}")
+        decoder = ForcedDecoder(run.model, options.jit_compile)
+        for count in joined:
+            lines = Lines(
+                encode_lines(run.source_vocabulary, join(sources, count), options.source),
+                encode_lines(run.target_vocabulary, join(references, count), options.reference),
+            )
+            windows = [decoder.window(batch) for batch in make_batches(lines, 100)]
+            for batch_size in batch_sizes:
+                row = {
+                    "run_dir": portable(name.partition(":")[0]),
+                    "attention": run.model.config.attention,
+                    "threshold": threshold,
+                    "joined": count,
+                    "batch_size": batch_size,
+                    "jit_compile": options.jit_compile,
+                    "threads": options.threads,
+                    "sentences": len(lines.sources),
+                    "source_tokens": float(np.mean([len(ids) + 1 for ids in lines.sources])),
+                    "target_tokens": float(np.mean([len(ids) + 1 for ids in lines.targets])),
+                    "window": float(np.mean(np.concatenate(windows))),
+                }
+                timed.append(Timed(row, decoder, make_batches(lines, batch_size), []))
+    return timed
+
+
+def measure(timed: Sequence[Timed], repeats: int) -> list[dict[str, Any]]:
+    """Times rows in turns; returns them with their milliseconds per sentence."""
+    for turn in range(repeats + 1):
+        for one in timed:
+            started = time.perf_counter()
+            for batch in one.batches:
+                one.decoder(batch)
+            if turn:  # the first builds and warms up
+                one.turns.append((time.perf_counter() - started) / one.row["sentences"])
+        cli.print_note(f"turn {turn} of {repeats}")
+    return [
+        {
+            **one.row,
+            "milliseconds": round(1000 * statistics.median(one.turns), 3),
+            "all_milliseconds": [round(1000 * seconds, 3) for seconds in one.turns],
+        }
+        for one in timed
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    """Measures from flags."""
+    del arguments
+    options = flags.FLAGS
+    sources, references = decoding_flags.read_pair(options.source, options.reference)
+    count = options.num_sentences
+    use_threads(options.threads)
+    rows = measure(make_rows(sources[:count], references[:count]), options.repeats)
+    result = {"rows": rows, **provenance(hardware())}
+    if options.output:
+        write_json(Path(options.output), result)
+    cli.print_result(result)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_list(
+        "runs", None, "run directories; RUN:1.0 is one with a threshold", required=True
+    )
+    flags.DEFINE_string("source", None, "sources, one per line", required=True)
+    flags.DEFINE_string("reference", None, "references, one per line", required=True)
+    flags.DEFINE_integer("num_sentences", 100, "lines that are decoded", lower_bound=1)
+    flags.DEFINE_list("batch_sizes", ["1", "32"], "sentences decoded at a time")
+    flags.DEFINE_list("joined", ["1"], "how many lines are one sentence")
+    flags.DEFINE_bool("jit_compile", False, "let XLA compile the steps")
+    flags.DEFINE_integer("threads", 1, "threads of TensorFlow", lower_bound=1)
+    flags.DEFINE_integer("repeats", 5, "measured turns", lower_bound=1)
+    flags.DEFINE_string("output", None, "JSON file for the rows")
+    cli.run(main)
