@@ -53,7 +53,7 @@ def test_operations_are_those_of_kernels_and_rows(
         ("none", 0, 0, 0),
         ("k_memory:5", 7 * 5, 6, 5),
         ("luong_general", 0, 7 + 6, 40),
-        ("bahdanau", 7 * 4, 6, 40),  # its energies are no matrix product
+        ("bahdanau", 7 * 4, 4 + 6, 40),  # of its energies, the product with v
     ],
 )
 def test_operations_of_a_step_are_those_of_the_equations(

@@ -1,0 +1,79 @@
+"""Attentions in a user's own model: the README's, whose code runs here."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import seq2seq_memattn as package
+from tests.marks import quick
+from tests.test_readme import blocks
+
+SYMBOLS, LENGTH = 6, 3
+ATTENTIONS: dict[str, Any] = {
+    "KMemoryAttention": lambda: package.KMemoryAttention(4),
+    "LinearAttention": lambda: package.LinearAttention(8),
+    "ConstantAttention": lambda: package.ConstantAttention(),
+    "BahdanauAttention": lambda: package.BahdanauAttention(16),
+    "LuongAttention": lambda: package.LuongAttention("dot"),
+    "LocalAttention": lambda: package.LocalAttention(2, 16),
+    "FlexibleAttention": lambda: package.FlexibleAttention(16),
+}
+
+
+class MinimalCell(keras.layers.Layer):
+    """A cell as Keras asks for it: an Elman network."""
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.state_size = self.output_size = units
+        self.dense = keras.layers.Dense(units, activation="tanh")
+
+    def build(self, input_shape: Any) -> None:
+        self.dense.build((None, input_shape[-1] + self.state_size))
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        output = self.dense(ops.concatenate([inputs, states[0]], axis=-1))
+        return output, [output]
+
+
+def the_readmes_model(attention: Any, cell: Any = keras.layers.GRUCell) -> keras.Model:
+    code, names = blocks("python")[0], {"Cell": cell}
+    assert "keras.layers.GRUCell(128)" in code
+    exec(code.replace("keras.layers.GRUCell(128)", "Cell(128)"), names)
+    return names["Translator"](SYMBOLS + 1, attention)
+
+
+def copies() -> tuple[list[Any], Any]:
+    """Sources, targets behind a start symbol, and targets."""
+    tokens = np.random.default_rng(1).integers(2, SYMBOLS + 1, size=(256, LENGTH)).astype(np.int32)
+    starts = np.concatenate([np.ones([len(tokens), 1], np.int32), tokens[:, :-1]], axis=1)
+    return [tokens, starts], tokens
+
+
+def losses_of(model: keras.Model) -> list[float]:
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.01), loss)
+    x, y = copies()
+    found: list[float] = model.fit(x, y, batch_size=64, epochs=6, verbose=0).history["loss"]
+    return found
+
+
+def test_every_attention_is_here() -> None:
+    public = {name for name in package.__all__ if name.endswith("Attention")}
+    # `NoAttention` leaves nothing of the source to a decoder that begins with zeros.
+    assert set(ATTENTIONS) == public - {"Attention", "NoAttention"}
+
+
+@pytest.mark.parametrize("name", quick(ATTENTIONS, "KMemoryAttention"))
+def test_fit_trains_it_with_each_attention(name: str) -> None:
+    losses = losses_of(the_readmes_model(ATTENTIONS[name]()))
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize("name", quick(ATTENTIONS, "BahdanauAttention"))
+def test_fit_trains_it_with_a_cell_of_ones_own(name: str) -> None:
+    losses = losses_of(the_readmes_model(ATTENTIONS[name](), MinimalCell))
+    assert losses[-1] < 0.8 * losses[0]
