@@ -32,7 +32,8 @@ SMALL: dict[str, Any] = {
     "mixing_units": 256,
     "dropout": 0.3,
     "initializer": "uniform_0.1",
-    "learning_rate": 1e-3,
+    "learning_rate": 2e-3,
+    "warmup_updates": 200,
     "beam_size": 10,
     "checkpoint_minutes": 5.0,
 }

@@ -11,7 +11,7 @@ from experiments.copy_rows import label
 from experiments.experiment import load_experiment
 from experiments.study import DataSource, Evaluation, Row, Study
 from experiments.table1 import Scale
-from experiments.text_rows import PAPER, SMALL_PIECES
+from experiments.text_rows import PAPER, SMALL_PIECES, SMALL_UNITS
 
 MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
 WMT_NEWS_ROWS = ("bahdanau", "k64")
@@ -52,10 +52,10 @@ def introduction(scale: Scale) -> str:
     if scale == "full":
         return f"{text}; WMT'17 as the paper has it."
     return (
-        f"{text}; one model of 256 units on small corpora, {SMALL_PIECES:,} subwords for both "
-        "languages. Validation BLEU is of tokenised text. Rows against Att: the difference in "
-        "tokenised BLEU of the test set, with the probability of one as large by chance (paired "
-        "bootstrap)."
+        f"{text}; one model of {SMALL_UNITS} units on small corpora, {SMALL_PIECES:,} subwords "
+        "for both languages. Validation BLEU is of tokenised text. Rows against Att: the "
+        "difference in tokenised BLEU of the test set, with the probability of one as large by "
+        "chance (paired bootstrap)."
     )
 
 
