@@ -183,9 +183,6 @@ def _settings(options: Any) -> list[list[Setting]]:
     lengths = cli.positive_numbers("lengths", options.lengths)
 
     def setting(attention: str, mode: str, length: int, precision: str) -> Setting:
-        # XLA does not use a CPU's units for bfloat16.
-        default = precision != "bfloat16_products"
-        jit_compile = default if options.jit_compile is None else options.jit_compile
         return Setting(
             attention,
             mode,
@@ -198,7 +195,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             options.deviation,
             options.input_feeding,
             precision,
-            jit_compile,
+            options.jit_compile,
             options.folded,
             options.run_dir or "",
             options.source or "",
@@ -231,11 +228,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
     flags.DEFINE_float("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
     flags.DEFINE_bool("input_feeding", True, "feed the context back")
-    flags.DEFINE_bool(
-        "jit_compile",
-        None,
-        "compile the steps of decoding with XLA; by default unless products are rounded",
-    )
+    flags.DEFINE_bool("jit_compile", True, "compile the steps of decoding with XLA")
     flags.DEFINE_enum(
         "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
     )

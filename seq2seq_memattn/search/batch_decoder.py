@@ -44,8 +44,7 @@ class BatchDecoder:
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: where
-            there are enough sources to make up for its time, but not with rounded products, for
-            which it does not use the units of a CPU.
+            there are enough sources to make up for its time.
         product_dtype: see `DecodingModel`; "bfloat16" where the processor multiplies that faster.
 
     Raises:
@@ -111,8 +110,7 @@ class BatchDecoder:
 
     def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
         """The search for batches of this size, with the weights as they are now."""
-        pays = num_sources >= MANY and self._product_dtype is None
-        jit = pays if self._jit_compile is None else self._jit_compile
+        jit = num_sources >= MANY if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = ChunkedSearch(
                 self._model,

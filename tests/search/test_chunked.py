@@ -120,10 +120,15 @@ def test_weights_are_read_on_demand() -> None:
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
 
 
+@compilers
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window", "none")])
-def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(attention: str) -> None:
+def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
+    attention: str, jit_compile: bool
+) -> None:
     model, source = small_model(attention), padded(SOURCES)
     exact = ChunkedSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
-    rounded = ChunkedSearch(model, 4, 2, 0.0, 7, product_dtype="bfloat16")(source, LIMITS)
+    rounded = ChunkedSearch(model, 4, 2, 0.0, 7, jit_compile=jit_compile, product_dtype="bfloat16")(
+        source, LIMITS
+    )
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()
