@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import flexible_tables
-from experiments.flexible_tables import CORPORA, THRESHOLD, WITHOUT, by_corpus, make_table1
+from experiments.flexible_tables import CORPORA, THRESHOLD, WITHOUT, corpus_of, make_table1
 from experiments.jobs import run_command
 from experiments.study import Study
 from experiments.table1 import Scale
@@ -46,16 +45,11 @@ def make_figure4(scale: Scale, names: Sequence[str], work_dir: Path, results_dir
     return dataclasses.replace(of, chosen=of.chosen if names else of.chosen[:1])
 
 
-def finished_sweeps(of: Study) -> list[dict[str, Any]]:
-    """The finished results of the rows that figure 3 is of."""
-    return [result for result in flexible_tables.finished(of) if result["name"] in of.names()]
-
-
 def sweep_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The points of figure 3, a table for each corpus, by suffix of file."""
     parts = []
     for result in results:
-        corpus = CORPORA[next(iter(by_corpus([result])))]
+        corpus = CORPORA[corpus_of(result)]
         lines = [f"## {corpus.title}, {result['label']}", ""]
         lines += ["| τ | valid window | valid BLEU | test window | test BLEU |", "|" + "---|" * 5]
         for valid, test in zip(sweep(result, "valid"), sweep(result, corpus.test), strict=True):
@@ -82,7 +76,7 @@ def draw_sweeps(of: Study, results: Sequence[dict[str, Any]], stem: Path) -> dic
     del of
     drawn = {}
     for result in results:
-        name = next(iter(by_corpus([result])))
+        name = corpus_of(result)
         points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
         figure = plots.bleu_by_window(points, CORPORA[name].title)
         plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
@@ -109,7 +103,7 @@ def sweep(result: dict[str, Any], split: str) -> list[dict[str, Any]]:
 def span_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """What figure 4 is of, by suffix of file."""
     lines = [
-        f"* {CORPORA[next(iter(by_corpus([result])))].title}: {NUM_SENTENCES} sentences drawn from "
+        f"* {CORPORA[corpus_of(result)].title}: {NUM_SENTENCES} sentences drawn from "
         f"the longest {LONG:.0%} of the validation set, τ = {result[THRESHOLD] or '∞'}."
         for result in results
     ]

@@ -5,8 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import flexible_tables
-from experiments.flexible_tables import CORPORA, THRESHOLD, by_corpus, make_table2
+from experiments.flexible_tables import (
+    CORPORA,
+    THRESHOLD,
+    by_corpus,
+    finished_chosen,
+    make_table2,
+)
 from experiments.jobs import run_command
 from experiments.records import read_json
 from experiments.study import Study
@@ -49,7 +54,7 @@ def make_table3(scale: Scale, names: Sequence[str], work_dir: Path, results_dir:
 
 def extend(of: Study) -> list[dict[str, Any]]:
     """The finished results with their times, which are measured unless they are there."""
-    results = [result for result in flexible_tables.finished(of) if result["name"] in of.names()]
+    results = finished_chosen(of)
     rows = {row.name: row for row in of.rows}
     for name, members in by_corpus(results).items():
         folder, scale = of.results_dir.parent.parent / "flexible_table3", of.results_dir.name

@@ -282,6 +282,11 @@ def finished(of: Study) -> list[dict[str, Any]]:
     return results
 
 
+def finished_chosen(of: Study) -> list[dict[str, Any]]:
+    """As `finished`, of the rows that are run alone: thresholds need others too."""
+    return [result for result in finished(of) if result["name"] in of.names()]
+
+
 def add_thresholds(results: Sequence[dict[str, Any]]) -> None:
     """Adds to results of flexible attention the threshold that tables have them with, or None.
 
@@ -311,10 +316,14 @@ def by_corpus(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
     """Results by the name of their corpus."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        attention = result["name"].removesuffix("_tuned").rpartition("_")[2]
-        name = result["name"].removesuffix("_tuned").removesuffix(f"_{attention}")
-        groups.setdefault(name, []).append(result)
+        groups.setdefault(corpus_of(result), []).append(result)
     return groups
+
+
+def corpus_of(result: dict[str, Any]) -> str:
+    """The name of a result's corpus, which that of its row begins with."""
+    name: str = result["name"]
+    return name.removesuffix("_tuned").rpartition("_")[0]
 
 
 def _lines(corpus: Corpus, results: Sequence[dict[str, Any]]) -> list[list[str]]:
