@@ -1,11 +1,12 @@
 """What the commands that use a trained run share: their flags, the run, pairs of files."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from absl import flags
 
 from experiments import cli
+from seq2seq_memattn.config import Precision
 from seq2seq_memattn.data.text_files import read_lines
 
 
@@ -24,6 +25,13 @@ def define_run() -> None:
         "sources are cut here, in tokens with the end token",
         lower_bound=1,
     )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        list(get_args(Precision)),
+        "dtype policy, whatever the run was trained with; bfloat16_products rounds what is "
+        "multiplied: faster on CPUs that have units for it",
+    )
     flags.DEFINE_float(
         "threshold",
         None,
@@ -38,12 +46,6 @@ def define() -> None:
     define_run()
     flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.DEFINE_float("length_penalty", 0.0, "exponent of the GNMT length penalty")
-    flags.DEFINE_enum(
-        "precision",
-        "float32",
-        ["float32", "bfloat16_products"],
-        "bfloat16_products rounds what is multiplied: faster on CPUs that have units for it",
-    )
 
 
 def load_run() -> Any:
@@ -51,7 +53,9 @@ def load_run() -> Any:
     from seq2seq_memattn.training import run_directory
 
     options = flags.FLAGS
-    run = run_directory.load_run(Path(options.run_dir), options.checkpoint, options.threshold)
+    run = run_directory.load_run(
+        Path(options.run_dir), options.checkpoint, options.threshold, options.precision
+    )
     for problem in run.problems:
         cli.print_note(f"{problem}; the one before it is used")
     return run
@@ -59,7 +63,6 @@ def load_run() -> Any:
 
 def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[Any, Any]:
     """The run and its `Translator`, from the flags."""
-    from seq2seq_memattn.precision import rounded_products
     from seq2seq_memattn.translator import Translator
 
     options, run = flags.FLAGS, load_run()
@@ -70,7 +73,6 @@ def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[A
         options.length_penalty,
         options.max_source_length,
         return_alignments,
-        rounded_products(options.precision),
     )
 
 

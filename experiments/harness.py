@@ -15,7 +15,7 @@ import numpy as np
 
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
 from experiments.machine import use_threads
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
@@ -36,6 +36,11 @@ def model_config(cfg: Any) -> ModelConfig:
     )
 
 
+def precision(cfg: Any) -> Precision:
+    """The harness's number format."""
+    return "bfloat16_products" if "bfloat16" in cfg.extra.option else "float32"
+
+
 def as_examples(batch: Any) -> list[np.ndarray]:
     """The harness's padded ids as ours, without padding."""
     ids = (batch.src + NUM_SPECIAL_IDS).astype(np.int32)
@@ -45,17 +50,17 @@ def as_examples(batch: Any) -> list[np.ndarray]:
 def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     """Decodes a batch; every hypothesis has its source's length."""
     from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.precision import dtype_policy
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
     use_threads(cfg.threads)
     search = ChunkedSearch(
-        Seq2Seq(model_config(cfg)),
+        Seq2Seq(model_config(cfg), dtype=dtype_policy(precision(cfg))),
         cfg.beam,
         n_best=1,
         length_penalty_exponent=0.0,
         batch_size=cfg.batch,
         jit_compile="plain" not in cfg.extra.option,
-        product_dtype="bfloat16" if "bfloat16" in cfg.extra.option else None,
         force_lengths=True,
     )
 
@@ -74,7 +79,7 @@ def build_trainer(cfg: Any) -> Callable[[Any], float]:
     from seq2seq_memattn.training.parts import make_parts
 
     use_threads(cfg.threads)
-    config = TrainingConfig(batch_size=cfg.batch)
+    config = TrainingConfig(batch_size=cfg.batch, precision=precision(cfg))
     _, _, updater = make_parts(model_config(cfg), config)
 
     def step(batch: Any) -> float:

@@ -25,7 +25,7 @@ from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
 from experiments.records import hardware, provenance, write_json
 from experiments.timed_work import MODES, Setting, Work, make_work
-from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.config import Precision, TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
 
 
@@ -178,11 +178,12 @@ def _settings(options: Any) -> list[list[Setting]]:
         )
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")
-    for precision in options.precisions:
-        TrainingConfig.from_dict({"precision": precision})  # refuses what is none
+    precisions = [  # refuses what is none
+        TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
+    ]
     lengths = cli.positive_numbers("lengths", options.lengths)
 
-    def setting(attention: str, mode: str, length: int, precision: str) -> Setting:
+    def setting(attention: str, mode: str, length: int, precision: Precision) -> Setting:
         return Setting(
             attention,
             mode,
@@ -203,12 +204,12 @@ def _settings(options: Any) -> list[list[Setting]]:
 
     if options.run_dir:
         attention = read_model_config(Path(options.run_dir)).attention
-        return [[setting(attention, "run", 0, precision)] for precision in options.precisions]
+        return [[setting(attention, "run", 0, precision)] for precision in precisions]
     return [
         [
             setting(attention, mode, length, precision)
             for attention in options.attentions
-            for precision in options.precisions
+            for precision in precisions
         ]
         for mode in options.modes
         for length in lengths

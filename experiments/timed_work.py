@@ -11,7 +11,7 @@ import numpy as np
 from experiments.machine import Shape
 from experiments.operations import StepOperations, training_operations
 from experiments.records import portable
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.text_files import read_lines
 from seq2seq_memattn.decoding import folds_rows, make_weights
@@ -53,7 +53,7 @@ class Setting:
     vocab_size: int = 20
     deviation: float = 15.0
     input_feeding: bool = True
-    precision: str = "float32"
+    precision: Precision = "float32"
     jit_compile: bool = True
     folded: str = "auto"
     run_dir: str = ""
@@ -143,7 +143,7 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy, product_dtype, rounded_products
+    from seq2seq_memattn.precision import dtype_policy, product_dtype
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
@@ -161,7 +161,6 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
         folded=folded,
-        product_dtype=rounded_products(setting.precision),
         force_lengths=True,
     )
 
@@ -185,21 +184,15 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
 def _run_work(setting: Setting) -> Work:
     """Decodes the lines of a file with a run's weights, each to the length that search finds."""
-    from seq2seq_memattn.precision import rounded_products
+    from seq2seq_memattn.precision import product_dtype
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
     from seq2seq_memattn.training.run_directory import load_run
     from seq2seq_memattn.translator import SourceReader
 
-    run = load_run(Path(setting.run_dir))
+    run = load_run(Path(setting.run_dir), precision=setting.precision)
     lines = read_lines(setting.source)[: setting.num_sentences]
     sources = SourceReader(run)([line for line in lines if line], setting.source)
-    rounded = rounded_products(setting.precision)
-    decoder = BatchDecoder(
-        run.model,
-        setting.beam_size,
-        jit_compile=setting.jit_compile,
-        product_dtype=rounded,
-    )
+    decoder = BatchDecoder(run.model, setting.beam_size, jit_compile=setting.jit_compile)
 
     def decode() -> int:
         found = decoder(sources, setting.batch_size)
@@ -207,7 +200,7 @@ def _run_work(setting: Setting) -> Work:
 
     folded = _is_folded(setting, run.model)
     shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
-    return Work(decode, None, shapes, rounded or run.model.compute_dtype, 0.0)
+    return Work(decode, None, shapes, product_dtype(run.model), 0.0)
 
 
 def _is_folded(setting: Setting, model: Any) -> bool:

@@ -6,6 +6,8 @@ The launchers make their flags from these fields; `to_dict` and `from_dict` writ
 import dataclasses
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "float64"]
+
 
 def option(default: Any, meaning: str) -> Any:
     """A dataclass field with its one-line meaning, which also becomes the help of its flag."""
@@ -256,7 +258,7 @@ class TrainingConfig(Options):
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
     stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
     jit_compile: bool = option(False, "compile the update with XLA")
-    precision: Literal["float32", "bfloat16_products", "mixed_bfloat16", "float64"] = option(
+    precision: Precision = option(
         "float32",
         "dtype policy of the layers; bfloat16_products: float32, but the operands of the "
         "cells' products are rounded to bfloat16, for processors with units for it",

@@ -15,6 +15,7 @@ from seq2seq_memattn.folding import (
     folding_pays,
 )
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import product_dtype
 from seq2seq_memattn.products import Products, product
 from seq2seq_memattn.tied_dense import TiedDense
 
@@ -59,10 +60,8 @@ class DecodingModel:
         model: `Seq2Seq`.
         folded: bool. Whether to fold the maps of the context into the rows, where that is
             possible; see `folding_pays`.
-        weights: from another `DecodingModel` with the same `folded` and `product_dtype`: values of
-            the model's weights that were made outside of the graph that uses them. None: made here.
-        product_dtype: to which the operands of a step's products are rounded; None: they are of
-            the model's `compute_dtype`. Sums, states and gates stay as they are.
+        weights: from another `DecodingModel` with the same `folded`: values of the model's weights
+            that were made outside of the graph that uses them. None: made here.
     """
 
     def __init__(
@@ -70,12 +69,10 @@ class DecodingModel:
         model: Seq2Seq,
         folded: bool = True,
         weights: DecodingWeights | None = None,
-        product_dtype: str | None = None,
     ) -> None:
         self._model = model
         self._cell = model.cell
-        self.weights = make_weights(model, folded, product_dtype) if weights is None else weights
-        self._product_dtype = product_dtype
+        self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model, self._folds)
 
@@ -94,16 +91,16 @@ class DecodingModel:
         state = self._cell.initial_state(memory, num_queries, cell_states)
         if self._folds is None:
             return SearchMemory(memory, self._round(memory.rows)), state
-        rows = ops.matmul(memory.rows, self._folds.context)
+        rows = product(memory.rows, self._folds.context)
         shape = (*ops.shape(state.context)[:2], rows.shape[-1])
         nothing = ops.zeros(shape, dtype=rows.dtype)  # the map of a context of zeros
         return SearchMemory(memory, self._round(rows)), state._replace(context=nothing)
 
     def _round(self, rows: Any) -> Any:
         """Rows as `_RoundedProducts` combines them."""
-        if self._product_dtype is None or not combines_plainly(self._cell.attention):
+        if not combines_plainly(self._cell.attention):
             return rows
-        return ops.cast(rows, self._product_dtype)
+        return ops.cast(rows, product_dtype(self._model))
 
     def step(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
@@ -179,23 +176,17 @@ def _product(x: Any, y: Any) -> Any:
     return product(x, y)
 
 
-def make_weights(
-    model: Seq2Seq, folded: bool = True, product_dtype: str | None = None
-) -> DecodingWeights:
+def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
     """What `DecodingModel` makes of a model's weights as they are now."""
-    dtype = product_dtype or model.compute_dtype
+    dtype = product_dtype(model)
     embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
     folds = fold(model.cell, embeddings.shape[-1]) if folded else None
     steps = _steps(model, folds)
     return DecodingWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
-        products={
-            name: ops.cast(w, dtype)  # whatever training rounded them to
-            for step in steps
-            for name, w in step.weights().items()
-        },
-        folds=folds._replace(output=ops.cast(folds.output, dtype)) if folds else (),
+        products={name: weights for step in steps for name, weights in step.weights().items()},
+        folds=Folds(*(ops.cast(fold, dtype) for fold in folds)) if folds else (),
         output=ops.cast(_output_matrix(model), dtype),
     )
 

@@ -30,11 +30,6 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
     return keras.DTypePolicy(precision)
 
 
-def rounded_products(precision: str) -> str | None:
-    """The dtype to which a precision rounds the operands of products; None: it rounds none."""
-    return getattr(dtype_policy(precision), "product_dtype", None)
-
-
 def product_dtype(layer: Any) -> str:
     """The dtype of the operands of a layer's products."""
     return getattr(layer.dtype_policy, "product_dtype", layer.compute_dtype)

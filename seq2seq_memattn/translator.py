@@ -91,7 +91,6 @@ class Translator:
         run: `Run`.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         max_source_length: see `SourceReader`.
-        product_dtype: see `BatchDecoder`.
 
     Attributes:
         sources: `SourceReader`.
@@ -105,7 +104,6 @@ class Translator:
         length_penalty_exponent: float = 0.0,
         max_source_length: int | None = None,
         return_alignments: bool = False,
-        product_dtype: str | None = None,
     ) -> None:
         self._run = run
         self._n_best = n_best
@@ -116,7 +114,6 @@ class Translator:
             n_best,
             length_penalty_exponent,
             return_alignments=return_alignments,
-            product_dtype=product_dtype,
         )
 
     def __call__(

@@ -45,7 +45,6 @@ class BatchDecoder:
             `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: where
             there are enough sources to make up for its time.
-        product_dtype: see `DecodingModel`; "bfloat16" where the processor multiplies that faster.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -60,7 +59,6 @@ class BatchDecoder:
         max_length: int | None = None,
         return_alignments: bool = False,
         jit_compile: bool | None = None,
-        product_dtype: str | None = None,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
@@ -69,7 +67,6 @@ class BatchDecoder:
         self._max_length = max_length
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
-        self._product_dtype = product_dtype
         self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
 
     def __call__(
@@ -118,7 +115,6 @@ class BatchDecoder:
                 batch_size,
                 self._return_alignments,
                 jit,
-                product_dtype=self._product_dtype,
             )
         else:
             self._searches[batch_size, jit].update_weights()

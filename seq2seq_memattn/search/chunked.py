@@ -45,7 +45,6 @@ class ChunkedSearch:
             new shape. Batches are then padded to `batch_size`, or to a half of it, and so on.
         folded: bool or None. Whether the maps of the context are folded into the rows; None: where
             that saves multiply-adds.
-        product_dtype: see `DecodingModel`.
         force_lengths: bool. Whether every hypothesis takes exactly the steps that it may take: for
             timing untrained weights.
 
@@ -63,7 +62,6 @@ class ChunkedSearch:
         return_alignments: bool = False,
         jit_compile: bool = False,
         folded: bool | None = None,
-        product_dtype: str | None = None,
         force_lengths: bool = False,
     ) -> None:
         check_sizes(beam_size, n_best)
@@ -75,7 +73,6 @@ class ChunkedSearch:
         self._jit = jit_compile or has_static_shapes()
         self._force_lengths = force_lengths
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
-        self._product_dtype = product_dtype
         self._start = compiled(model, self._start_graph)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
         self._make_weights = compiled(model, self._make_decoding_weights)
@@ -129,10 +126,10 @@ class ChunkedSearch:
                 memory, state, beam = _take((memory, state, beam), kept)
 
     def _make_decoding_weights(self) -> Any:
-        return make_weights(self._model, self._folded, self._product_dtype)
+        return make_weights(self._model, self._folded)
 
     def _decoding_model(self, weights: Any) -> DecodingModel:
-        return DecodingModel(self._model, self._folded, weights, self._product_dtype)
+        return DecodingModel(self._model, self._folded, weights)
 
     def _start_graph(self, weights: Any, source: Any) -> tuple[Any, Any]:
         model = self._decoding_model(weights)

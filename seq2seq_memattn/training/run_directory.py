@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_memattn._version import __version__
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, DamagedCheckpoint, read_weights
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
@@ -196,13 +197,19 @@ class Run:
     problems: list[str]
 
 
-def load_run(run_dir: Path, checkpoint: str = BEST, threshold: float | None = None) -> Run:
+def load_run(
+    run_dir: Path,
+    checkpoint: str = BEST,
+    threshold: float | None = None,
+    precision: Precision = "float32",
+) -> Run:
     """Loads a run with the weights that `load_weights` says.
 
     Args:
         run_dir: Path.
         checkpoint: see `load_weights`.
         threshold: replaces that of the model's flexible attention; None: the run's.
+        precision: the model's, whatever the run was trained with.
 
     Raises:
         ValueError: if the directory is no run, there are no such weights, or the model's attention
@@ -217,7 +224,7 @@ def load_run(run_dir: Path, checkpoint: str = BEST, threshold: float | None = No
             )
         config = dataclasses.replace(config, threshold=threshold)
     manifest = read_manifest(run_dir, check_files=False)
-    model = Seq2Seq(config)
+    model = Seq2Seq(config, dtype=dtype_policy(precision))
     record, problems = load_weights(run_dir, model.weights, checkpoint)
     return Run(
         run_dir,

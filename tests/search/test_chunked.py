@@ -3,6 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.search import chunked
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.chunked import ChunkedSearch
@@ -127,8 +129,8 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
 ) -> None:
     model, source = small_model(attention), padded(SOURCES)
     exact = ChunkedSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
-    rounded = ChunkedSearch(model, 4, 2, 0.0, 7, jit_compile=jit_compile, product_dtype="bfloat16")(
-        source, LIMITS
-    )
+    rounding = Seq2Seq(model.config, dtype=dtype_policy("bfloat16_products"))
+    rounding.set_weights(model.get_weights())
+    rounded = ChunkedSearch(rounding, 4, 2, 0.0, 7, jit_compile=jit_compile)(source, LIMITS)
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()
