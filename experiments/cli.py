@@ -16,13 +16,15 @@ from tqdm import tqdm
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # A graph for each shape of a batch is what is wanted; TensorFlow warns of it.
-stdlib_logging.getLogger("tensorflow").addFilter(
-    lambda record: "tf.function retracing" not in record.getMessage()
-)
+_tensorflow_log = stdlib_logging.getLogger("tensorflow")
+_tensorflow_log.addFilter(lambda record: "tf.function retracing" not in record.getMessage())
+_tensorflow_log.setLevel(stdlib_logging.WARNING)  # or it tells of each sum over processes
 
 flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
 EXIT_ERROR = 1
+# What schedulers know, from sendmail, as a failure that may pass (EX_TEMPFAIL).
+EXIT_TRY_AGAIN = 75
 # What a shell reports of a program that a signal ended.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM

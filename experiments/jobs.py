@@ -111,7 +111,7 @@ class Commands:
         if self._jobs == 1:
             process, output = self._finish(command)
         else:
-            with _shown_under(name) as stderr:
+            with shown_under(name) as stderr:
                 process, output = self._finish(
                     command, stderr=stderr, env={**os.environ, **self._share()}
                 )
@@ -157,7 +157,7 @@ def run_command(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _shown_under(name: str) -> Iterator[IO[bytes]]:
+def shown_under(name: str) -> Iterator[IO[bytes]]:
     """A command's standard error, whose lines and bars are shown under a name."""
     reading, writing = os.pipe()
     follower = threading.Thread(target=_show, args=(reading, name))

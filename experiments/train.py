@@ -12,7 +12,7 @@ from absl import flags
 from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.records import hardware
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
@@ -42,18 +42,36 @@ def train(
     model: ModelConfig,
     training: TrainingConfig,
     init_from: Path | None = None,
-) -> dict:
-    """Trains in `run_dir` from wherever it stands; returns the figures of the run."""
+    devices: DevicesConfig | None = None,
+    profile: tuple[int, int] | None = None,
+) -> dict | None:
+    """Trains in `run_dir` from wherever it stands; returns the figures of the run.
+
+    Of several processes that train together, the chief alone has them.
+    """
     model = fit_to_data(model, read_manifest(data_dir), data_dir)
     from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
 
-    return Trainer(run_dir, data_dir, model, training, init_from).run()._asdict()
+    trainer = Trainer(run_dir, data_dir, model, training, init_from, devices, profile)
+    result = trainer.run()
+    return result._asdict() if trainer.workers.is_chief else None
+
+
+def profiled_updates(value: str | None) -> tuple[int, int] | None:
+    """The first and the last update of `--profile_steps`."""
+    if value is None:
+        return None
+    first, _, last = value.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
+        raise ValueError(f"--profile_steps: expected FIRST:LAST, updates from 1 on; got {value!r}")
+    return int(first), int(last)
 
 
 def main(arguments: list[str]) -> None:
     """Trains one run from flags."""
     del arguments
     from seq2seq_memattn.training.loop import InterruptedRun
+    from seq2seq_memattn.training.workers import LostWorker
 
     experiment = load_experiment(flags.FLAGS.config)
     try:
@@ -63,11 +81,17 @@ def main(arguments: list[str]) -> None:
             cli.overridden(experiment.model),
             cli.overridden(experiment.training),
             Path(flags.FLAGS.init_from) if flags.FLAGS.init_from else None,
+            cli.options_from_flags(DevicesConfig),
+            profiled_updates(flags.FLAGS.profile_steps),
         )
     except InterruptedRun as interrupted:
         cli.print_note(str(interrupted))
         raise SystemExit(128 + interrupted.signal_number) from None
-    cli.print_result({**figures, "hardware": hardware()})
+    except LostWorker as lost:
+        cli.print_note(f"error: {lost}")
+        raise SystemExit(cli.EXIT_TRY_AGAIN) from None
+    if figures is not None:
+        cli.print_result({**figures, "hardware": hardware()})
 
 
 if __name__ == "__main__":
@@ -79,4 +103,8 @@ if __name__ == "__main__":
     )
     cli.define_override_flags(ModelConfig, leave_out=FROM_DATA)
     cli.define_override_flags(TrainingConfig)
+    cli.define_flags(DevicesConfig)
+    flags.DEFINE_string(
+        "profile_steps", None, "FIRST:LAST, updates of which a profile for TensorBoard is written"
+    )
     cli.run(main)

@@ -6,7 +6,8 @@ The launchers make their flags from these fields; `to_dict` and `from_dict` writ
 import dataclasses
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "float64"]
+Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
+Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 
 def option(default: Any, meaning: str) -> Any:
@@ -219,7 +220,8 @@ class TrainingConfig(Options):
     label_smoothing: float = option(
         0.0, "share of a target token's probability that training spreads over the vocabulary"
     )
-    learning_rate: float = option(1e-4, "Adam's learning rate, or the highest of its schedule")
+    optimizer: Literal["adam", "sgd"] = option("adam", "Adam, or plain gradient descent")
+    learning_rate: float = option(1e-4, "learning rate, or the highest of its schedule")
     schedule: Literal["constant", "inverse_sqrt", "exponential", "plateau"] = option(
         "constant",
         "learning rate after the warm-up: as it is; falling with the square root of the updates; "
@@ -261,7 +263,13 @@ class TrainingConfig(Options):
     precision: Precision = option(
         "float32",
         "dtype policy of the layers; bfloat16_products: float32, but the operands of the "
-        "cells' products are rounded to bfloat16, for processors with units for it",
+        "cells' products are rounded to bfloat16, for processors with units for it; "
+        "mixed_float16: for GPUs without bfloat16, the loss scaled so that gradients do not vanish",
+    )
+    accumulate: int = option(
+        1,
+        "parts of a batch whose gradients are taken one after the other: the same update in less "
+        "memory",
     )
     log_every: int = option(20, "updates between two lines of metrics.jsonl")
     max_nan_updates: int = option(5, "updates in a row with NaN or infinity that stop a run")
@@ -282,6 +290,7 @@ class TrainingConfig(Options):
             "decay_patience",
             "log_every",
             "max_nan_updates",
+            "accumulate",
         )
         self._check_at_least(
             0,
@@ -308,3 +317,39 @@ class TrainingConfig(Options):
     def has_schedule(self) -> bool:
         """Whether the learning rate changes from update to update."""
         return self.schedule != "constant" or self.warmup_updates > 0
+
+
+@dataclasses.dataclass(frozen=True)
+class DevicesConfig(Options):
+    """Where a training runs; nothing of it is part of what a run is."""
+
+    strategy: Strategy = option(
+        "auto",
+        "one_device; mirrored: several devices of this machine; multi_worker: several processes, "
+        "together; parameter_server: several, each at its own pace; auto: as the cluster and the "
+        "GPUs say",
+    )
+    workers: str = option(
+        "",
+        "host:port of every process of a multi_worker training, with commas between them, the same "
+        "in all of them; instead of the environment's TF_CONFIG",
+    )
+    task_index: int = option(-1, "which of --workers this process is, from 0, the chief, on")
+    num_devices: int = option(
+        0,
+        "of mirrored, devices to use: GPUs or, where there are none, parts of the CPU, for trying "
+        "out; 0: all GPUs",
+    )
+    peer_timeout: float = option(
+        60.0, "seconds without a sign of life after which a process of the cluster is given up"
+    )
+    start_timeout: float = option(
+        600.0, "seconds that the processes of a cluster wait for each other when they start"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_at_least(0, "num_devices")
+        for name in ("peer_timeout", "start_timeout"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"`{name}` must be at least 1 second; got {getattr(self, name)}.")

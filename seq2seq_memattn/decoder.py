@@ -35,7 +35,7 @@ class TeacherForcedDecoder:
     Args:
         cell: a built `AttentionCell`.
         dropout: float in [0, 1). Share of each cell's inputs dropped, drawn for each step.
-        seed_generator: a `keras.random.SeedGenerator`.
+        seed_generator: a `SeedGenerator`.
     """
 
     def __init__(self, cell: AttentionCell, dropout: float, seed_generator: Any) -> None:

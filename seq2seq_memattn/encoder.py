@@ -10,6 +10,7 @@ from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step, state_units
 from seq2seq_memattn.gather import turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
+from seq2seq_memattn.seeds import SeedGenerator
 from seq2seq_memattn.stream import Stream
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
@@ -97,7 +98,7 @@ class Encoder(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
         self.layers = [  # not nested: TensorFlow tracks the weights of no list in a list
             self._layer(index, direction)
             for index in range(num_layers)

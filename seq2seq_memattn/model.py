@@ -21,6 +21,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.gates import state_units
+from seq2seq_memattn.seeds import SeedGenerator
 from seq2seq_memattn.tied_dense import TiedDense
 from seq2seq_memattn.vocabulary import PAD_ID
 
@@ -59,7 +60,7 @@ class Seq2Seq(keras.Model):
             config = ModelConfig.from_dict(config)
         _check_widths(config)
         self.config = config
-        self.seed_generator = keras.random.SeedGenerator(config.seed)
+        self.seed_generator = SeedGenerator(config.seed)
         seeds, dtype = _Seeds(config.seed), self.dtype_policy
         is_joint = config.tied_embeddings == "all"
         if not is_joint:

@@ -4,10 +4,12 @@ from typing import Any
 
 import jax
 import keras
+import numpy as np
 from jax import numpy as jnp
 
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.batch_parts import cut
 from seq2seq_memattn.training.embedding_clip import EmbeddingClip
 from seq2seq_memattn.training.training_loss import TrainingLoss
 from seq2seq_memattn.training.update_result import UpdateResult
@@ -28,9 +30,10 @@ class JaxUpdater:
         self._clip_norm = config.clip_norm
         self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
         self._loss = TrainingLoss(model, config)
+        self._turns = config.accumulate
         self._step = jax.jit(self._updated)
 
-    def __call__(self, batch: dict[str, Any]) -> UpdateResult:
+    def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult:
         model = self._model
         groups = (
             model.trainable_variables,
@@ -38,28 +41,48 @@ class JaxUpdater:
             self._optimizer.variables,
         )
         values = [[variable.value for variable in group] for group in groups]
-        figures, updated = self._step(*values, batch)
+        parts = cut(batch, self._turns)
+        stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
+        figures, updated = self._step(*values, stacked, np.float32(loss_scale))
         for group, new in zip(groups, updated, strict=True):
             for variable, value in zip(group, new, strict=True):
                 variable.assign(value)
         loss, num_tokens, norm, is_finite = (value.item() for value in figures)
         return UpdateResult(loss, num_tokens, norm, bool(is_finite))
 
-    def _updated(self, trainable: Any, others: Any, optimizer: Any, batch: Any) -> Any:
+    def finish(self) -> list[UpdateResult]:
+        """The results that are still to come: none, since each update is waited for."""
+        return []
+
+    def _updated(
+        self, trainable: Any, others: Any, optimizer: Any, parts: Any, loss_scale: Any
+    ) -> Any:
         """Figures of an update, and the variables after it."""
 
-        def summed_loss(trainable: Any) -> Any:
+        def scaled_loss(trainable: Any, others: Any, batch: Any) -> Any:
             outputs, after = self._model.stateless_call(
                 trainable, others, batch, training=True, **self._loss.call_options
             )
             loss, num_tokens = self._loss(batch["target_outputs"], outputs)
-            return loss, (num_tokens, after)
+            return loss * loss_scale.astype(loss.dtype), (loss, num_tokens, after)
 
-        (loss, (num_tokens, after)), gradients = jax.value_and_grad(summed_loss, has_aux=True)(
-            trainable
-        )
+        def sums_of(others: Any, batch: Any) -> Any:
+            (_, (loss, num_tokens, after)), gradients = jax.value_and_grad(
+                scaled_loss, has_aux=True
+            )(trainable, others, batch)
+            return (loss, num_tokens, gradients), after
+
+        def turn(carry: Any, batch: Any) -> Any:
+            sums, others = carry
+            more, after = sums_of(others, batch)
+            return (jax.tree.map(jnp.add, sums, more), after), None
+
+        carry = sums_of(others, {name: ids[0] for name, ids in parts.items()})
+        if self._turns > 1:
+            carry, _ = jax.lax.scan(turn, carry, {name: ids[1:] for name, ids in parts.items()})
+        (loss, num_tokens, gradients), after = carry
         loss = loss / num_tokens
-        gradients = [gradient / num_tokens for gradient in gradients]
+        gradients = [gradient / num_tokens / loss_scale for gradient in gradients]
         norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
         if self._clip_norm:
             scale = self._clip_norm / jnp.maximum(norm, self._clip_norm)

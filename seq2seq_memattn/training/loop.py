@@ -1,6 +1,7 @@
 """The training loop: updates, validation, checkpoints, stopping."""
 
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -8,19 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import open_split
-from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
-from seq2seq_memattn.pair_scorer import PairScorer
-from seq2seq_memattn.search.batch_decoder import BatchDecoder
-from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
-from seq2seq_memattn.training.parts import make_parts
+from seq2seq_memattn.training.cluster import find_cluster
+from seq2seq_memattn.training.loss_scale import LossScale
+from seq2seq_memattn.training.parts import find_devices, local_model, make_parts
+from seq2seq_memattn.training.profile import Profile
 from seq2seq_memattn.training.progress import Progress
-from seq2seq_memattn.training.reporting import Reporter
+from seq2seq_memattn.training.reporting import Reporter, SilentReporter
 from seq2seq_memattn.training.run_directory import (
     BEST_NAME,
     CHECKPOINTS_NAME,
@@ -30,11 +29,11 @@ from seq2seq_memattn.training.run_directory import (
     training_lock,
 )
 from seq2seq_memattn.training.schedule import learning_rate
-from seq2seq_memattn.training.watch import Clock, SignalCame, Signals
+from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.validation import Validator
+from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, memory_mib
 
-VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 MOST_WIDTHS = 4  # of batches, where XLA compiles, if buckets are more
-VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
 
 
 class InterruptedRun(Exception):
@@ -42,12 +41,13 @@ class InterruptedRun(Exception):
 
     Args:
         signal_number: int.
-        path: the checkpoint.
+        path: the checkpoint; None where another process writes it.
     """
 
-    def __init__(self, signal_number: int, path: Path) -> None:
+    def __init__(self, signal_number: int, path: Path | None) -> None:
         name = signal.Signals(signal_number).name
-        super().__init__(f"{name}: saved {path}; the same command goes on from there")
+        saved = f"saved {path}" if path else "the chief saved"
+        super().__init__(f"{name}: {saved}; the same command goes on from there")
         self.signal_number = signal_number
 
 
@@ -83,10 +83,15 @@ class Trainer:
         config: `TrainingConfig`.
         init_from: Path or None. A run whose best weights this one begins with; once there is a
             checkpoint, it is not read any more.
+        devices: `DevicesConfig`. Of several processes each makes a trainer, with the same arguments
+            but for that; the first one alone writes, and need alone see `run_dir`.
+        profile: the first and the last update of a profile for TensorBoard; None: there is none.
 
     Raises:
-        ValueError: for a run of another configuration, one whose checkpoints are all damaged, or
-            weights or vocabularies of `init_from` that do not fit.
+        ValueError: for a run of another configuration, one whose checkpoints are all damaged,
+            weights or vocabularies of `init_from` that do not fit, or devices that do not.
+        LostWorker: if other processes are not there in time, or are lost.
+        SystemExit: with 0, where this process only served others until they ended.
     """
 
     def __init__(
@@ -96,13 +101,20 @@ class Trainer:
         model_config: ModelConfig,
         config: TrainingConfig,
         init_from: Path | None = None,
+        devices: DevicesConfig | None = None,
+        profile: tuple[int, int] | None = None,
     ) -> None:
-        check_run(run_dir, data_dir, model_config, config, init_from)
-        if run_dir.exists():
+        devices = devices or DevicesConfig(strategy="one_device")
+        cluster = find_cluster(devices, os.environ)
+        if cluster is None or not cluster.serves:
+            check_run(run_dir, data_dir, model_config, config, init_from)
+        if run_dir.exists() and (cluster is None or cluster.position == 0):
             with training_lock(run_dir):  # refused at once, not when data and model are there
                 pass
+        strategy, self.workers = find_devices(devices)
         self.run_dir = run_dir
         self.config = config
+        self._profile = Profile(run_dir / "tensorboard", *(profile or ()))
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
         compiles = config.jit_compile or not self._is_tensorflow
         multiple = _width_step(data_dir, config) if compiles else None
@@ -116,25 +128,42 @@ class Trainer:
             batch_tokens=config.batch_tokens,
         )
         self.valid = open_split(data_dir, "valid", config.batch_size, shuffle=False)
-        self._form = TextForm.from_dict(dict(read_manifest(data_dir).text_form))
-        self.model, self.optimizer, self.updater = make_parts(model_config, config)
-        self.decoder = BatchDecoder(self.model, config.beam_size)
-        self.scorer = PairScorer(self.model)
+        with self.workers.named_losses():
+            self.model, self.optimizer, self.updater = make_parts(model_config, config, strategy)
+        self._finish = self.updater.finish
+        # Weights on other machines cannot be decoded with: they are copied here each time.
+        self._local_model = local_model(self.model, strategy)
+        self.validator = Validator(self._local_model, self.valid, config, self.workers)
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
         self._notes: list[str] = []
-        if init_from is not None and not self.folder.paths():
-            _check_vocabularies(init_from, data_dir)
-            record, problems = load_weights(init_from, self.model.weights)
-            self._notes = [*problems, f"beginning with {init_from}, update {record['update']}"]
-        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing was written before
         self.progress = Progress()
+        self.progress.loss_scale = LossScale.first(config.precision)
+        saved = None
+        if self.workers.is_chief:
+            if init_from is not None and not self.folder.paths():
+                self._begin_with(init_from, data_dir)
+            open_run(run_dir, data_dir, model_config, config, init_from)  # the first thing written
+            saved = self._restore()
+        with self.workers.named_losses():
+            saved = self.workers.from_chief(saved)
+            self.workers.assign_from_chief(self.variables)
+        if saved is not None:
+            self.progress.load(saved)
+            self._notes.append(f"going on from update {self.progress.update}")
+
+    def _begin_with(self, init_from: Path, data_dir: Path) -> None:
+        _check_vocabularies(init_from, data_dir)
+        record, problems = load_weights(init_from, self.model.weights)
+        self._notes = [*problems, f"beginning with {init_from}, update {record['update']}"]
+
+    def _restore(self) -> dict[str, Any] | None:
+        """The record of the checkpoint that the variables now come from; None without any."""
         saved, problems = self.folder.restore(self.variables)
         self._checkpoints = self.folder.paths()
         if saved is not None:
-            self.progress.load(saved)
             self._notes = [f"{problem}; the one before it is used" for problem in problems]
-            self._notes.append(f"going on from update {self.progress.update}")
+        return saved
 
     def run(self) -> TrainingResult:
         """Trains to the end.
@@ -143,22 +172,28 @@ class Trainer:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
             ValueError: if loss or gradient was not finite several times in a row, the run is
                 being trained already, or it was since this trainer read it.
+            LostWorker: if another process of the training was lost.
         """
-        with training_lock(self.run_dir):
-            if self.folder.paths() != self._checkpoints:
-                raise ValueError(f"{self.run_dir}: it was trained elsewhere since it was read")
-            return self._run()
+        with self.workers.named_losses():
+            if not self.workers.is_chief:
+                return self._run(SilentReporter())
+            with training_lock(self.run_dir):
+                if self.folder.paths() != self._checkpoints:
+                    raise ValueError(f"{self.run_dir}: it was trained elsewhere since it was read")
+                updates = self.progress.update, self.config.num_updates
+                return self._run(Reporter(self.run_dir, *updates))
 
-    def _run(self) -> TrainingResult:
-        progress, config = self.progress, self.config
-        reporter = Reporter(self.run_dir, progress.update, config.num_updates)
+    def _run(self, reporter: Any) -> TrainingResult:
+        progress = self.progress
         for note in self._notes:
             reporter.say(note)
         caught = Signals()
         try:
             reason, loss = self._updates(reporter, caught)
+            self.workers.wait_for_all()
         finally:
             caught.restore()
+            self._profile.stop()
             reporter.close()
         return TrainingResult(
             progress.update,
@@ -174,51 +209,76 @@ class Trainer:
         progress, config = self.progress, self.config
         self._clock = Clock(progress.seconds)
         progress.window.start_clock()
-        in_a_row = 0
+        self._in_a_row = 0
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
         batches = self._batches()
         while True:
+            self._hear_of_signals(caught)
             self._validate_if_due(reporter, caught)
             reason = self._reason()
             now = (progress.update, progress.validated)
             is_due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
             if caught.number or (now != saved and (is_due or reason)):
-                path = self._save()
+                path = self._save(reporter)
                 saved, saved_at = now, time.monotonic()
                 if caught.number and not reason:
+                    self.workers.wait_for_all()
                     raise InterruptedRun(caught.number, path)
             if reason:
                 return reason, progress.window.loss
             asked = time.monotonic()
             batch = next(batches)
             progress.window.add_wait(time.monotonic() - asked)
-            is_applied = self._update(batch, reporter)
-            in_a_row = 0 if is_applied else in_a_row + 1
-            if in_a_row >= config.max_nan_updates:
-                raise ValueError(self._hopeless(in_a_row))
+            self._update(batch, reporter)
 
-    def _update(self, batch: Any, reporter: Reporter) -> bool:
-        """One update; returns whether it was applied."""
+    def _hear_of_signals(self, caught: Signals) -> None:
+        """A signal that one process caught is one for all: they stop at the same update."""
+        caught.number = self.workers.largest(caught.number)
+
+    def _update(self, batch: Any, reporter: Any) -> None:
         progress, window = self.progress, self.progress.window
         rate = learning_rate(self.config, progress.update, progress.plateau.decays)
         if self.config.has_schedule:
             self.optimizer.learning_rate = rate
-        result = self.updater(batch)
+        self._profile.before_update(progress.update + 1)
+        result = self.updater(batch, progress.loss_scale.value)
         progress.update += 1
         progress.position = self.train.advance(progress.position, 1)
         progress.seconds = self._clock.seconds()
-        if not result.is_applied:
-            progress.skipped += 1
-            reporter.say(
-                f"update {progress.update} skipped: loss {result.loss}, "
-                f"gradient norm {result.gradient_norm}"
-            )
-        window.add(result)
-        reporter.advance(window.loss, window.tokens_per_second)
+        if result is not None:
+            self._take(result, reporter)
+        reporter.advance(window.glance(len(self.workers)))
         if progress.update % self.config.log_every == 0:
-            figures = {**window.take(), "learning_rate": rate, "seconds": progress.seconds}
+            figures = {
+                **window.take(len(self.workers)),
+                "learning_rate": rate,
+                "memory_mib": memory_mib(),
+                "seconds": progress.seconds,
+                "seconds_left": reporter.seconds_left,
+            }
             reporter.log("train", progress.update, figures)
-        return result.is_applied
+
+    def _take(self, result: UpdateResult, reporter: Any) -> None:
+        """Counts what an update gave.
+
+        Raises:
+            ValueError: if too many in a row were not finite.
+        """
+        progress = self.progress
+        scale = progress.loss_scale
+        progress.loss_scale = scale.after(result.is_applied)
+        progress.window.add(result)
+        if result.is_applied:
+            self._in_a_row = 0
+            return
+        progress.skipped += 1
+        why = f"loss {result.loss}, gradient norm {result.gradient_norm}"
+        if scale.may_fall:
+            why += f"; the loss is scaled by {progress.loss_scale.value:g} from now on"
+        reporter.say(f"update {progress.update} skipped: {why}")
+        self._in_a_row += not scale.may_fall
+        if self._in_a_row >= self.config.max_nan_updates:
+            raise ValueError(self._hopeless(self._in_a_row))
 
     def _batches(self) -> Iterator[Any]:
         if self._is_tensorflow:
@@ -243,13 +303,14 @@ class Trainer:
             f"loss or gradient; last good checkpoint: {last}"
         )
 
-    def _validate_if_due(self, reporter: Reporter, caught: Signals) -> None:
+    def _validate_if_due(self, reporter: Any, caught: Signals) -> None:
         """Validates every `validate_every` updates and after the last; a signal puts it off."""
         progress, config = self.progress, self.config
         is_due = progress.update % config.validate_every == 0
         is_due = is_due or progress.update >= config.num_updates
         if not is_due or progress.validated == progress.update:
             return
+        self._settle(reporter)
         started = time.monotonic()
         try:
             bleu, loss = self._bleu_and_loss(reporter, caught)
@@ -261,8 +322,9 @@ class Trainer:
             progress.plateau = progress.plateau.after(bleu, config.decay_patience)
         if bleu > progress.best_bleu:
             progress.best_bleu, progress.best_update, progress.stale = bleu, progress.update, 0
-            record = {"update": progress.update, "bleu": bleu}
-            write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
+            if self.workers.is_chief:
+                record = {"update": progress.update, "bleu": bleu}
+                write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
         seconds = time.monotonic() - started
         progress.seconds = self._clock.seconds()
         progress.window.start_clock()
@@ -281,33 +343,32 @@ class Trainer:
             f"best {progress.best_bleu:.2f} at {progress.best_update}"
         )
 
-    def _bleu_and_loss(self, reporter: Reporter, caught: Signals) -> tuple[float, float]:
-        """Validation BLEU, and the loss in nats per target token, without label smoothing.
+    def _bleu_and_loss(self, reporter: Any, caught: Signals) -> tuple[float, float]:
+        """See `Validator`.
 
         Raises:
-            SignalCame: if a signal came before all was decoded.
+            SignalCame: if a signal came to any process before all was decoded.
         """
-        count = min(len(self.valid), self.config.valid_examples)
-        sources = [np.asarray(self.valid.source[i]) for i in range(count)]
-        targets = [np.asarray(self.valid.target[i]) for i in range(count)]
-        with reporter.bar(2 * count, "validation") as bar:
+        with reporter.bar(2 * self.validator.num_sentences, "validation") as bar:
 
             def on_batch(done: int) -> None:
                 bar.update(done)
+                self._hear_of_signals(caught)
                 caught.check()
 
-            log_probs = self.scorer(sources, targets, VALIDATION_BATCH, on_batch)
-            found = self.decoder(sources, VALIDATION_BATCH, on_batch)
-        vocabulary = self.valid.target_vocabulary
-        hypotheses = [vocabulary.decode(best[0].tokens) for best in found]
-        references = self.valid.references(count)
-        loss = -float(np.sum(log_probs)) / sum(len(target) + 1 for target in targets)
-        bleu = VALIDATION_BLEU[self.config.validation_bleu]
-        # As `evaluate` gives it.
-        tokenised = map(self._form.tokenised, (hypotheses, references))
-        return bleu(*tokenised).score, loss
+            if self._local_model is not self.model:
+                self._local_model.set_weights(self.model.get_weights())
+            return self.validator(on_batch)
 
-    def _save(self) -> Path:
+    def _settle(self, reporter: Any) -> None:
+        """Waits for updates that were handed out."""
+        for result in self._finish():
+            self._take(result, reporter)
+
+    def _save(self, reporter: Any) -> Path | None:
+        self._settle(reporter)
+        if not self.workers.is_chief:
+            return None
         path = self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
         self._checkpoints = self.folder.paths()
         return path

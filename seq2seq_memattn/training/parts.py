@@ -1,41 +1,69 @@
 """What a run trains with, on each backend: the model, its optimiser, what takes an update."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.training.optimizer import make_optimizer
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.workers import ALONE, Devices
 
-Parts = tuple[Seq2Seq, Any, Callable[[Any], UpdateResult]]
-
-
-def make_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
-    """Model, optimiser and updater on Keras's backend."""
-    on_tensorflow = keras.backend.backend() == "tensorflow"
-    return (_tensorflow_parts if on_tensorflow else _jax_parts)(model_config, config)
+Parts = tuple[Seq2Seq, Any, Any]
 
 
-def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
-    """Model, optimiser and updater on the devices of a strategy."""
-    from seq2seq_memattn.training.strategies import make_strategy
-    from seq2seq_memattn.training.update import Updater
+def find_devices(config: DevicesConfig) -> Devices:
+    """Where a training runs, on Keras's backend; call it before the backend computes anything.
 
-    strategy = make_strategy()
-    with strategy.scope():
-        model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
-        optimizer = make_optimizer(model, config)
-    return model, optimizer, Updater(strategy, model, optimizer, config)
+    Raises:
+        ValueError: if the options of devices do not fit; JAX has one device.
+        LostWorker, SystemExit: see `strategies.make_devices`.
+    """
+    if keras.backend.backend() == "tensorflow":
+        from seq2seq_memattn.training.strategies import make_devices
+
+        return make_devices(config)
+    if config.workers or config.strategy not in ("auto", "one_device"):
+        raise ValueError("JAX trains on one device: expected --strategy=one_device, no --workers")
+    return Devices(None, ALONE)
 
 
-def _jax_parts(model_config: ModelConfig, config: TrainingConfig) -> Parts:
-    """Model, optimiser and updater on JAX's first device."""
+def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any = None) -> Parts:
+    """Model, optimiser and updater (see `update.Updater`) on Keras's backend.
+
+    Args:
+        model_config, config: the options.
+        strategy: of `find_devices`; None: one device.
+    """
+    if keras.backend.backend() == "tensorflow":
+        return _tensorflow_parts(model_config, config, strategy)
     from seq2seq_memattn.training.jax_update import JaxUpdater
 
     model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
     optimizer = make_optimizer(model, config)
     return model, optimizer, JaxUpdater(model, optimizer, config)
+
+
+def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:
+    from seq2seq_memattn.training.parameter_server import AsynchronousUpdater
+    from seq2seq_memattn.training.strategies import is_asynchronous, one_device
+    from seq2seq_memattn.training.update import Updater
+
+    strategy = strategy or one_device()
+    with strategy.scope():
+        model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
+        optimizer = make_optimizer(model, config)
+    kind = AsynchronousUpdater if is_asynchronous(strategy) else Updater
+    return model, optimizer, kind(strategy, model, optimizer, config)
+
+
+def local_model(model: Seq2Seq, strategy: Any) -> Seq2Seq:
+    """The model, or one of its kind on this machine where parameter servers hold the weights."""
+    if strategy is None or keras.backend.backend() != "tensorflow":
+        return model
+    from seq2seq_memattn.training.strategies import is_asynchronous
+
+    if not is_asynchronous(strategy):
+        return model
+    return Seq2Seq(model.config, dtype=model.dtype_policy)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from seq2seq_memattn.data.batching import FIRST_BATCH, Position
+from seq2seq_memattn.training.loss_scale import LossScale
 from seq2seq_memattn.training.schedule import Plateau
 from seq2seq_memattn.training.watch import Sums, Window
 
@@ -18,6 +19,7 @@ class Progress:
         stale: int. Validations since the best.
         validated: int. The last update that was validated.
         plateau: `Plateau`.
+        loss_scale: `LossScale`.
         skipped: int. Updates skipped for NaN or infinity.
         seconds: float. Of training, over all starts of the run.
         window: `Window` of the updates since the last line of the log.
@@ -31,6 +33,7 @@ class Progress:
         self.stale = 0
         self.validated = 0
         self.plateau = Plateau()
+        self.loss_scale = LossScale()
         self.skipped = 0
         self.seconds = 0.0
         self.window = Window()
@@ -41,12 +44,15 @@ class Progress:
             **vars(self),
             "position": list(self.position),
             "plateau": self.plateau._asdict(),
+            "loss_scale": self.loss_scale._asdict(),
             "window": self.window.sums._asdict(),
         }
 
     def load(self, record: dict[str, Any]) -> None:
         """Takes over a record of `to_dict`; what an older one lacks stays as it is at first."""
+        loss_scale = self.loss_scale
         vars(self).update({name: record[name] for name in vars(self) if name in record})
         self.position = Position(*record["position"])
         self.plateau = Plateau(**record.get("plateau", {}))
+        self.loss_scale = LossScale(**record.get("loss_scale", loss_scale._asdict()))
         self.window = Window(Sums(**record.get("window", {})))

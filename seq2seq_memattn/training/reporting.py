@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.training.watch import memory_mib
 
 
 class Reporter:
@@ -38,12 +39,24 @@ class Reporter:
             mininterval=1.0,
         )
 
-    def advance(self, loss: float, tokens_per_second: float) -> None:
-        """Moves the bar by one update."""
+    def advance(self, figures: Mapping[str, float]) -> None:
+        """Moves the bar by one update and shows the figures of `Window.glance`."""
+        speed, share = figures["tokens_per_second"], figures["tokens_per_second_per_worker"]
+        each = f" ({share:,.0f} a worker)" if share < speed else ""
         self._bar.set_postfix_str(
-            f"loss {loss:.4f}, {tokens_per_second:,.0f} tokens/s", refresh=False
+            f"loss {figures['loss']:.4f}, norm {figures['gradient_norm']:.2f}, "
+            f"{speed:,.0f} tokens/s{each}, {figures['waiting']:.1%} waiting, "
+            f"{memory_mib():,.0f} MiB",
+            refresh=False,
         )
         self._bar.update()
+
+    @property
+    def seconds_left(self) -> float:
+        """As the bar has it, at the speed of late; NaN before it knows."""
+        told = self._bar.format_dict
+        rate = told["rate"] or (told["n"] - told["initial"]) / max(told["elapsed"], 1e-9)
+        return (told["total"] - told["n"]) / rate if rate > 0 else float("nan")
 
     def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
         """Writes figures of an update ("train") or of a validation ("valid")."""
@@ -78,6 +91,28 @@ class Reporter:
         self._stream.close()
         if self._board is not None:
             self._board.close()
+
+
+class SilentReporter:
+    """In place of `Reporter` in processes that share a training but not its files."""
+
+    seconds_left = float("nan")
+
+    def advance(self, figures: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
+        """Nothing."""
+
+    def say(self, message: str) -> None:
+        """Nothing: the chief says it."""
+
+    def bar(self, total: int, what: str) -> Any:
+        """A bar that is not shown."""
+        return tqdm(total=total, desc=what, disable=True)
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 class _Board:

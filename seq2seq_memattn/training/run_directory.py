@@ -52,6 +52,7 @@ FREE_OPTIONS = frozenset(
         "stop_at_bleu",
         "log_every",
         "max_nan_updates",
+        "accumulate",
     }
 )
 # With the plateau schedule, the learning rate hangs on these.

@@ -1,6 +1,7 @@
 """What a training loop watches: signals, time, loss and speed."""
 
 import signal
+import sys
 import time
 from types import FrameType
 from typing import NamedTuple
@@ -33,6 +34,16 @@ class Signals:
     def restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+def memory_mib() -> float:
+    """The most memory that this process has had, in MiB; NaN where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # no such thing on Windows
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 class Clock:
@@ -86,19 +97,25 @@ class Window:
         """Mean since the last line, nats per target token; NaN before the first update."""
         return self.sums.last_loss
 
-    @property
-    def tokens_per_second(self) -> float:
-        return self._timed_tokens / max(time.monotonic() - self._started, 1e-9)
+    def glance(self, num_workers: int = 1) -> dict[str, float]:
+        """The figures so far.
 
-    def take(self) -> dict[str, float]:
-        """The figures of a line of the log, after which the next line's begin."""
-        figures = {
+        Args:
+            num_workers: int > 0. Processes that share the updates.
+        """
+        seconds = max(time.monotonic() - self._started, 1e-9)
+        return {
             "loss": self.loss,
-            "tokens_per_second": self.tokens_per_second,
+            "tokens_per_second": self._timed_tokens / seconds,
+            "tokens_per_second_per_worker": self._timed_tokens / seconds / num_workers,
             # The share of the time in which the input kept the updates waiting.
-            "waiting": self._waited / max(time.monotonic() - self._started, 1e-9),
+            "waiting": self._waited / seconds,
             "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
         }
+
+    def take(self, num_workers: int = 1) -> dict[str, float]:
+        """The figures of a line of the log, after which the next line's begin."""
+        figures = self.glance(num_workers)
         self.sums = Sums(last_loss=self.loss)
         self.start_clock()
         return figures

@@ -42,7 +42,7 @@ def scripted(data_dir: Path, tmp_path: Path) -> Scripted:
         """`bleus`: how many of the sources each validation gets right."""
         made = trainer(data_dir, tmp_path / "run", **options)
         results, rights = iter(updates), iter(bleus)
-        made.updater = lambda batch: next(results)
+        made.updater = lambda batch, loss_scale: next(results)
 
         def decode(sources: Any, batch_size: int, on_batch: Any) -> list[list[Hypothesis]]:
             right = next(rights)
@@ -52,8 +52,8 @@ def scripted(data_dir: Path, tmp_path: Path) -> Scripted:
                 for i, source in enumerate(sources)
             ]
 
-        made.decoder = decode  # type: ignore[assignment]
-        made.scorer = lambda sources, *_: np.zeros(len(sources))  # type: ignore[assignment]
+        made.validator.decoder = decode  # type: ignore[assignment]
+        made.validator.scorer = lambda sources, *_: np.zeros(len(sources))  # type: ignore[assignment]
         return made
 
     return make

@@ -44,7 +44,15 @@ TRAINING = TrainingConfig(
     beam_size=2,
     log_every=3,
 )
-TIMINGS = ("seconds", "tokens_per_second", "decoding_seconds", "waiting")
+TIMINGS = (
+    "seconds",
+    "seconds_left",
+    "tokens_per_second",
+    "tokens_per_second_per_worker",
+    "decoding_seconds",
+    "waiting",
+    "memory_mib",
+)
 
 
 def small_disk_of(size: str) -> pytest.MarkDecorator:

@@ -71,7 +71,8 @@ def test_validation_is_by_the_bleu_that_was_asked_for(data_dir: Path, tmp_path: 
     result = made.run()
     sources = [np.asarray(made.valid.source[i]) for i in range(6)]
     decoded = [
-        made.valid.target_vocabulary.decode(best[0].tokens) for best in made.decoder(sources, 6)
+        made.valid.target_vocabulary.decode(best[0].tokens)
+        for best in made.validator.decoder(sources, 6)
     ]
     references = made.valid.references(6)
     assert result.best_bleu == pytest.approx(smoothed_bleu(decoded, references).score)
@@ -98,10 +99,10 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(
     first = trainer(data_dir, tmp_path / "run")
     updater, count = first.updater, itertools.count(1)
 
-    def stopped(batch: Any) -> UpdateResult:
+    def stopped(*arguments: Any) -> UpdateResult:
         if next(count) == 7:  # between two lines of the log
             os.kill(os.getpid(), signal.SIGTERM)
-        return updater(batch)
+        return updater(*arguments)
 
     first.updater = stopped
     with pytest.raises(InterruptedRun):
@@ -133,7 +134,7 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_to_the_one_before(
     damage(checkpoints(run_dir)[-1], how)
     again = trainer(data_dir, run_dir)
     assert again.progress.update == NUM_UPDATES - 1
-    again.updater = lambda batch: update()
+    again.updater = lambda *_: update()
     again.run()
     captured = capfd.readouterr().err
     assert f"{checkpoints(run_dir)[-1]}: damaged checkpoint (" in captured

@@ -138,7 +138,7 @@ def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult], number: int
 ) -> None:
     made = trainer(data_dir, tmp_path / "run", checkpoint_minutes=30.0)
-    decode, count = made.decoder, itertools.count(1)
+    decode, count = made.validator.decoder, itertools.count(1)
 
     def interrupted(sources: Any, batch_size: int, on_batch: Any) -> Any:
         if next(count) < number:
@@ -151,7 +151,7 @@ def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
 
         return decode(sources, batch_size, signalled)
 
-    made.decoder = interrupted  # type: ignore[assignment]
+    made.validator.decoder = interrupted  # type: ignore[assignment]
     with pytest.raises(InterruptedRun):
         made.run()
     _, record = arrays_of(checkpoints(tmp_path / "run")[-1])

@@ -29,11 +29,11 @@ def test_a_run_is_locked_while_it_is_trained(scripted: Scripted, tmp_path: Path)
     made, locked = scripted(num_updates=3), []
     updater = made.updater
 
-    def noted(batch: Any) -> UpdateResult:
+    def noted(*arguments: Any) -> UpdateResult:
         with pytest.raises(ValueError, match="another process is training this run"):
             made.run()
         locked.append(True)
-        return updater(batch)
+        return updater(*arguments)
 
     made.updater = noted
     assert made.run().update == 3 == len(locked)
@@ -81,9 +81,9 @@ def test_each_update_has_the_rate_of_its_schedule_and_the_log_says_it(
     )
     updater, given = made.updater, []
 
-    def noted(batch: Any) -> UpdateResult:
+    def noted(*arguments: Any) -> UpdateResult:
         given.append(float(made.optimizer.learning_rate))
-        return updater(batch)
+        return updater(*arguments)
 
     made.updater = noted
     made.run()

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
 
 from seq2seq_memattn.training.reporting import Reporter
+from seq2seq_memattn.training.watch import Window
 from tests.training.runs import small_disk_of
 
 
@@ -23,7 +25,7 @@ def report(run_dir: Path, begin: int, end: int) -> None:
     run_dir.mkdir(exist_ok=True)
     reporter = Reporter(run_dir, begin, 12)
     for update in range(begin + 1, end + 1):
-        reporter.advance(1.0, 1000.0)
+        reporter.advance(Window().glance())
         reporter.log("train", update, {"loss": 1 / update})
         if update % 3 == 0:
             reporter.log("valid", update, {"bleu": 10.0 * update})
@@ -100,7 +102,14 @@ def test_progress_and_messages_go_to_standard_error(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     reporter = Reporter(tmp_path, 4, 12)
-    reporter.advance(0.5, 12_345.0)
+    figures = {
+        "loss": 0.5,
+        "gradient_norm": 1.25,
+        "tokens_per_second": 12_345.0,
+        "tokens_per_second_per_worker": 6_172.5,
+        "waiting": 0.004,
+    }
+    reporter.advance(figures)
     reporter.say("update 5 skipped")
     with reporter.bar(3, "validation") as bar:
         bar.update(2)
@@ -108,6 +117,8 @@ def test_progress_and_messages_go_to_standard_error(
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "update 5 skipped" in captured.err
-    assert "loss 0.5000, 12,345 tokens/s" in captured.err
+    expected = "loss 0.5000, norm 1.25, 12,345 tokens/s (6,172 a worker), 0.4% waiting, "
+    assert expected in captured.err
+    assert re.search(r"waiting, \d+ MiB", captured.err)
     assert "5/12" in captured.err
     assert "validation" in captured.err

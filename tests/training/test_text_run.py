@@ -12,7 +12,7 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
 from seq2seq_memattn.metrics import Score
 from seq2seq_memattn.text_form import TextForm
-from seq2seq_memattn.training import loop
+from seq2seq_memattn.training import validation
 from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.run_directory import load_run, open_run
 from seq2seq_memattn.translator import Translator
@@ -111,7 +111,7 @@ def test_validation_scores_tokens_as_evaluate_does(
         scored.append((len(hypotheses), references))
         return Score(1.0, "")
 
-    monkeypatch.setitem(loop.VALIDATION_BLEU, "corpus", bleu)
+    monkeypatch.setitem(validation.VALIDATION_BLEU, "corpus", bleu)
     training = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
     model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
     Trainer(tmp_path / "run", data_dir, model, training).run()

@@ -14,7 +14,7 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.training.optimizer import make_optimizer
-from seq2seq_memattn.training.strategies import make_strategy
+from seq2seq_memattn.training.strategies import one_device
 from seq2seq_memattn.training.update import Updater
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.commands import run_python
@@ -41,7 +41,7 @@ def make(
     dropout: float = 0.0,
     strategy: Any = None,
 ) -> tuple[Seq2Seq, Any, Updater]:
-    strategy = strategy or make_strategy()
+    strategy = strategy or one_device()
     with strategy.scope():
         policy = dtype_policy(config.precision)
         model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout), dtype=policy)

@@ -36,7 +36,7 @@ def test_the_speed_leaves_waits_out(now: list[float]) -> None:
     window = Window()
     window.add(UpdateResult(1.0, 300.0, 1.0, True))
     now[0] += 2.0
-    assert window.tokens_per_second == 150.0
+    assert window.glance()["tokens_per_second"] == 150.0
     now[0] += 60.0  # a validation
     window.start_clock()
     window.add(UpdateResult(1.0, 100.0, 1.0, True))

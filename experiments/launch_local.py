@@ -1,0 +1,174 @@
+"""A whole cluster on this machine: python -m experiments.launch_local --num_workers=8 -- COMMAND.
+
+Starts COMMAND once for each process of the cluster, with the environment's TF_CONFIG saying which
+one it is, as schedulers do on several machines. For trying out: on one machine a training is
+faster in a single process. SIGTERM and SIGINT are handed on to all, so that the training saves.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from absl import flags
+
+from data_prep.workers import num_cores
+from experiments import cli
+from experiments.jobs import shown_under
+
+LOOK_EVERY = 0.1  # seconds
+PATIENCE = 30.0  # seconds in which processes find out that another one has failed
+LAST_WORDS = 10.0  # seconds between SIGTERM and SIGKILL for those that did not
+
+
+class LocalCluster:
+    """Processes of one command that know of each other.
+
+    Args:
+        command: program and arguments.
+        num_workers: int > 0. Processes that train.
+        num_parameter_servers: int >= 0. If there are some, a chief beside the workers hands out
+            their batches.
+    """
+
+    def __init__(
+        self, command: Sequence[str], num_workers: int, num_parameter_servers: int = 0
+    ) -> None:
+        self._command = command
+        self._jobs = {"worker": num_workers}
+        if num_parameter_servers:
+            self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._names: list[str] = []
+        self.caught = 0  # a signal that came
+
+    def run(self) -> int:
+        """Runs all processes to their end; returns 0, or the exit status of one that failed."""
+        before = {
+            number: signal.signal(number, self._hand_on)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        with contextlib.ExitStack() as stack:
+            try:
+                for job, task in self._tasks():
+                    stack.enter_context(self._started(job, task))
+                return self._watch()
+            finally:
+                self._end_all()
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+    def _tasks(self) -> list[tuple[str, int]]:
+        self._addresses = {
+            job: [f"localhost:{port}" for port in _free_ports(count)]
+            for job, count in self._jobs.items()
+        }
+        return [(job, task) for job, count in self._jobs.items() for task in range(count)]
+
+    @contextlib.contextmanager
+    def _started(self, job: str, task: int) -> Iterator[None]:
+        """A process; its lines are shown under its name while the block lasts."""
+        is_first = not self._running
+        cluster = {"cluster": self._addresses, "task": {"type": job, "index": task}}
+        threads = str(max(1, num_cores() // sum(self._jobs.values())))
+        environment = {
+            # Of one operation: those between which operations are shared must not be too few, or
+            # a worker waits for itself.
+            "TF_NUM_INTRAOP_THREADS": threads,
+            **os.environ,
+            "TF_CONFIG": json.dumps(cluster),
+        }
+        self._names.append(job if job == "chief" else f"{job} {task}")
+        with shown_under(self._names[-1]) as stderr:
+            self._running.append(
+                subprocess.Popen(
+                    self._command,
+                    env=environment,
+                    stdout=None if is_first else stderr,
+                    stderr=stderr,
+                )
+            )
+            yield
+
+    def _hand_on(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.caught = number
+        for process in self._running:
+            process.send_signal(number)
+
+    def _watch(self) -> int:
+        """Waits until all have ended, for those left only so long after one has failed."""
+        failed, deadline = 0, float("inf")
+        while any(status is None for status in self._statuses()):
+            for name, status in zip(self._names, self._statuses(), strict=True):
+                if status and not failed:
+                    cli.print_note(f"{name} ended with status {status}")
+                    failed, deadline = status, time.monotonic() + PATIENCE
+            if "chief" in self._jobs and self._running[0].poll() is not None:
+                break  # the others only served it
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_EVERY)
+        failed = failed or next(filter(None, self._statuses()), 0)
+        # Of a process that a signal ended, what a shell would report.
+        return 128 - failed if failed < 0 else failed
+
+    def _statuses(self) -> list[int | None]:
+        return [process.poll() for process in self._running]
+
+    def _end_all(self) -> None:
+        for process in self._running:
+            process.terminate()
+        deadline = time.monotonic() + LAST_WORDS
+        for process in self._running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("localhost", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def main(arguments: list[str]) -> None:
+    """Launches from flags and the command behind them."""
+    if not arguments:
+        raise ValueError("expected -- and a command, such as python -m experiments.train ...")
+    options: Any = flags.FLAGS
+    for start in range(options.restarts + 1):
+        cluster = LocalCluster(arguments, options.num_workers, options.num_parameter_servers)
+        status = cluster.run()
+        if not status or cluster.caught:
+            break
+        if start < options.restarts:
+            cli.print_note(f"a process ended with status {status}; starting all again")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_integer("num_workers", 2, "processes that train", lower_bound=1)
+    flags.DEFINE_integer(
+        "num_parameter_servers",
+        0,
+        "processes that hold the weights of an asynchronous training, beside a chief; 0: "
+        "synchronous, without",
+        lower_bound=0,
+    )
+    flags.DEFINE_integer(
+        "restarts", 0, "how often all are started again after one has failed", lower_bound=0
+    )
+    cli.run(main, accepts_arguments=True)

@@ -1,0 +1,114 @@
+"""Which processes train together, and which of them this one is."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from seq2seq_memattn.config import DevicesConfig
+
+VARIABLE = "TF_CONFIG"  # the environment's, which tf.distribute and many schedulers know
+SYNCHRONOUS = ("chief", "worker")  # jobs, in the order of their tasks
+ASYNCHRONOUS = ("chief", "worker", "ps")
+
+
+class Cluster(NamedTuple):
+    """The processes of a training.
+
+    Fields:
+        addresses: host:port of every task, by job.
+        job: this process's job.
+        task: int. Its number within the job.
+    """
+
+    addresses: dict[str, list[str]]
+    job: str
+    task: int
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it has parameter servers."""
+        return "ps" in self.addresses
+
+    @property
+    def serves(self) -> bool:
+        """Whether this process only does what the chief asks for."""
+        return self.is_asynchronous and self.job != "chief"
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return sum(map(len, self.addresses.values()))
+
+    @property
+    def position(self) -> int:
+        """This process's place among all, the chief's first."""
+        names = [job for job in ASYNCHRONOUS if job in self.addresses]
+        before = names[: names.index(self.job)]
+        return sum(len(self.addresses[job]) for job in before) + self.task
+
+    def to_json(self) -> str:
+        """As `TF_CONFIG` has it."""
+        return json.dumps(
+            {"cluster": self.addresses, "task": {"type": self.job, "index": self.task}}
+        )
+
+
+def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Cluster | None:
+    """The cluster of the options, else that of `TF_CONFIG`; None where this process is alone.
+
+    Raises:
+        ValueError: if either is not as it should be, or there are both.
+    """
+    value = environment.get(VARIABLE, "")
+    if not config.workers:
+        if config.task_index != -1:
+            raise ValueError("--task_index: expected --workers with it")
+        return _from_variable(value) if value else None
+    if value:
+        raise ValueError(f"--workers: expected no {VARIABLE} beside it, which names a cluster too")
+    addresses = config.workers.split(",")
+    cluster = Cluster({"worker": addresses}, "worker", config.task_index)
+    return _checked(cluster, "--workers and --task_index")
+
+
+def _from_variable(value: str) -> Cluster | None:
+    try:
+        content = json.loads(value)
+        jobs = {job: list(addresses) for job, addresses in content.get("cluster", {}).items()}
+        task = content.get("task", {})
+        if not jobs:
+            return None
+        return _checked(Cluster(jobs, task["type"], int(task["index"])), VARIABLE)
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f'{VARIABLE}: expected {{"cluster": {{"worker": ["host:port", ...]}}, "task": '
+            f'{{"type": "worker", "index": 0}}}}; got {value!r} ({error!r})'
+        ) from error
+
+
+def _checked(cluster: Cluster, name: str) -> Cluster:
+    jobs, job, task = cluster
+    unknown = sorted({*jobs, job} - set(ASYNCHRONOUS))
+    if unknown:
+        raise ValueError(f"{name}: expected the jobs {', '.join(ASYNCHRONOUS)}; got {unknown[0]!r}")
+    every = [address for addresses in jobs.values() for address in addresses]
+    for address in every:
+        host, _, port = str(address).rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(f"{name}: expected host:port; got {address!r}")
+    if len(set(every)) < len(every):
+        raise ValueError(f"{name}: expected addresses that differ; got {', '.join(every)}")
+    if not 0 <= task < len(jobs.get(job, ())):
+        raise ValueError(f"{name}: expected a task of {_described(jobs)}; got {job} {task}")
+    if cluster.is_asynchronous and not (len(jobs.get("chief", ())) == 1 and jobs.get("worker")):
+        raise ValueError(
+            f"{name}: expected one chief and some workers beside parameter servers; got "
+            f"{_described(jobs)}"
+        )
+    if len(jobs.get("chief", ())) > 1:
+        raise ValueError(f"{name}: expected one chief; got {len(jobs['chief'])}")
+    return cluster
+
+
+def _described(jobs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{job} 0 to {len(addresses) - 1}" for job, addresses in jobs.items())

@@ -1,0 +1,87 @@
+"""Validation while training: BLEU of real decoding, and the loss, shared out over all workers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
+from seq2seq_memattn.pair_scorer import PairScorer
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.training.workers import Workers
+
+VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
+VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
+
+
+class Validator:
+    """Decodes and scores the first sentences of a split.
+
+    Args:
+        model: `Seq2Seq`.
+        split: of `data.splits.open_split`, not shuffled.
+        config: `TrainingConfig`.
+        workers: `Workers`, each of which takes its share of the sentences.
+
+    Attributes:
+        decoder, scorer: what does the work.
+        num_calls: int. How often `on_batch` is called, by every worker as often.
+        num_sentences: int. Sentences that this worker decodes, and scores.
+    """
+
+    def __init__(self, model: Any, split: Any, config: TrainingConfig, workers: Workers) -> None:
+        self.decoder: Any = BatchDecoder(model, config.beam_size)
+        self.scorer: Any = PairScorer(model)
+        self._split = split
+        self._form = TextForm.from_dict(dict(split.manifest.text_form))
+        self._bleu = config.validation_bleu
+        self._workers = workers
+        self._count = min(len(split), config.valid_examples)
+        self._share = list(workers.share_of(self._count))
+        self.num_sentences = len(self._share)
+        largest = -(-self._count // len(workers))
+        self.num_calls = 2 * -(-largest // VALIDATION_BATCH)
+
+    def __call__(self, on_batch: Callable[[int], None]) -> tuple[float, float]:
+        """Validation BLEU, and the loss in nats per target token, without label smoothing.
+
+        Args:
+            on_batch: called with the number of sentences after each batch that is scored or
+                decoded, and with 0 by workers that have fewer batches. What it raises ends this.
+        """
+        calls = self.num_calls
+
+        def count(done: int) -> None:
+            nonlocal calls
+            calls -= 1
+            on_batch(done)
+
+        sources = [np.asarray(self._split.source[i]) for i in self._share]
+        targets = [np.asarray(self._split.target[i]) for i in self._share]
+        log_probs = self.scorer(sources, targets, VALIDATION_BATCH, count)
+        found = self.decoder(sources, VALIDATION_BATCH, count)
+        while calls > 0 and len(self._workers) > 1:
+            count(0)
+        tokens = self._of_all([hypotheses[0].tokens for hypotheses in found])
+        sums = np.array([np.sum(log_probs), sum(len(target) + 1 for target in targets)], np.float64)
+        log_prob, num_tokens = self._workers.total(sums)
+        decode = self._split.target_vocabulary.decode
+        hypotheses = [decode(ids) for ids in tokens]
+        # As `evaluate` gives it.
+        tokenised = map(self._form.tokenised, (hypotheses, self._split.references(self._count)))
+        return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
+
+    def _of_all(self, tokens: Sequence[Any]) -> list[Any]:
+        """The target ids of all sentences, of which each worker has its share."""
+        if len(self._workers) == 1:
+            return list(tokens)
+        lengths = np.zeros(self._count, np.int32)
+        lengths[self._share] = [len(ids) for ids in tokens]
+        lengths = self._workers.total(lengths)
+        ids = np.zeros([self._count, max(1, lengths.max())], np.int32)
+        for row, own in zip(self._share, tokens, strict=True):
+            ids[row, : len(own)] = own
+        ids = self._workers.total(ids.reshape(-1)).reshape(ids.shape)
+        return [row[:length] for row, length in zip(ids, lengths, strict=True)]
