@@ -19,7 +19,7 @@ def read_version() -> str:
 
 JAX = ["jax>=0.6"]
 CUDA = ["tensorflow[and-cuda]>=2.20"]
-DEVELOPMENT = ["build", "mypy", "pytest>=8", "pytest-xdist", "ruff", *JAX]
+DEVELOPMENT = ["build", "kubernetes-validate", "mypy", "pytest>=8", "pytest-xdist", "ruff", *JAX]
 
 setup(
     name="seq2seq_memattn",
@@ -40,7 +40,11 @@ setup(
             "data_prep.*",
         ]
     ),
-    package_data={"seq2seq_memattn": ["py.typed", "*.pyi"], "data_prep": ["corpora/*.toml"]},
+    package_data={
+        "seq2seq_memattn": ["py.typed", "*.pyi"],
+        "data_prep": ["corpora/*.toml"],
+        "experiments": ["clusters/*"],
+    },
     install_requires=[
         "absl-py",
         "keras>=3.12",

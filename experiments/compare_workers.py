@@ -79,7 +79,8 @@ def main(arguments: list[str]) -> None:
             {
                 "num_workers": size,
                 "updates": len(pairs),
-                "loss_difference": max(abs(ours - theirs) for ours, theirs in pairs),
+                # Of a share: the log has six digits.
+                "loss_difference": max(abs(ours / theirs - 1) for ours, theirs in pairs),
                 "weight_difference": worst,
                 "variable": name.partition(":")[2],
             }

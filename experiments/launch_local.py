@@ -67,7 +67,7 @@ class LocalCluster:
 
     def _tasks(self) -> list[tuple[str, int]]:
         self._addresses = {
-            job: [f"localhost:{port}" for port in _free_ports(count)]
+            job: [f"localhost:{port}" for port in free_ports(count)]
             for job, count in self._jobs.items()
         }
         return [(job, task) for job, count in self._jobs.items() for task in range(count)]
@@ -135,7 +135,7 @@ class LocalCluster:
                 process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -36,6 +36,8 @@ SMALLER = {
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
 }
 
+SMALLER["experiments.launch_local"] = SMALLER["experiments.train"]  # what it launches
+
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
@@ -76,11 +78,13 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     assert any(option.startswith("--checkpoint_minutes=") for option in training)
     make_multi30k(tmp_path / "multi30k")
     for _, _, module, *options in found:
+        if any("host0" in option for option in options):  # of machines that are not there
+            continue
         options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
         done = subprocess.run(
             [sys.executable, "-m", module, *options, *SMALLER[module]],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            env={"PYTHONPATH": str(ROOT), "PATH": str(Path(sys.executable).parent)},
             capture_output=True,
             check=False,
         )

@@ -6,8 +6,10 @@ position, best score. It is written under a temporary name, synced and renamed, 
 has a checkpoint's name is whole unless the disk damaged it.
 """
 
+import errno
 import json
 import re
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ class DamagedCheckpoint(ValueError):
 
 
 def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -> None:
-    """Writes variables and a JSON record, atomically.
+    """Writes variables and a JSON record, atomically, and not before they could be read again.
 
     Raises:
         OSError: if the disk is full or does not take it; names the file, which stays as it was.
@@ -35,8 +37,21 @@ def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -
     try:
         with atomic_binary(path) as stream:
             np.savez(stream, **arrays)
+            stream.flush()
+            _check_whole(Path(stream.name))
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _check_whole(path: Path) -> None:
+    """Raises OSError if an archive cannot be read, or a checksum is wrong."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except zipfile.BadZipFile as error:
+        raise OSError(errno.EIO, f"written, but not to be read again ({error})") from error
+    if damaged:
+        raise OSError(errno.EIO, f"written, but not to be read again (wrong checksum of {damaged})")
 
 
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:

@@ -25,11 +25,11 @@ def before_updates(action: Any) -> None:
         from seq2seq_memattn.training.update import Updater  # type: ignore[assignment]
     original, count = Updater.__call__, 0
 
-    def call(self: Any, batch: Any) -> Any:
+    def call(self: Any, *arguments: Any) -> Any:
         nonlocal count
         count += 1
         action(count)
-        return original(self, batch)
+        return original(self, *arguments)
 
     Updater.__call__ = call  # type: ignore[method-assign]
 

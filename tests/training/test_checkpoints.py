@@ -277,6 +277,25 @@ def test_a_folder_that_cannot_be_written_leaves_the_old_checkpoint(
     assert updates(folder) == [1]
 
 
+def test_what_cannot_be_read_again_does_not_replace_the_old_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(tmp_path, keep=1)
+    save(folder, 1)
+    whole = np.savez
+
+    def damage(stream: Any, **arrays: Any) -> None:
+        whole(stream, **arrays)
+        stream.seek(200)
+        stream.write(b"other bytes")
+
+    monkeypatch.setattr("numpy.savez", damage)
+    with pytest.raises(OSError, match="not to be read again") as raised:
+        save(folder, 2)
+    assert raised.value.filename == str(tmp_path / "checkpoint-000000002.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000001.npz"]
+
+
 @small_disk_of("64k")
 def test_a_really_full_disk_leaves_the_old_checkpoint(small_disk: Path) -> None:
     folder = CheckpointFolder(small_disk / "checkpoints", keep=2)

@@ -53,8 +53,9 @@ with open(f"{folder}/results.json", "w") as stream:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("accumulate", [1, 3])
 def test_updates_equal_those_of_tensorflow_and_what_is_not_finite_is_not_applied(
-    tmp_path: Path,
+    tmp_path: Path, accumulate: int
 ) -> None:
     config = dataclasses.replace(
         TRAINING, clip_norm=0.2, embedding_clip_norm=0.05, adam_epsilon=1e-3, label_smoothing=0.1
@@ -64,7 +65,7 @@ def test_updates_equal_those_of_tensorflow_and_what_is_not_finite_is_not_applied
     np.savez(tmp_path / "weights.npz", **weights)
     given = {
         "model": dataclasses.replace(MODEL, dropout=0.0).to_dict(),
-        "training": config.to_dict(),
+        "training": {**config.to_dict(), "accumulate": accumulate},
         "batch": BATCH,
     }
     (tmp_path / "given.json").write_text(json.dumps(given))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
+from seq2seq_memattn.training.loss_scale import FIRST, SMALLEST
 from seq2seq_memattn.training.update_result import UpdateResult
 from tests.training.runs import (
     NUM_UPDATES,
@@ -95,6 +96,26 @@ def test_several_in_a_row_stop_the_run_and_the_last_good_checkpoint_is_named(
     message = stop(scripted(bad, **options), at=4)
     (checkpoint,) = checkpoints(tmp_path / "run")
     assert message.endswith(f"last good checkpoint: {checkpoint}")
+
+
+def test_in_float16_the_scale_of_the_loss_falls_first(
+    scripted: Scripted, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options: dict[str, Any] = {"max_nan_updates": 3, "precision": "mixed_float16"}
+    overflows = [update(np.inf) for _ in range(7)]
+    made = scripted([*overflows, update()], num_updates=8, **options)
+    result = made.run()
+    assert (result.skipped, result.loss) == (7, 1.0)
+    assert made.progress.loss_scale.value == FIRST / 2**7
+    assert f"; the loss is scaled by {FIRST / 2:g} from now on" in capfd.readouterr().err
+
+    # Once it cannot fall any more, the loss itself must be wrong.
+    halvings = int(np.log2(FIRST / SMALLEST))
+    hopeless = scripted(itertools.repeat(update(np.nan)), num_updates=100, **options)
+    assert hopeless.progress.update == 8
+    with pytest.raises(ValueError, match="3 updates in a row"):
+        hopeless.run()
+    assert hopeless.progress.skipped == halvings + 3
 
 
 # Signals

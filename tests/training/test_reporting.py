@@ -119,6 +119,6 @@ def test_progress_and_messages_go_to_standard_error(
     assert "update 5 skipped" in captured.err
     expected = "loss 0.5000, norm 1.25, 12,345 tokens/s (6,172 a worker), 0.4% waiting, "
     assert expected in captured.err
-    assert re.search(r"waiting, \d+ MiB", captured.err)
+    assert re.search(r"waiting, [\d,]+ MiB", captured.err)
     assert "5/12" in captured.err
     assert "validation" in captured.err

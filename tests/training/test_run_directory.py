@@ -286,6 +286,7 @@ def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -
         "precision": "float64",
         "jit_compile": True,
         "label_smoothing": 0.3,
+        "optimizer": "sgd",
         "schedule": "exponential",
         "decay_rate": 0.3,
         "decay_staircase": True,

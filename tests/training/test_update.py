@@ -211,6 +211,29 @@ def test_the_optimiser_is_made_as_configured() -> None:
     assert len(optimizer.variables) == 2 + 2 * len(model.trainable_variables)
 
 
+@pytest.mark.parametrize("accumulate", [2, *slow(3, 4)])
+def test_a_batch_in_parts_gives_the_update_of_the_whole(accumulate: int) -> None:
+    config = dataclasses.replace(TRAINING, optimizer="sgd", clip_norm=0.1)
+    whole, _, one = make(config=config)
+    parts, _, several = make(config=dataclasses.replace(config, accumulate=accumulate))
+    for _ in range(2):
+        ours, theirs = several(batch()), one(batch())
+        assert ours.num_tokens == theirs.num_tokens == NUM_TOKENS
+        assert_close(np.array(ours[:3]), np.array(theirs[:3]))
+    for ours, theirs in zip(state(parts), state(whole), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_a_scaled_loss_gives_the_same_update() -> None:
+    model, _, plain = make()
+    same, _, scaled = make()
+    expected = plain(batch())
+    # A power of two scales floating-point numbers without rounding them.
+    assert scaled(batch(), 2.0**10) == expected
+    for ours, theirs in zip(state(same), state(model), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.slow
 def test_two_replicas_update_as_one_device_does() -> None:
     process = run_python("-m", "tests.training.two_replicas")

@@ -1,0 +1,232 @@
+"""Runs of several processes: as good as one, and nothing lost when one of them is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.cli import EXIT_TRY_AGAIN
+from experiments.compare_workers import difference, losses, weights
+from experiments.launch_local import free_ports
+from tests.commands import ROOT
+from tests.training.runs import (
+    NUM_UPDATES,
+    arrays_of,
+    assert_same_arrays,
+    checkpoints,
+    copy_run,
+    flags,
+    metrics,
+    train,
+)
+
+SECONDS = 300  # that a start may take on a machine that does other things too
+# Plain gradient descent with a clip that is active: a wrong scale of the gradient shows.
+EXACT: dict[str, Any] = {
+    "optimizer": "sgd",
+    "learning_rate": 1.0,
+    "clip_norm": 0.05,
+    "num_updates": 10,
+    "log_every": 1,
+    "batch_size": 7,
+}
+WITHOUT_DROPOUT = "--dropout=0"
+
+
+class Cluster:
+    """Processes of one training, of which the last is slow or gets a signal where a fault says so.
+
+    Their output goes to files: nobody reads a pipe while the run is on.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        run_dir: Path,
+        jobs: dict[str, int],
+        fault: str = "",
+        more: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
+        addresses = {
+            job: [f"localhost:{port}" for port in free_ports(count)] for job, count in jobs.items()
+        }
+        tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
+        run_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._logs = [run_dir.parent / f"{run_dir.name}_{job}{index}" for job, index in tasks]
+        self.processes = []
+        for (job, index), log in zip(tasks, self._logs, strict=True):
+            config = {"cluster": addresses, "task": {"type": job, "index": index}}
+            is_last = (job, index) == tasks[-1]
+            module = ["tests.training.faulty_train", fault] if fault and is_last else []
+            with open(log, "wb") as stream:
+                self.processes.append(
+                    subprocess.Popen(
+                        [
+                            sys.executable,
+                            *("-m", *(module or ["experiments.train"])),
+                            *flags(data_dir, run_dir, **options),
+                            "--peer_timeout=10",
+                            *more,
+                        ],
+                        cwd=ROOT,
+                        env={**os.environ, "TF_CONFIG": json.dumps(config)},
+                        stdout=stream,
+                        stderr=stream,
+                    )
+                )
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def wait(self) -> list[int]:
+        """Exit statuses, when all have ended."""
+        return [process.wait(timeout=SECONDS) for process in self.processes]
+
+    def said(self, index: int = 0) -> str:
+        return self._logs[index].read_text()
+
+    def wait_for(self, ready: Any) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not ready():
+            assert time.monotonic() < deadline
+            assert all(process.poll() is None for process in self.processes), self.said()
+            time.sleep(0.02)
+
+
+def finish(*arguments: Any, **options: Any) -> str:
+    """Runs a cluster to its end; what the chief said."""
+    with Cluster(*arguments, **options) as cluster:
+        statuses = cluster.wait()
+        assert set(statuses) == {0}, [cluster.said(i) for i in range(len(statuses))]
+        return cluster.said()
+
+
+def last_update(run_dir: Path) -> int:
+    return int(arrays_of(checkpoints(run_dir)[-1])[1]["update"])
+
+
+def assert_close_runs(ours: Path, theirs: Path) -> None:
+    np.testing.assert_allclose(losses(ours), losses(theirs), rtol=1e-5)
+    assert difference(weights(ours), weights(theirs))[0] < 1e-5
+    for name in ("bleu", "loss"):
+        expected = [line[name] for line in metrics(theirs) if line["kind"] == "valid"]
+        found = [line[name] for line in metrics(ours) if line["kind"] == "valid"]
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def alone(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    run_dir = tmp_path_factory.mktemp("alone") / "run"
+    command = ["-m", "experiments.train", *flags(data_dir, run_dir, **EXACT), WITHOUT_DROPOUT]
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    return run_dir
+
+
+def test_two_workers_do_the_ten_updates_of_one(data_dir: Path, tmp_path: Path, alone: Path) -> None:
+    finish(data_dir, tmp_path / "run", {"worker": 2}, more=(WITHOUT_DROPOUT,), **EXACT)
+    assert len(losses(tmp_path / "run")) == 10
+    assert_close_runs(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+def test_mirrored_devices_and_parts_of_batches_do_the_updates_of_one(
+    data_dir: Path, tmp_path: Path, alone: Path
+) -> None:
+    for name, more in (
+        ("mirrored", ["--strategy=mirrored", "--num_devices=2"]),
+        ("parts", ["--accumulate=3"]),
+        ("both", ["--strategy=mirrored", "--num_devices=2", "--accumulate=2"]),
+    ):
+        run_dir = tmp_path / name
+        given = [*flags(data_dir, run_dir, **EXACT), WITHOUT_DROPOUT, *more]
+        command = [sys.executable, "-m", "experiments.train", *given]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        assert_close_runs(run_dir, alone)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_on_with_another_number_of_workers(
+    data_dir: Path, tmp_path: Path, alone: Path
+) -> None:
+    run_dir = tmp_path / "run"
+    for count, until in ((2, 3), (3, 5), (1, 10)):
+        options = {**EXACT, "num_updates": until}
+        finish(data_dir, run_dir, {"worker": count}, more=(WITHOUT_DROPOUT,), **options)
+        assert last_update(run_dir) == until
+    np.testing.assert_allclose(losses(run_dir), losses(alone), rtol=1e-5)
+    assert difference(weights(run_dir), weights(alone))[0] < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [2, 0], ids=["a worker", "the chief"])
+def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on(
+    data_dir: Path, tmp_path: Path, victim: int
+) -> None:
+    run_dir, expected = tmp_path / "run", tmp_path / "expected"
+    finish(data_dir, expected, {"worker": 4})
+    with Cluster(data_dir, run_dir, {"worker": 4}, fault="slow:0.3") as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 3)
+        cluster.processes[victim].send_signal(signal.SIGKILL)
+        killed = time.monotonic()
+        statuses = cluster.wait()
+        assert time.monotonic() - killed < 60
+        others = [status for i, status in enumerate(statuses) if i != victim]
+        assert statuses[victim] == -signal.SIGKILL
+        assert others == [EXIT_TRY_AGAIN] * 3, [cluster.said(i) for i in range(4)]
+        said = [cluster.said(i) for i in range(4) if i != victim]
+    assert any(f"error: worker {victim} (localhost:" in text for text in said)
+    assert all("go on from the last checkpoint" in text for text in said)
+    begun = last_update(run_dir)
+    assert 0 < begun < NUM_UPDATES
+    assert f"going on from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
+    assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_worker_stops_all_at_the_same_update(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir, expected = tmp_path / "run", tmp_path / "expected"
+    finish(data_dir, expected, {"worker": 2})
+    options = {"checkpoint_minutes": 30.0}
+    with Cluster(data_dir, run_dir, {"worker": 2}, fault="SIGTERM:4", **options) as cluster:
+        assert cluster.wait() == [143, 143], cluster.said()
+        assert f"SIGTERM: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
+        assert "SIGTERM: the chief saved" in cluster.said(1)
+    assert last_update(run_dir) == 4
+    assert "going on from update 4" in finish(data_dir, run_dir, {"worker": 2})
+    assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
+
+
+@pytest.mark.slow
+def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    jobs = {"chief": 1, "worker": 2, "ps": 1}
+    for until in (6, 15):
+        options = {"num_updates": until, "learning_rate": 0.02, "log_every": 1}
+        with Cluster(data_dir, run_dir, jobs, **options) as cluster:
+            assert cluster.processes[0].wait(timeout=SECONDS) == 0, cluster.said()
+            assert json.loads(cluster.said().splitlines()[-1])["update"] == until
+            # Those that served find out by themselves.
+            assert cluster.wait() == [0, 0, 0, 0], [cluster.said(i) for i in (1, 2, 3)]
+    assert "going on from update 6" in cluster.said()
+    lines = metrics(run_dir)
+    told = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
+    assert told[-1] < 0.95 * told[0]
+    assert [line["update"] for line in lines if line["kind"] == "valid"] == [5, 6, 10, 15]
+    # The weights are those of any other run.
+    assert train(data_dir, copy_run(run_dir, tmp_path / "copy"), num_updates=16).update == 16

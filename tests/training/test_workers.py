@@ -1,0 +1,119 @@
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from seq2seq_memattn.training.workers import ALONE, LostWorker, Workers
+from tests.tolerances import as_array
+
+HOSTS = ("a:1", "b:2", "c:3")
+
+
+def together(work: Callable[[Workers], Any], count: int = 3) -> list[Any]:
+    """What each of several processes gets, here threads that sum as processes would."""
+    barrier, given = threading.Barrier(count), [np.zeros(0)] * count
+
+    def workers(index: int) -> Workers:
+        def total(values: Any) -> Any:
+            given[index] = values
+            barrier.wait(10)
+            result = np.sum(given, axis=0, dtype=values.dtype)
+            barrier.wait(10)
+            return result
+
+        return Workers(HOSTS[:count], index, total)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, [workers(index) for index in range(count)]))
+
+
+def test_the_first_is_the_chief() -> None:
+    assert together(lambda workers: (workers.is_chief, len(workers))) == [
+        (True, 3),
+        (False, 3),
+        (False, 3),
+    ]
+    assert ALONE.is_chief
+    assert len(ALONE) == 1
+
+
+def test_shares_are_all_the_work_once() -> None:
+    for count in (0, 1, 2, 7):
+        shares = together(lambda workers, count=count: list(workers.share_of(count)))
+        assert sorted(sum(shares, [])) == list(range(count))
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_totals_are_sums_whatever_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seq2seq_memattn.training.workers.MESSAGE", 4)
+    for dtype in (np.int32, np.float64):
+        values = np.arange(10, dtype=dtype)
+        for found in together(lambda workers, v=values: workers.total(v * (workers.index + 1))):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, values * 6)
+    np.testing.assert_array_equal(ALONE.total(np.arange(3)), np.arange(3))
+
+
+def test_the_largest_of_all_is_known_to_all() -> None:
+    assert together(lambda workers: workers.largest(15 * (workers.index == 1))) == [15] * 3
+    assert together(lambda workers: workers.largest(0)) == [0] * 3
+    assert ALONE.largest(2) == 2
+
+
+@pytest.mark.parametrize("value", [None, {"update": 3, "best": 1.5, "name": "dö"}, [], "x" * 1001])
+def test_everyone_gets_the_chiefs_value(value: Any) -> None:
+    found = together(lambda workers: workers.from_chief(value if workers.is_chief else "other"))
+    assert found == [value] * 3
+    assert ALONE.from_chief(value) is value
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "uint8"])
+def test_everyones_variables_become_the_chiefs(dtype: str) -> None:
+    def assigned(workers: Workers) -> list[Any]:
+        values = (np.arange(5) + 10 * workers.index, np.array(7 + workers.index), np.zeros((2, 0)))
+        variables = [keras.Variable(value, dtype=dtype) for value in values]
+        workers.assign_from_chief(variables)
+        return [as_array(variable) for variable in variables]
+
+    first, *others = together(assigned)
+    for other in others:
+        for ours, theirs in zip(other, first, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(first[0].astype(int), np.arange(5))
+    assert int(first[1]) == 7
+
+
+def lost(message: str, kind: str = "UnavailableError", index: int = 0) -> str:
+    import tensorflow as tf
+
+    with pytest.raises(LostWorker) as error, Workers(HOSTS, index).named_losses():
+        raise getattr(tf.errors, kind)(None, None, message)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_lost_worker_is_named() -> None:
+    message = (
+        "Graph execution error:\n\nCollective ops is aborted by: recvmsg:Connection reset by peer\n"
+        "Additional GRPC error information from remote target /job:worker/replica:0/task:2 while "
+        'calling RecvBuf:\n:UNKNOWN:Error {grpc_status:14, grpc_message:"Connection reset by peer"}'
+    )
+    assert lost(message).startswith("worker 2 (c:3) was lost (Connection reset by peer); ")
+    silent = "unhealthy tasks (stopped sending heartbeats):\n/job:worker/replica:0/task:1\nRestart"
+    assert lost(silent).startswith("worker 1 (b:2) was lost (stopped sending heartbeats); ")
+    # That of the process itself says nothing of who was lost.
+    heard = lost("Error from /job:worker/task:1\nconnection lost", index=1)
+    assert heard.startswith("one of the workers a:1, b:2, c:3 was lost (connection lost); ")
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    import tensorflow as tf
+
+    with pytest.raises(ValueError, match="^wrong$"), Workers(HOSTS).named_losses():
+        raise ValueError("wrong")
+    with pytest.raises(tf.errors.UnavailableError), ALONE.named_losses():
+        raise tf.errors.UnavailableError(None, None, "alone")
