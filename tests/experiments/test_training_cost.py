@@ -1,0 +1,35 @@
+import json
+from pathlib import Path
+
+from tests.commands import run_python
+from tests.experiments.conftest import TINY
+
+
+def test_it_compares_updates_and_finds_the_shares_of_the_rest(tmp_path: Path) -> None:
+    data_dir, output = tmp_path / "data", tmp_path / "cost.json"
+    made = ["--max_length=6", f"--output_dir={data_dir}", "--num_train=60", "--num_valid=12"]
+    assert run_python("-m", "data_prep.copy_task", *made).returncode == 0
+    done = run_python(
+        "-m",
+        "experiments.training_cost",
+        *TINY,
+        "--config=copy_20_k4",
+        f"--data_dir={data_dir}",
+        f"--run_dir={tmp_path / 'run'}",
+        f"--output={output}",
+        "--minutes=0.05",
+        "--repeats=1",
+        "--checkpoint_minutes=0",
+        "--validate_every=1000000",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(output.read_text())
+    (ratio,) = result["ratio"]["ratios"]
+    assert ratio == result["ratio"]["ratio"] > 0
+    training = result["training"]
+    assert training["updates"] > 1
+    assert 3 <= training["seconds"] < 30
+    # A checkpoint after each update of a tiny model takes a good part of its time.
+    assert 0.01 < training["shares"]["checkpoints"] < 1
+    assert 0 < training["shares"]["log and progress bar"] < 0.9
+    assert set(training["shares"]) == {"checkpoints", "log and progress bar"}
