@@ -46,7 +46,10 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[float, str
         for name, other in theirs.items()
         if other.size
     ]
-    return max(found)
+    worst = max(found)
+    if not np.isfinite([size for size, _ in found]).all():
+        raise ValueError("a weight is not finite")
+    return worst
 
 
 def train(run_dir: Path, num_workers: int, arguments: Sequence[str]) -> None:
@@ -63,6 +66,8 @@ def main(arguments: list[str]) -> None:
     options = flags.FLAGS
     sizes = cli.positive_numbers("num_workers", options.num_workers)
     folder = Path(options.work_dir)
+    if folder.exists():
+        raise ValueError(f"{folder}: expected no such folder; runs of other code may be in it")
     rows: list[dict[str, Any]] = []
     for size in sizes:
         run_dir = folder / f"workers_{size}"
@@ -79,7 +84,7 @@ def main(arguments: list[str]) -> None:
             {
                 "num_workers": size,
                 "updates": len(pairs),
-                # Of a share: the log has six digits.
+                # Relative.
                 "loss_difference": max(abs(ours / theirs - 1) for ours, theirs in pairs),
                 "weight_difference": worst,
                 "variable": name.partition(":")[2],

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -66,10 +66,7 @@ class LocalCluster:
                     signal.signal(number, handler)
 
     def _tasks(self) -> list[tuple[str, int]]:
-        self._addresses = {
-            job: [f"localhost:{port}" for port in free_ports(count)]
-            for job, count in self._jobs.items()
-        }
+        self._addresses = free_addresses(self._jobs)
         return [(job, task) for job, count in self._jobs.items() for task in range(count)]
 
     @contextlib.contextmanager
@@ -79,8 +76,7 @@ class LocalCluster:
         cluster = {"cluster": self._addresses, "task": {"type": job, "index": task}}
         threads = str(max(1, num_cores() // sum(self._jobs.values())))
         environment = {
-            # Of one operation: those between which operations are shared must not be too few, or
-            # a worker waits for itself.
+            # Within operations only: with too few between them, a worker waits for itself.
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
             "TF_CONFIG": json.dumps(cluster),
@@ -135,13 +131,16 @@ class LocalCluster:
                 process.wait()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+def free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:
+    """Addresses on this machine that nobody listens on now, as many as each job has tasks."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
+
+        def address() -> str:
+            one = stack.enter_context(socket.socket())  # open until all are found
             one.bind(("localhost", 0))
-        return [one.getsockname()[1] for one in sockets]
+            return f"localhost:{one.getsockname()[1]}"
+
+        return {job: [address() for _ in range(count)] for job, count in jobs.items()}
 
 
 def main(arguments: list[str]) -> None:

@@ -30,16 +30,18 @@ class Timed:
     """Adds up the time that is spent in functions.
 
     Attributes:
-        seconds: by name.
+        seconds, calls: by name.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.calls: dict[str, int] = {}
 
     def watch(self, owner: Any, method: str, name: str) -> None:
         """Times a method of an object or a class, under a name."""
         original = getattr(owner, method)
         self.seconds.setdefault(name, 0.0)
+        self.calls.setdefault(name, 0)
 
         def timed(*arguments: Any) -> Any:
             started = time.perf_counter()
@@ -47,6 +49,7 @@ class Timed:
                 return original(*arguments)
             finally:
                 self.seconds[name] += time.perf_counter() - started
+                self.calls[name] += 1
 
         setattr(owner, method, timed)
 
@@ -60,6 +63,7 @@ def shares(folder: Path, data_dir: Path, model: ModelConfig, training: TrainingC
     trainer = Trainer(folder, data_dir, model, dataclasses.replace(training, num_updates=ENDLESS))
     timed, updater = Timed(), trainer.updater
     timed.watch(trainer.folder, "save", "checkpoints")
+    timed.watch(trainer, "_validate_if_due", "validation")
     for method in ("log", "advance"):
         timed.watch(Reporter, method, "log and progress bar")
     updates, started = 0, 0.0
@@ -73,6 +77,7 @@ def shares(folder: Path, data_dir: Path, model: ModelConfig, training: TrainingC
         if not started:  # the first one compiles
             started = time.perf_counter()
             timed.seconds = dict.fromkeys(timed.seconds, 0.0)
+            timed.calls = dict.fromkeys(timed.calls, 0)
         updates += 1
         if time.perf_counter() - started > limit:
             raise Over
@@ -83,8 +88,11 @@ def shares(folder: Path, data_dir: Path, model: ModelConfig, training: TrainingC
         trainer.run()
     except Over:
         seconds = time.perf_counter() - started
+    seconds -= timed.seconds.pop("validation")
     found = {name: spent / seconds for name, spent in timed.seconds.items()}
-    checkpoints = len(trainer.folder.paths())
+    checkpoints = timed.calls["checkpoints"]
+    if not checkpoints:
+        raise ValueError("no checkpoint was written: expected fewer --checkpoint_minutes")
     return {"seconds": seconds, "updates": updates, "checkpoints": checkpoints, "shares": found}
 
 

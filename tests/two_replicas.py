@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.seeds import SeedGenerator
 from tests.test_conformance import LAYERS, built, copy_task, results, tiny
 
 
@@ -64,6 +65,24 @@ def check_fit(strategy: tf.distribute.Strategy) -> None:
     np.testing.assert_allclose(losses[0], losses[1], rtol=0.1)
 
 
+def check_seeds(strategy: tf.distribute.Strategy) -> None:
+    """Each replica draws numbers of its own, others each time."""
+    with strategy.scope():
+        generator = SeedGenerator(3)
+    ones = tf.ones([100])
+
+    @tf.function
+    def masks() -> Any:
+        return strategy.run(lambda: keras.random.dropout(ones, 0.5, seed=generator))
+
+    drawn = [
+        tuple(mask.numpy())
+        for _ in range(2)
+        for mask in strategy.experimental_local_results(masks())
+    ]
+    assert len(set(drawn)) == 4
+
+
 def main() -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_visible_devices([], "GPU")
@@ -74,6 +93,7 @@ def main() -> None:
         if " " not in name and name != "Seq2Seq":  # one of each class
             check_layer(strategy, name)
             print("trained", name)
+    check_seeds(strategy)
     check_fit(strategy)
     print("trained Seq2Seq")
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from seq2seq_memattn.config import DevicesConfig
 
 VARIABLE = "TF_CONFIG"  # the environment's, which tf.distribute and many schedulers know
-SYNCHRONOUS = ("chief", "worker")  # jobs, in the order of their tasks
-ASYNCHRONOUS = ("chief", "worker", "ps")
+JOBS = ("chief", "worker", "ps")
+
+Places = dict[tuple[str, int], str]  # host:port by job and task
 
 
 class Cluster(NamedTuple):
@@ -39,18 +40,18 @@ class Cluster(NamedTuple):
         """How many processes there are."""
         return sum(map(len, self.addresses.values()))
 
+    def places(self) -> Places:
+        """The addresses of all tasks by job and task, the chief's first."""
+        return {
+            (job, task): address
+            for job in JOBS
+            for task, address in enumerate(self.addresses.get(job, []))
+        }
+
     @property
     def position(self) -> int:
-        """This process's place among all, the chief's first."""
-        names = [job for job in ASYNCHRONOUS if job in self.addresses]
-        before = names[: names.index(self.job)]
-        return sum(len(self.addresses[job]) for job in before) + self.task
-
-    def to_json(self) -> str:
-        """As `TF_CONFIG` has it."""
-        return json.dumps(
-            {"cluster": self.addresses, "task": {"type": self.job, "index": self.task}}
-        )
+        """This process's place among all."""
+        return list(self.places()).index((self.job, self.task))
 
 
 def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Cluster | None:
@@ -75,22 +76,23 @@ def _from_variable(value: str) -> Cluster | None:
     try:
         content = json.loads(value)
         jobs = {job: list(addresses) for job, addresses in content.get("cluster", {}).items()}
-        task = content.get("task", {})
         if not jobs:
             return None
-        return _checked(Cluster(jobs, task["type"], int(task["index"])), VARIABLE)
-    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        task = content.get("task", {})
+        cluster = Cluster(jobs, task["type"], int(task["index"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f'{VARIABLE}: expected {{"cluster": {{"worker": ["host:port", ...]}}, "task": '
             f'{{"type": "worker", "index": 0}}}}; got {value!r} ({error!r})'
         ) from error
+    return _checked(cluster, VARIABLE)
 
 
 def _checked(cluster: Cluster, name: str) -> Cluster:
     jobs, job, task = cluster
-    unknown = sorted({*jobs, job} - set(ASYNCHRONOUS))
+    unknown = sorted({*jobs, job} - set(JOBS))
     if unknown:
-        raise ValueError(f"{name}: expected the jobs {', '.join(ASYNCHRONOUS)}; got {unknown[0]!r}")
+        raise ValueError(f"{name}: expected the jobs {', '.join(JOBS)}; got {unknown[0]!r}")
     every = [address for addresses in jobs.values() for address in addresses]
     for address in every:
         host, _, port = str(address).rpartition(":")

@@ -111,10 +111,12 @@ class Trainer:
         if run_dir.exists() and (cluster is None or cluster.position == 0):
             with training_lock(run_dir):  # refused at once, not when data and model are there
                 pass
-        strategy, self.workers = find_devices(devices)
+        strategy, self.workers, self._num_workers = find_devices(devices)
         self.run_dir = run_dir
         self.config = config
-        self._profile = Profile(run_dir / "tensorboard", *(profile or ()))
+        first, last = profile if profile and self.workers.is_chief else (1, 0)
+        self._profile = Profile(run_dir / "tensorboard", first, last)
+        self._signal = 0  # that came to any process, as all of them know
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
         compiles = config.jit_compile or not self._is_tensorflow
         multiple = _width_step(data_dir, config) if compiles else None
@@ -193,8 +195,8 @@ class Trainer:
             self.workers.wait_for_all()
         finally:
             caught.restore()
-            self._profile.stop()
             reporter.close()
+            self._profile.stop()
         return TrainingResult(
             progress.update,
             loss if math.isfinite(loss) else None,
@@ -205,7 +207,7 @@ class Trainer:
             reason,
         )
 
-    def _updates(self, reporter: Reporter, caught: Signals) -> tuple[str, float]:
+    def _updates(self, reporter: Any, caught: Signals) -> tuple[str, float]:
         progress, config = self.progress, self.config
         self._clock = Clock(progress.seconds)
         progress.window.start_clock()
@@ -218,12 +220,12 @@ class Trainer:
             reason = self._reason()
             now = (progress.update, progress.validated)
             is_due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
-            if caught.number or (now != saved and (is_due or reason)):
+            if self._signal or (now != saved and (is_due or reason)):
                 path = self._save(reporter)
                 saved, saved_at = now, time.monotonic()
-                if caught.number and not reason:
+                if self._signal and not reason:
                     self.workers.wait_for_all()
-                    raise InterruptedRun(caught.number, path)
+                    raise InterruptedRun(self._signal, path)
             if reason:
                 return reason, progress.window.loss
             asked = time.monotonic()
@@ -232,8 +234,11 @@ class Trainer:
             self._update(batch, reporter)
 
     def _hear_of_signals(self, caught: Signals) -> None:
-        """A signal that one process caught is one for all: they stop at the same update."""
-        caught.number = self.workers.largest(caught.number)
+        """A signal that one process caught is one for all: they stop at the same update.
+
+        All decide by what they agreed on here; what comes meanwhile, they hear of next time.
+        """
+        self._signal = self.workers.largest(caught.number)
 
     def _update(self, batch: Any, reporter: Any) -> None:
         progress, window = self.progress, self.progress.window
@@ -247,10 +252,11 @@ class Trainer:
         progress.seconds = self._clock.seconds()
         if result is not None:
             self._take(result, reporter)
-        reporter.advance(window.glance(len(self.workers)))
+        self._profile.after_update(progress.update)
+        reporter.advance(window.glance(self._num_workers))
         if progress.update % self.config.log_every == 0:
             figures = {
-                **window.take(len(self.workers)),
+                **window.take(self._num_workers),
                 "learning_rate": rate,
                 "memory_mib": memory_mib(),
                 "seconds": progress.seconds,
@@ -297,7 +303,7 @@ class Trainer:
 
     def _hopeless(self, in_a_row: int) -> str:
         paths = self.folder.paths()
-        last = paths[-1] if paths else "none"
+        last = paths[-1] if paths else "none" if self.workers.is_chief else "the chief says which"
         return (
             f"{in_a_row} updates in a row up to update {self.progress.update} had NaN or infinite "
             f"loss or gradient; last good checkpoint: {last}"
@@ -351,14 +357,15 @@ class Trainer:
         """
         with reporter.bar(2 * self.validator.num_sentences, "validation") as bar:
 
-            def on_batch(done: int) -> None:
+            def on_decoded(done: int) -> None:
                 bar.update(done)
                 self._hear_of_signals(caught)
-                caught.check()
+                if self._signal:
+                    raise SignalCame
 
             if self._local_model is not self.model:
                 self._local_model.set_weights(self.model.get_weights())
-            return self.validator(on_batch)
+            return self.validator(bar.update, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
         """Waits for updates that were handed out."""

@@ -1,5 +1,6 @@
 """What a run trains with, on each backend: the model, its optimiser, what takes an update."""
 
+import os
 from typing import Any
 
 import keras
@@ -7,6 +8,7 @@ import keras
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.precision import dtype_policy
+from seq2seq_memattn.training.cluster import find_cluster
 from seq2seq_memattn.training.optimizer import make_optimizer
 from seq2seq_memattn.training.workers import ALONE, Devices
 
@@ -24,8 +26,10 @@ def find_devices(config: DevicesConfig) -> Devices:
         from seq2seq_memattn.training.strategies import make_devices
 
         return make_devices(config)
-    if config.workers or config.strategy not in ("auto", "one_device"):
-        raise ValueError("JAX trains on one device: expected --strategy=one_device, no --workers")
+    cluster = find_cluster(config, os.environ)
+    is_one = config.strategy in ("auto", "one_device") and config.num_devices <= 1
+    if not is_one or (cluster is not None and cluster.size > 1):
+        raise ValueError("JAX trains on one device: expected --strategy=one_device and no cluster")
     return Devices(None, ALONE)
 
 

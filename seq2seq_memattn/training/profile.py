@@ -20,11 +20,14 @@ class Profile:
 
     def before_update(self, update: int) -> None:
         """Called before each update with its number, from 1 on."""
-        if self._is_on and update > self._last:
-            self.stop()
-        elif not self._is_on and self._first <= update <= self._last:
+        if not self._is_on and self._first <= update <= self._last:
             self._start()
             self._is_on = True
+
+    def after_update(self, update: int) -> None:
+        """Called after each update with its number."""
+        if update >= self._last:
+            self.stop()
 
     def stop(self) -> None:
         """Writes what was recorded, if anything."""

@@ -39,7 +39,8 @@ CHECKPOINTS_NAME = "checkpoints"
 BEST = "best"
 LATEST = "latest"
 
-# What may change from one start of a run to the next: it leaves the updates as they are.
+# What may change from one start of a run to the next: it leaves the updates as they are
+# (accumulate: but for rounding and the masks of dropout, as another number of replicas does).
 FREE_OPTIONS = frozenset(
     {
         "num_updates",

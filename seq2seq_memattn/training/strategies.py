@@ -1,6 +1,7 @@
-"""Devices and processes: where the replicas of a training live. Nothing else knows of them."""
+"""Devices and processes: where the replicas of a training live. Nothing else chooses them."""
 
 import os
+import signal
 import socket
 import time
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from seq2seq_memattn.config import DevicesConfig
-from seq2seq_memattn.training.cluster import SYNCHRONOUS, VARIABLE, Cluster, find_cluster
+from seq2seq_memattn.training.cluster import VARIABLE, Cluster, find_cluster
 from seq2seq_memattn.training.workers import ALONE, Devices, LostWorker, Workers
 
 LOOK_EVERY = 1.0  # seconds between two looks at the chief
@@ -68,10 +69,13 @@ def first_replica(strategy: tf.distribute.Strategy) -> int:
 def _chosen(config: DevicesConfig, cluster: Cluster | None) -> str:
     is_asynchronous = cluster is not None and cluster.is_asynchronous
     fitting = "parameter_server" if is_asynchronous else "multi_worker"
+    is_several = cluster is not None and cluster.size > 1
+    if config.num_devices and (config.strategy not in ("auto", "mirrored") or is_several):
+        raise ValueError("--num_devices: expected --strategy=mirrored with it, and no cluster")
     if config.strategy == "auto":
-        if cluster is not None and cluster.size > 1:
+        if is_several:
             return fitting
-        several = len(tf.config.list_physical_devices("GPU")) > 1 or config.num_devices > 1
+        several = len(tf.config.list_physical_devices("GPU")) > 1 or config.num_devices
         return "mirrored" if several else "one_device"
     of_clusters = config.strategy in ("multi_worker", "parameter_server")
     if of_clusters and (cluster is None or config.strategy != fitting):
@@ -87,8 +91,6 @@ def _chosen(config: DevicesConfig, cluster: Cluster | None) -> str:
             f"--strategy={config.strategy}: expected no cluster; {VARIABLE} or --workers names "
             f"{cluster.size} processes"
         )
-    if config.num_devices and config.strategy != "mirrored":
-        raise ValueError("--num_devices: expected --strategy=mirrored with it")
     return config.strategy
 
 
@@ -114,19 +116,28 @@ def _mirrored(num_devices: int) -> tf.distribute.Strategy:
 
 
 def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
-    os.environ[VARIABLE] = cluster.to_json()
     _watch_peers(cluster, config)
-    addresses = [a for job in SYNCHRONOUS for a in cluster.addresses.get(job, [])]
+    addresses = list(cluster.places().values())
+    implementations = tf.distribute.experimental.CommunicationImplementation
+    has_gpus = bool(tf.config.list_physical_devices("GPU"))
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=implementations.NCCL if has_gpus else implementations.RING
+    )
+    # There is nothing to save yet: SIGTERM may end the process while it waits for the others.
+    handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), options)
     except tf.errors.OpError as error:
         raise LostWorker(
             f"the processes {', '.join(addresses)} did not come together within "
             f"{config.start_timeout:.0f} s ({error.message.splitlines()[0]})"
         ) from error
+    finally:
+        signal.signal(signal.SIGTERM, handler)
     if cluster.size == 1:
         return Devices(strategy, ALONE)
-    return Devices(strategy, Workers(addresses, cluster.position, _summing(strategy)))
+    workers = Workers(cluster.places(), cluster.position, _summing(strategy))
+    return Devices(strategy, workers, cluster.size)
 
 
 def _watch_peers(cluster: Cluster, config: DevicesConfig) -> None:
@@ -162,20 +173,35 @@ def _summing(strategy: tf.distribute.Strategy) -> Any:
         return strategy.run(replica, args=(x,))
 
     def call(array: Any) -> Any:
-        # Few sizes, each of which is traced.
+        # Few sizes, each of which is traced; and no sum of int32 on GPUs, which have none.
         size = 1 << max(len(array) - 1, 1).bit_length()
-        padded = np.pad(array, (0, size - len(array)))
-        return strategy.experimental_local_results(total(tf.constant(padded)))[0][: len(array)]
+        wide = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+        padded = tf.constant(np.pad(wide, (0, size - len(array))))
+        result = strategy.experimental_local_results(total(padded))[0]
+        return np.asarray(result)[: len(array)].astype(array.dtype)
 
     return call
 
 
 def _parameter_server(cluster: Any, config: DevicesConfig) -> Devices:
-    os.environ[VARIABLE] = cluster.to_json()
     if cluster.serves:
         _serve(cluster, config)
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    return Devices(tf.distribute.ParameterServerStrategy(resolver), ALONE)
+    count = len(cluster.addresses["worker"])
+    places = cluster.places()
+    workers = Workers({("chief", 0): places.pop(("chief", 0))}, servers=places)
+    with workers.named_losses():
+        strategy = tf.distribute.ParameterServerStrategy(_resolver(cluster))
+    return Devices(strategy, workers, count)
+
+
+def _resolver(cluster: Cluster) -> Any:
+    """A cluster as TensorFlow takes it."""
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(cluster.addresses),
+        task_type=cluster.job,
+        task_id=cluster.task,
+        rpc_layer="grpc",
+    )
 
 
 def _serve(cluster: Cluster, config: DevicesConfig) -> None:

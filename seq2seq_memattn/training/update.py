@@ -61,7 +61,7 @@ class Updater:
         self._compute = on_replicas(self._sums_and_totals, True)
         self._compute_turn = on_replicas(self._sums, True)
         self._add = on_replicas(lambda a, b: tf.nest.map_structure(tf.add, a, b), False)
-        self._finish = on_replicas(self._totals, False)
+        self._total_turns = on_replicas(self._totals, False)
         # Compiled, the optimiser passes over each variable once. XLA and updates across replicas
         # exclude each other.
         self._apply = tf.function(
@@ -108,7 +108,7 @@ class Updater:
         sums = self._compute_turn(turns[0], scale)
         for turn in turns[1:]:
             sums = self._add(sums, self._compute_turn(turn, scale))
-        return self._finish(sums, scale)
+        return self._total_turns(sums, scale)
 
     def _value(self, x: Any) -> float:
         """A scalar that is the same on all replicas."""

@@ -27,7 +27,6 @@ class Validator:
 
     Attributes:
         decoder, scorer: what does the work.
-        num_calls: int. How often `on_batch` is called, by every worker as often.
         num_sentences: int. Sentences that this worker decodes, and scores.
     """
 
@@ -42,25 +41,28 @@ class Validator:
         self._share = list(workers.share_of(self._count))
         self.num_sentences = len(self._share)
         largest = -(-self._count // len(workers))
-        self.num_calls = 2 * -(-largest // VALIDATION_BATCH)
+        self._num_calls = -(-largest // VALIDATION_BATCH)
 
-    def __call__(self, on_batch: Callable[[int], None]) -> tuple[float, float]:
+    def __call__(
+        self, on_scored: Callable[[int], Any], on_decoded: Callable[[int], Any]
+    ) -> tuple[float, float]:
         """Validation BLEU, and the loss in nats per target token, without label smoothing.
 
         Args:
-            on_batch: called with the number of sentences after each batch that is scored or
-                decoded, and with 0 by workers that have fewer batches. What it raises ends this.
+            on_scored: called with the number of sentences after each batch that is scored.
+            on_decoded: the same of each that is decoded, and with 0 by workers that have fewer of
+                them, so that all call it as often. What it raises ends this.
         """
-        calls = self.num_calls
+        calls = self._num_calls
 
         def count(done: int) -> None:
             nonlocal calls
             calls -= 1
-            on_batch(done)
+            on_decoded(done)
 
         sources = [np.asarray(self._split.source[i]) for i in self._share]
         targets = [np.asarray(self._split.target[i]) for i in self._share]
-        log_probs = self.scorer(sources, targets, VALIDATION_BATCH, count)
+        log_probs = self.scorer(sources, targets, VALIDATION_BATCH, on_scored)
         found = self.decoder(sources, VALIDATION_BATCH, count)
         while calls > 0 and len(self._workers) > 1:
             count(0)

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seq2seq_memattn.training.cluster import Places
+
 MESSAGE = 1 << 20  # numbers that are sent at once
+
+# What TensorFlow says where an operation failed because of another process.
+ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
 
 
 class LostWorker(Exception):
@@ -23,9 +28,10 @@ class Workers:
     """All processes of a training, and which of them this one is.
 
     Args:
-        addresses: host:port of each.
-        index: int. This process's.
+        places: host:port of each, by job and task.
+        index: int. Which of them this process is.
         total: sums arrays of int32 or float64, [n], over all processes; each must call it as often.
+        servers: as `places`, of processes that do not run the loop.
 
     Attributes:
         index: int.
@@ -34,17 +40,19 @@ class Workers:
 
     def __init__(
         self,
-        addresses: Sequence[str] = ("",),
+        places: Places | None = None,
         index: int = 0,
         total: Callable[[Any], Any] = np.asarray,
+        servers: Places | None = None,
     ) -> None:
         self.index = index
         self.is_chief = index == 0
-        self._addresses = addresses
+        self._places = places or {("worker", 0): ""}
+        self._servers = servers or {}
         self._total = total
 
     def __len__(self) -> int:
-        return len(self._addresses)
+        return len(self._places)
 
     def total(self, values: Any) -> Any:
         """The sum of all processes' arrays: int32 or float64 [n]."""
@@ -95,34 +103,34 @@ class Workers:
     @contextlib.contextmanager
     def named_losses(self) -> Iterator[None]:
         """Says in one line which process was lost, where TensorFlow found that out."""
-        if len(self) == 1:
+        if len(self) == 1 and not self._servers:
             yield
             return
         import tensorflow as tf
 
         errors = tf.errors
-        kinds = (
-            errors.UnavailableError,
-            errors.DeadlineExceededError,
-            errors.AbortedError,
-            errors.CancelledError,
-            errors.InternalError,
-            errors.UnknownError,
-            errors.FailedPreconditionError,
-        )
+        of_peers = (errors.UnavailableError, errors.DeadlineExceededError, errors.AbortedError)
         try:
             yield
-        except kinds as error:
+        except of_peers as error:
+            raise LostWorker(self._loss(str(error))) from error
+        except errors.OpError as error:
+            if not re.search(ABORTED, str(error)):
+                raise
             raise LostWorker(self._loss(str(error))) from error
 
     def _loss(self, message: str) -> str:
         others = "the others end too; start all again: they go on from the last checkpoint"
-        tasks = {int(number) for number in re.findall(r"/task:(\d+)", message)} - {self.index}
-        if len(tasks) == 1:
-            (task,) = tasks
-            lost = f"worker {task} ({self._addresses[task]})"
+        every = {**self._places, **self._servers}
+        named = {
+            (job, int(task)) for job, task in re.findall(r"/job:(\w+)[^\s]*?/task:(\d+)", message)
+        }
+        named = (named & set(every)) - {list(self._places)[self.index]}
+        if len(named) == 1:
+            ((job, task),) = named
+            lost = f"{job} {task} ({every[job, task]})"
         else:  # a peer may have heard of it before us
-            lost = f"one of the workers {', '.join(self._addresses)}"
+            lost = f"one of {', '.join(every.values())}"
         causes = re.findall(r"grpc_message:\"([^\"]+)|(stopped sending heartbeats)", message)
         why = next((first or second for first, second in causes), message.strip().split("\n")[-1])
         return f"{lost} was lost ({why}); {others}"
@@ -137,7 +145,9 @@ class Devices(NamedTuple):
     Fields:
         strategy: tf.distribute.Strategy; None on JAX, on its first device.
         workers: the processes that run the loop.
+        num_workers: int. The processes that compute updates.
     """
 
     strategy: Any
     workers: Workers
+    num_workers: int = 1

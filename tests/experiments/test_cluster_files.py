@@ -60,15 +60,16 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
     assert options["run_dir"].startswith(mounted["runs"])
 
 
-@pytest.mark.parametrize("status", [0, 1, 75, 143])
-def test_slurm_gets_a_command_for_each_task(tmp_path: Path, status: int) -> None:
-    # Slurm's own commands, as far as the script uses them.
+@pytest.mark.parametrize("status", [0, 1, 75, 137, 143])
+def test_slurm_gets_a_command_for_each_task_and_goes_by_the_chief(
+    tmp_path: Path, status: int
+) -> None:
+    # Slurm's own commands, as far as the script uses them; the other worker fails each time.
     fakes = {
-        "scontrol": (
-            f'if [ "$1" = show ]; then printf "n1\\nn2\\n"; else echo "$@" > {tmp_path}/queued; fi'
-        ),
-        "srun": f'shift; SLURM_PROCID=1 "$@"; exit {status}',
-        "python": f'printf "%s\\n" "$@" > {tmp_path}/arguments',
+        "scontrol": 'if [ "$1" = show ]; then printf "n1\\nn2\\n"; else echo "$@" > queued; fi',
+        "srun": 'shift; SLURM_PROCID=1 "$@"; SLURM_PROCID=0 "$@"; exit 139',
+        "python": 'printf "%s\\n" "$@" > "arguments$SLURM_PROCID"; '
+        f"if [ $SLURM_PROCID = 0 ]; then exit {status}; else exit 1; fi",
     }
     for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
@@ -82,16 +83,19 @@ def test_slurm_gets_a_command_for_each_task(tmp_path: Path, status: int) -> None
     process = subprocess.run(
         [FOLDER / "slurm.sh", "--config=copy_20_k4", "--data_dir=a b"],
         env=environment,
+        cwd=tmp_path,
         capture_output=True,
         check=False,
     )
     assert process.returncode == status, process.stderr
-    assert (tmp_path / "arguments").read_text().splitlines() == [
-        "-m",
-        "experiments.train",
-        "--workers=n1:2222,n2:2222",
-        "--task_index=1",
-        "--config=copy_20_k4",
-        "--data_dir=a b",
-    ]
-    assert (tmp_path / "queued").exists() == (status in (75, 143))
+    for task in (0, 1):
+        assert (tmp_path / f"arguments{task}").read_text().splitlines() == [
+            "-m",
+            "experiments.train",
+            "--workers=n1:2222,n2:2222",
+            f"--task_index={task}",
+            "--config=copy_20_k4",
+            "--data_dir=a b",
+        ]
+    assert (tmp_path / "queued").exists() == (status in (75, 137, 143))
+    assert not list(tmp_path.glob("seq2seq-train*"))

@@ -25,7 +25,6 @@ def test_options_and_variable_name_the_same_cluster() -> None:
     task = {"type": "worker", "index": 2}
     assert find_cluster(DevicesConfig(), variable({"worker": HOSTS}, task)) == given
     assert given is not None
-    assert find_cluster(DevicesConfig(), {"TF_CONFIG": given.to_json()}) == given
     assert (given.size, given.position, given.serves) == (3, 2, False)
 
 
@@ -65,6 +64,11 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         ({}, {"TF_CONFIG": "{"}, "TF_CONFIG: expected {"),
         ({}, {"TF_CONFIG": "[1]"}, "TF_CONFIG: expected {"),
         ({}, variable({"worker": HOSTS}, {}), "TF_CONFIG: expected {"),
+        (
+            {},
+            variable({"worker": HOSTS}, {"type": "worker", "index": "x"}),
+            "TF_CONFIG: expected {",
+        ),
         ({}, variable({"worker": HOSTS}, {"type": "worker", "index": 3}), "got worker 3"),
         ({}, variable({"boss": HOSTS}, {"type": "boss", "index": 0}), "got 'boss'"),
         (

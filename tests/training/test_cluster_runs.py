@@ -14,7 +14,7 @@ import pytest
 
 from experiments.cli import EXIT_TRY_AGAIN
 from experiments.compare_workers import difference, losses, weights
-from experiments.launch_local import free_ports
+from experiments.launch_local import free_addresses
 from tests.commands import ROOT
 from tests.training.runs import (
     NUM_UPDATES,
@@ -55,9 +55,7 @@ class Cluster:
         more: tuple[str, ...] = (),
         **options: Any,
     ) -> None:
-        addresses = {
-            job: [f"localhost:{port}" for port in free_ports(count)] for job, count in jobs.items()
-        }
+        addresses = free_addresses(jobs)
         tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
         run_dir.parent.mkdir(parents=True, exist_ok=True)
         self._logs = [run_dir.parent / f"{run_dir.name}_{job}{index}" for job, index in tasks]
@@ -229,4 +227,5 @@ def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Pa
     assert told[-1] < 0.95 * told[0]
     assert [line["update"] for line in lines if line["kind"] == "valid"] == [5, 6, 10, 15]
     # The weights are those of any other run.
-    assert train(data_dir, copy_run(run_dir, tmp_path / "copy"), num_updates=16).update == 16
+    options = {"num_updates": 16, "learning_rate": 0.02}
+    assert train(data_dir, copy_run(run_dir, tmp_path / "copy"), **options).update == 16

@@ -7,10 +7,12 @@ import keras
 import numpy as np
 import pytest
 
+from seq2seq_memattn.training.cluster import Places
 from seq2seq_memattn.training.workers import ALONE, LostWorker, Workers
 from tests.tolerances import as_array
 
 HOSTS = ("a:1", "b:2", "c:3")
+PLACES = {("worker", task): host for task, host in enumerate(HOSTS)}
 
 
 def together(work: Callable[[Workers], Any], count: int = 3) -> list[Any]:
@@ -25,7 +27,7 @@ def together(work: Callable[[Workers], Any], count: int = 3) -> list[Any]:
             barrier.wait(10)
             return result
 
-        return Workers(HOSTS[:count], index, total)
+        return Workers(dict(list(PLACES.items())[:count]), index, total)
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, [workers(index) for index in range(count)]))
@@ -87,33 +89,61 @@ def test_everyones_variables_become_the_chiefs(dtype: str) -> None:
     assert int(first[1]) == 7
 
 
-def lost(message: str, kind: str = "UnavailableError", index: int = 0) -> str:
+def lost(
+    message: str,
+    kind: str = "UnavailableError",
+    index: int = 0,
+    places: Places = PLACES,
+    servers: Places | None = None,
+) -> str:
     import tensorflow as tf
 
-    with pytest.raises(LostWorker) as error, Workers(HOSTS, index).named_losses():
+    workers = Workers(places, index, servers=servers)
+    with pytest.raises(LostWorker) as error, workers.named_losses():
         raise getattr(tf.errors, kind)(None, None, message)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
+RESET = (
+    "Graph execution error:\n\nCollective ops is aborted by: recvmsg:Connection reset by peer\n"
+    "Additional GRPC error information from remote target {} while calling RecvBuf:\n"
+    ':UNKNOWN:Error {{grpc_status:14, grpc_message:"Connection reset by peer"}}'
+)
+
+
 def test_a_lost_worker_is_named() -> None:
-    message = (
-        "Graph execution error:\n\nCollective ops is aborted by: recvmsg:Connection reset by peer\n"
-        "Additional GRPC error information from remote target /job:worker/replica:0/task:2 while "
-        'calling RecvBuf:\n:UNKNOWN:Error {grpc_status:14, grpc_message:"Connection reset by peer"}'
-    )
-    assert lost(message).startswith("worker 2 (c:3) was lost (Connection reset by peer); ")
+    message = lost(RESET.format("/job:worker/replica:0/task:2"))
+    assert message.startswith("worker 2 (c:3) was lost (Connection reset by peer); ")
     silent = "unhealthy tasks (stopped sending heartbeats):\n/job:worker/replica:0/task:1\nRestart"
-    assert lost(silent).startswith("worker 1 (b:2) was lost (stopped sending heartbeats); ")
+    message = lost(silent, "InternalError")
+    assert message.startswith("worker 1 (b:2) was lost (stopped sending heartbeats); ")
     # That of the process itself says nothing of who was lost.
     heard = lost("Error from /job:worker/task:1\nconnection lost", index=1)
-    assert heard.startswith("one of the workers a:1, b:2, c:3 was lost (connection lost); ")
+    assert heard.startswith("one of a:1, b:2, c:3 was lost (connection lost); ")
+
+
+def test_where_a_chief_has_a_job_of_its_own_workers_are_counted_from_0() -> None:
+    places = {("chief", 0): "a:1", ("worker", 0): "b:2", ("worker", 1): "c:3"}
+    message = lost(RESET.format("/job:worker/replica:0/task:0"), places=places)
+    assert message.startswith("worker 0 (b:2) was lost")
+    message = lost(RESET.format("/job:chief/replica:0/task:0"), places=places, index=1)
+    assert message.startswith("chief 0 (a:1) was lost")
+
+
+def test_a_server_may_be_lost_too() -> None:
+    servers = {("worker", 0): "b:2", ("ps", 0): "c:3"}
+    message = lost("/job:ps/replica:0/task:0: gone", places={("chief", 0): "a:1"}, servers=servers)
+    assert message.startswith("ps 0 (c:3) was lost")
 
 
 def test_other_errors_stay_as_they_are() -> None:
     import tensorflow as tf
 
-    with pytest.raises(ValueError, match="^wrong$"), Workers(HOSTS).named_losses():
+    with pytest.raises(ValueError, match="^wrong$"), Workers(PLACES).named_losses():
         raise ValueError("wrong")
     with pytest.raises(tf.errors.UnavailableError), ALONE.named_losses():
         raise tf.errors.UnavailableError(None, None, "alone")
+    # A fault of its own, which another start would have as well.
+    with pytest.raises(tf.errors.InternalError), Workers(PLACES).named_losses():
+        raise tf.errors.InternalError(None, None, "/job:worker/task:1: cuDNN does not like this")
