@@ -195,6 +195,20 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
 
 
 @pytest.mark.slow
+def test_a_worker_that_is_silent_for_too_long_is_given_up(data_dir: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    with Cluster(data_dir, run_dir, {"worker": 3}, fault="slow:0.3") as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+        cluster.processes[1].send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        others = [cluster.processes[i].wait(timeout=SECONDS) for i in (0, 2)]
+        # --peer_timeout is 10 s.
+        assert 5 < time.monotonic() - stopped < 60
+        assert others == [EXIT_TRY_AGAIN] * 2, [cluster.said(i) for i in (0, 2)]
+        assert "error: worker 1 (localhost:" in cluster.said(0) + cluster.said(2)
+
+
+@pytest.mark.slow
 def test_a_signal_to_one_worker_stops_all_at_the_same_update(
     data_dir: Path, tmp_path: Path
 ) -> None:
