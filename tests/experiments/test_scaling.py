@@ -24,6 +24,7 @@ def test_the_slowest_link_bounds_an_all_reduce() -> None:
     assert all_reduce_seconds(10**9, 16, LINKS) == pytest.approx(0.1875 + 30 * 20e-6)
 
 
+@pytest.mark.slow
 def test_it_times_the_shares_of_a_batch_and_gives_efficiencies(tmp_path: Path) -> None:
     output = tmp_path / "scaling.json"
     sizes = ["--source_vocab_size=50", "--target_vocab_size=60"]

@@ -1,10 +1,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands import run_python
 from tests.experiments.conftest import TINY
 
 
+@pytest.mark.slow
 def test_it_compares_updates_and_finds_the_shares_of_the_rest(tmp_path: Path) -> None:
     data_dir, output = tmp_path / "data", tmp_path / "cost.json"
     made = ["--max_length=6", f"--output_dir={data_dir}", "--num_train=60", "--num_valid=12"]
