@@ -9,7 +9,6 @@ first size. With plain gradient descent and a clip that is active a wrong scale 
 shows, which Adam would hide.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,19 +20,19 @@ from absl import flags
 
 from experiments import cli
 from experiments.records import processor, provenance, write_json
+from experiments.study import read_curve
+from seq2seq_memattn.training.checkpoints import CheckpointFolder
 from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME
 
 
 def losses(run_dir: Path) -> list[float]:
     """The loss of every update, nats per target token."""
-    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    return [record["loss"] for record in records if record["kind"] == "train"]
+    return [point["loss"] for point in read_curve(run_dir) if point["kind"] == "train"]
 
 
 def weights(run_dir: Path) -> dict[str, Any]:
     """The arrays of the last checkpoint, without those of random generators."""
-    path = sorted((run_dir / CHECKPOINTS_NAME).glob("*.npz"))[-1]
+    path = CheckpointFolder(run_dir / CHECKPOINTS_NAME, sys.maxsize).paths()[-1]
     with np.load(path) as archive:
         names = [name for name in archive.files if name != "record" and "seed" not in name]
         return {name: archive[name].astype(np.float64) for name in names}

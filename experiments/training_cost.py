@@ -7,6 +7,7 @@ the ratio of the times.
 """
 
 import dataclasses
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -100,17 +101,16 @@ def bare_update(model_config: ModelConfig, training: TrainingConfig) -> Callable
     """An update as a short script would have it: summed loss, mean gradient, global clip, Adam."""
     import tensorflow as tf
 
+    from seq2seq_memattn.data.batching import batch_spec
     from seq2seq_memattn.losses import summed_cross_entropy
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.training.optimizer import make_optimizer
-    from seq2seq_memattn.training.update import IDS
 
     model = Seq2Seq(model_config)
     optimizer = make_optimizer(model, training)
     variables = model.trainable_variables
-    names = ("source", "target_inputs", "target_outputs")
 
-    @tf.function(input_signature=[dict.fromkeys(names, IDS)], autograph=False)
+    @tf.function(input_signature=[batch_spec()], autograph=False)
     def compute(batch: Any) -> Any:
         with tf.GradientTape() as tape:
             logits = model(batch, training=True)
@@ -139,14 +139,14 @@ def ratio(data_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict[
     from seq2seq_memattn.training.parts import make_parts
 
     data = open_split(data_dir, "train", training.batch_size, training.bucket_width, training.seed)
-    batches = [next(iterator) for iterator in [data.numpy_batches()] for _ in range(20)]
+    batches = [batch for batch, _ in itertools.islice(data.numpy_batches(), 20)]
     ours = make_parts(model, training)[2]
     updates: dict[str, Any] = {"ours": ours, "bare": bare_update(model, training)}
     times: dict[str, list[float]] = {name: [] for name in updates}
     for turn in range(flags.FLAGS.repeats + 1):
         for name, update in updates.items():
             started = time.perf_counter()
-            for batch, _ in batches:
+            for batch in batches:
                 update(batch)
             if turn:  # the first turn compiles
                 times[name].append(time.perf_counter() - started)

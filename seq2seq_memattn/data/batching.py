@@ -238,6 +238,13 @@ def padded_length(longest: int, limit: int, bucket_width: int, multiple: int | N
     return round_up(min(boundary, limit), multiple)
 
 
+def batch_spec() -> dict[str, Any]:
+    """Shapes and dtypes of a batch, as TensorFlow's graphs take it: any rows, any widths."""
+    import tensorflow as tf
+
+    return {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
+
+
 def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.data.Dataset":
     """Returns the batches of an iterator, made ahead, as a tf.data.Dataset of dicts.
 
@@ -250,7 +257,7 @@ def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.d
         for batch, _ in batches():
             yield batch
 
-    spec: dict[str, Any] = {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
+    spec = batch_spec()
     dataset = tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
     # There is nothing to tune, and an iterator waits up to a minute for its tuner to end.
     options = tf.data.Options()

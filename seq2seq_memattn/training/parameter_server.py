@@ -12,9 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.embedding_clip import EmbeddingClip
 from seq2seq_memattn.training.training_loss import TrainingLoss
+from seq2seq_memattn.training.update import summed_gradients
 from seq2seq_memattn.training.update_result import UpdateResult
 
 AHEAD = 2  # batches for each worker that are handed out before results are looked at
@@ -54,9 +56,7 @@ class AsynchronousUpdater:
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._limit = AHEAD * strategy.extended._num_workers
         self._pending: deque[Any] = deque()
-        ids = tf.TensorSpec([None, None], tf.int32)
-        signature = [dict.fromkeys(("source", "target_inputs", "target_outputs"), ids)]
-        self._step = tf.function(self._updated, input_signature=signature, autograph=False)
+        self._step = tf.function(self._updated, input_signature=[batch_spec()], autograph=False)
 
     def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult | None:
         """Hands a batch out; the result of one of earlier ones, or None where none is due yet."""
@@ -88,14 +88,8 @@ class AsynchronousUpdater:
 
     def _gradients(self, batch: dict[str, Any]) -> tuple[Any, Any, Any, list[Any]]:
         """Loss per token, tokens, norm per token, and gradients, clipped."""
-        variables = self._model.trainable_variables
-        with tf.GradientTape() as tape:
-            outputs = self._model(batch, training=True, **self._loss.call_options)
-            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
-        gradients = tape.gradient(
-            loss, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
-        )
-        gradients = [tf.convert_to_tensor(gradient) / num_tokens for gradient in gradients]
+        loss, num_tokens, gradients = summed_gradients(self._model, self._loss, batch)
+        gradients = [gradient / num_tokens for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
         if self._clip_norm:
             scale = self._clip_norm / tf.maximum(norm, self._clip_norm)

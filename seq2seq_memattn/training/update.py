@@ -6,14 +6,13 @@ from typing import Any
 import tensorflow as tf
 
 from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.batch_parts import cut
 from seq2seq_memattn.training.embedding_clip import EmbeddingClip
 from seq2seq_memattn.training.strategies import first_replica, local_replicas, this_replica
 from seq2seq_memattn.training.training_loss import TrainingLoss
 from seq2seq_memattn.training.update_result import UpdateResult
-
-IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 class Updater:
@@ -46,8 +45,7 @@ class Updater:
         self._local_replicas = local_replicas(strategy)
         self._first_replica = first_replica(strategy)
         is_alone = strategy.num_replicas_in_sync == 1
-        ids = dict.fromkeys(("source", "target_inputs", "target_outputs"), IDS)
-        signature = [[ids] * self._local_replicas, tf.TensorSpec([], tf.float32)]
+        signature = [[batch_spec()] * self._local_replicas, tf.TensorSpec([], tf.float32)]
 
         def on_replicas(function: Any, of_batches: bool) -> Any:
             # XLA needs sizes: one trace for each shape of a batch, instead of one for all.
@@ -137,18 +135,25 @@ class Updater:
         return self._local_gradients(part, scale)
 
     def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
-        variables = self._model.trainable_variables
-        with tf.GradientTape() as tape:
-            outputs = self._model(batch, training=True, **self._loss.call_options)
-            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
-            scaled = loss * tf.cast(scale, loss.dtype)
-        # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
-        gradients = tape.gradient(
-            scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
-        )
-        return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]
+        return summed_gradients(self._model, self._loss, batch, scale)
 
     def _apply_gradients(self, gradients: list[Any], scale: Any) -> None:
         """Applies `scale` times the gradients: the division by the tokens, and the global clip."""
         scaled = [gradient * tf.cast(scale, gradient.dtype) for gradient in gradients]
         self._optimizer.apply(self._clip_embeddings(scaled), self._model.trainable_variables)
+
+
+def summed_gradients(
+    model: Seq2Seq, training_loss: TrainingLoss, batch: dict[str, Any], scale: Any = 1.0
+) -> tuple[Any, Any, list[Any]]:
+    """Loss and tokens of a batch, summed, and the gradients of the sum times `scale`."""
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = model(batch, training=True, **training_loss.call_options)
+        loss, num_tokens = training_loss(batch["target_outputs"], outputs)
+        scaled = loss * tf.cast(scale, loss.dtype)
+    # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
+    gradients = tape.gradient(
+        scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]

@@ -26,11 +26,6 @@ class Signals:
         del frame
         self.number = number
 
-    def check(self) -> None:
-        """Raises SignalCame after a signal."""
-        if self.number:
-            raise SignalCame
-
     def restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
