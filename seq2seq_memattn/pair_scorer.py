@@ -1,5 +1,6 @@
 """Log-probabilities of given targets, under teacher forcing."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,15 +27,7 @@ class PairScorer:
     """
 
     def __init__(self, model: Any) -> None:
-        def score(source: Any, target_inputs: Any, target_outputs: Any) -> Any:
-            logits = model({"source": source, "target_inputs": target_inputs})
-            losses = keras.losses.sparse_categorical_crossentropy(
-                target_outputs, logits, from_logits=True
-            )
-            real = ops.cast(ops.not_equal(target_outputs, PAD_ID), losses.dtype)
-            return -ops.sum(losses * real, axis=1)
-
-        self._score = compiled(model, score)
+        self._score = compiled(model, functools.partial(target_log_probs, model))
         self._max_tokens = MAX_LOGITS // model.config.target_vocab_size
 
     def __call__(
@@ -80,6 +73,19 @@ class PairScorer:
             if on_batch is not None:
                 on_batch(len(indices))
         return results
+
+
+def target_log_probs(model: Any, source: Any, target_inputs: Any, target_outputs: Any) -> Any:
+    """Sums over the tokens of each target, in nats, the end token included: float [batch].
+
+    Args:
+        model: `Seq2Seq`.
+        source, target_inputs, target_outputs: int32 [batch, length], of a batch.
+    """
+    logits = model({"source": source, "target_inputs": target_inputs})
+    losses = keras.losses.sparse_categorical_crossentropy(target_outputs, logits, from_logits=True)
+    real = ops.cast(ops.not_equal(target_outputs, PAD_ID), losses.dtype)
+    return -ops.sum(losses * real, axis=1)
 
 
 def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:

@@ -1,6 +1,7 @@
 """Made-up parallel text, and data directories prepared from it."""
 
 import gzip
+import io
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,14 @@ STRANGE = (  # none of these ends a line, and all of them come back
     "a\0b",
     "e\u0301 é",
 )
+OURS = {
+    "byte_fallback": True,
+    "normalization_rule_name": "identity",
+    "pad_id": 0,
+    "bos_id": 1,
+    "eos_id": 2,
+    "unk_id": 3,
+}
 
 
 def sentences(count: int, seed: int, longest: int = 12) -> list[str]:
@@ -42,6 +51,20 @@ def pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
     """Distinct pairs whose target is the source with its words turned round."""
     sources = [f"{line} {i}" for i, line in enumerate(sentences(count, seed))]
     return sources, [" ".join(reversed(line.split(" "))) for line in sources]
+
+
+def sentencepiece_model(**options: Any) -> bytes:
+    """A SentencePiece model of such sentences; `OURS` makes it one as `data_prep` trains them."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(500, seed=3)),
+        model_writer=model,
+        minloglevel=2,
+        **({"model_type": "bpe", "vocab_size": 420} | options),
+    )
+    return model.getvalue()
 
 
 def text_options(

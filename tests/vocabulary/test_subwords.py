@@ -1,7 +1,5 @@
-import io
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sentencepiece
@@ -17,38 +15,19 @@ from seq2seq_memattn.vocabulary import (
     subwords,
     vocabulary_from_dict,
 )
-from tests.texts import STRANGE, sentences
-
-
-def train(**options: Any) -> bytes:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences(500, seed=3)),
-        model_writer=model,
-        minloglevel=2,
-        **({"model_type": "bpe", "vocab_size": 420} | options),
-    )
-    return model.getvalue()
-
-
-OURS = {
-    "byte_fallback": True,
-    "normalization_rule_name": "identity",
-    "pad_id": 0,
-    "bos_id": 1,
-    "eos_id": 2,
-    "unk_id": 3,
-}
+from tests.texts import OURS, STRANGE, sentencepiece_model, sentences
 
 
 @pytest.fixture(scope="module")
 def model() -> bytes:
-    return train(**OURS)
+    return sentencepiece_model(**OURS)
 
 
 @pytest.fixture(scope="module")
 def foreign_model() -> bytes:
-    return train(vocab_size=150)  # SentencePiece's own special ids: unknown 0, start 1, end 2
+    return sentencepiece_model(
+        vocab_size=150
+    )  # SentencePiece's own special ids: unknown 0, start 1, end 2
 
 
 def test_the_ids_of_a_model_of_the_project_are_those_of_the_model(model: bytes) -> None:

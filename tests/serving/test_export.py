@@ -1,0 +1,144 @@
+import dataclasses
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from experiments.train import fit_to_data
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.serving import export as exporting
+from seq2seq_memattn.serving.export import export
+from seq2seq_memattn.serving.signatures import SearchOptions
+from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.run_directory import Run, load_run
+from seq2seq_memattn.translator import Translator
+from tests.commands import run_python
+from tests.texts import STRANGE, make_text_data, sentences
+from tests.training.runs import MODEL, TRAINING
+
+OPTIONS = SearchOptions(beam_size=2, n_best=2)
+TEXTS = ["", *sentences(5, seed=4), *STRANGE]
+# What a user without this project's code has.
+LOAD = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+found = model.signatures["serving_default"](text=tf.constant(json.loads(sys.argv[2])))
+assert not any(name.startswith("seq2seq_memattn") for name in sys.modules)
+print(json.dumps([[text.decode() for text in row] for row in found["translations"].numpy()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on text that was hardly trained."""
+    folder = tmp_path_factory.mktemp("serving")
+    data_dir = make_text_data(folder, 60)
+    model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
+    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
+    Trainer(folder / "run", data_dir, model, training).run()
+    return load_run(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def version(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first version of an exported model."""
+    return export(run, tmp_path_factory.mktemp("exported") / "model", OPTIONS, "float32", "ba dö")
+
+
+def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
+    process = run_python("-c", LOAD, str(version), json.dumps(TEXTS))
+    assert process.returncode == 0, process.stderr.decode()
+    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=len(TEXTS))
+    found = json.loads(process.stdout.splitlines()[-1])
+    assert found == [[one.text for one in translations] for translations in expected]
+
+
+def test_no_operation_calls_python_or_a_gpu_library(version: Path) -> None:
+    model = tf.saved_model.load(str(version))
+    graphs = [function.graph.as_graph_def() for function in model.signatures.values()]
+    names = {
+        node.op
+        for graph in graphs
+        for nodes in (graph.node, *(function.node_def for function in graph.library.function))
+        for node in nodes
+    }
+    assert "SentencepieceTokenizeOp" in names
+    assert not [name for name in names if "PyFunc" in name or "Cudnn" in name]
+
+
+def test_weights_of_training_alone_stay_behind(run: Run, version: Path) -> None:
+    saved = dict(tf.train.list_variables(str(version / "variables" / "variables")))
+    assert not [name for name in saved if "optimizer" in name.lower()]
+    size = sum(path.stat().st_size for path in (version / "variables").iterdir())
+    assert size < 4 * 4 * run.model.count_params()  # tables for decoding included
+
+
+def test_what_is_beside_the_graph_describes_it(run: Run, version: Path) -> None:
+    found = json.loads((version / "assets.extra" / "export.json").read_text(encoding="utf-8"))
+    assert found["attention"] == MODEL.attention and found["kind"] == "subwords"
+    assert (found["beam_size"], found["n_best"], found["example"]) == (2, 2, "ba dö")
+    assert found["update"] == run.update
+    configuration = json.loads((version / "assets.extra" / "config.json").read_text())
+    assert configuration["model"] == run.model.config.to_dict()
+
+
+def test_warm_up_requests_are_answered(version: Path) -> None:
+    model = tf.saved_model.load(str(version))
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    logs = [
+        prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        for record in tf.data.TFRecordDataset(str(path))
+    ]
+    names = [log.predict_log.request.model_spec.signature_name for log in logs]
+    assert {*names} == {*model.signatures}
+    for name, log in zip(names, logs, strict=True):
+        inputs = log.predict_log.request.inputs
+        texts = {key: tf.constant(tf.make_ndarray(value)) for key, value in inputs.items()}
+        assert model.signatures[name](**texts)
+
+
+def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    shutil.copytree(run.directory, directory)
+    scores = {"bleu": 12.345, "standard_bleu": 12.5, "chrf": 40.0, "update": run.update}
+    signatures = {"signature": "S1", "standard_bleu_signature": "S2", "chrf_signature": "S3"}
+    for name, update in (("flickr", run.update), ("older", run.update - 1)):
+        folder = directory / "evaluation" / name
+        folder.mkdir(parents=True)
+        content = scores | signatures | {"update": update}
+        (folder / "evaluation.json").write_text(json.dumps(content))
+    description = exporting.describe(load_run(directory), OPTIONS, "float32")
+    card = exporting.model_card(load_run(directory), "model", 3, description)
+    assert card.startswith("# model, version 3\n")
+    assert "| flickr | BLEU, tokenised | 12.35 | `S1` |" in card or "12.34" in card
+    assert "older" not in card  # other weights
+    assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
+
+
+def test_versions_follow_one_another(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "_write_graph", lambda run, options, folder: None)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / ".9.tmp").mkdir()  # a killed export
+    assert export(run, tmp_path, OPTIONS, "float32").name == "8"
+    assert sorted(os.listdir(tmp_path)) == ["7", "8", "notes"]
+
+
+def test_a_failed_export_leaves_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(exporting, "_write_graph", fail)
+    with pytest.raises(OSError, match="disk full"):
+        export(run, tmp_path / "model", OPTIONS, "float32")
+    assert not os.listdir(tmp_path / "model")

@@ -1,0 +1,125 @@
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from seq2seq_memattn.pair_scorer import PairScorer
+from seq2seq_memattn.serving.signatures import SearchOptions, Signatures
+from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.training.run_directory import Run
+from seq2seq_memattn.translator import Translator
+from seq2seq_memattn.vocabulary import SymbolVocabulary
+from tests.search.models import one_quick_attention, small_model
+
+SOURCES, TARGETS = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
+TEXTS = ["x y x", "", "v w x y z z y", "z", "   "]
+OPTIONS = SearchOptions(beam_size=4, n_best=3)
+
+Function = Callable[..., dict[str, Any]]
+
+
+def run_of(attention: str, **options: Any) -> Run:
+    """An untrained run whose hypotheses end at different lengths."""
+    model = small_model(attention, **options)
+    model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])
+    return Run(Path("run"), model, SOURCES, TARGETS, 1, {"update": 1}, TextForm(), [])
+
+
+@functools.cache
+def answers(attention: str, signature: str) -> Function:
+    """A signature of a run of `run_of`; each takes seconds to trace."""
+    return Signatures(run_of(attention), OPTIONS).function(signature)
+
+
+def call(function: Function, *texts: list[str]) -> dict[str, Any]:
+    outputs = function(*(tf.constant(each, tf.string) for each in texts))
+    return {name: output.numpy() for name, output in outputs.items()}
+
+
+@one_quick_attention
+def test_translations_are_those_of_files(attention: str) -> None:
+    run = run_of(attention)
+    found = call(answers(attention, "serving_default"), TEXTS)
+    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=9)
+    for row, translations in enumerate(expected):
+        for rank, (text, hypothesis) in enumerate(translations):
+            assert found["translations"][row, rank].decode() == text
+            log_prob = hypothesis.log_prob if hypothesis else 0.0
+            np.testing.assert_allclose(found["log_probs"][row, rank], log_prob, rtol=1e-5)
+    assert found["num_tokens"][1].tolist() == [0, 0, 0]
+    assert not found["source_is_cut"].any()
+
+
+@one_quick_attention
+def test_the_best_translation_comes_with_its_alignment(attention: str) -> None:
+    run = run_of(attention)
+    found = call(answers(attention, "align"), TEXTS)
+    translate = Translator(run, OPTIONS.beam_size, OPTIONS.n_best, return_alignments=True)
+    for row, translations in enumerate(translate(TEXTS, batch_size=9)):
+        text, hypothesis = translations[0]
+        if hypothesis is None:
+            assert not found["alignments"][row].any()
+            assert not b"".join(found["target_pieces"][row])
+            continue
+        target_length, source_length = hypothesis.alignment.shape
+        alignment = found["alignments"][row]
+        np.testing.assert_allclose(
+            alignment[:target_length, :source_length], hypothesis.alignment, atol=1e-5
+        )
+        assert not alignment[target_length:].any() and not alignment[:, source_length:].any()
+        pieces = [piece.decode() for piece in found["source_pieces"][row]]
+        padding = [""] * (len(pieces) - source_length)
+        assert pieces == [*TEXTS[row].split(), "</s>", *padding]
+        target = [piece.decode() for piece in found["target_pieces"][row][:target_length]]
+        assert [piece for piece in target if piece != "</s>"] == text.split()
+        assert found["num_tokens"][row, 0] == target_length
+
+
+def test_the_slots_of_k_memory_make_up_its_alignment() -> None:
+    found = call(answers("k_memory", "align"), TEXTS)
+    together = np.einsum("btk,bsk->bts", found["beta"], found["alpha"])
+    np.testing.assert_allclose(found["alignments"], together, atol=1e-6)
+    assert found["beta"].shape[2] == 3
+
+
+def test_given_translations_are_scored() -> None:
+    sources, targets = ["x y x", "", "z"], ["a b", "c", ""]
+    found = call(answers("k_memory", "score"), sources, targets)
+    pairs = [
+        [np.asarray(vocabulary.encode(text), np.int32) for text in texts]
+        for vocabulary, texts in ((SOURCES, sources), (TARGETS, targets))
+    ]
+    expected = PairScorer(run_of("k_memory").model)(*pairs, batch_size=3)
+    np.testing.assert_allclose(found["log_probs"], expected, rtol=1e-5)
+    assert found["num_tokens"].tolist() == [3, 2, 1]
+
+
+def test_long_texts_are_cut_and_that_is_said() -> None:
+    options = OPTIONS._replace(max_source_length=4)
+    function = Signatures(run_of("k_memory"), options).function("align")
+    found = call(function, ["x y z", "x y z x"])
+    assert found["source_is_cut"].tolist() == [False, True]
+    assert found["source_pieces"][1].tolist() == [b"x", b"y", b"z", b"</s>"]
+    assert found["translations"][0].tolist() == found["translations"][1].tolist()
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
+def test_no_texts_have_no_answers(signature: str) -> None:
+    texts: list[list[str]] = [[], []] if signature == "score" else [[]]
+    outputs = call(answers("k_memory", signature), *texts)
+    assert outputs and all(len(output) == 0 for output in outputs.values())
+
+
+def test_the_maximum_length_is_kept() -> None:
+    signatures = Signatures(run_of("none"), OPTIONS._replace(max_length=2))
+    assert call(signatures.function("serving_default"), TEXTS)["num_tokens"].max() == 2
+
+
+def test_a_beam_that_is_out_of_range_is_an_error() -> None:
+    signatures = Signatures(run_of("none"), SearchOptions(2, 3))
+    with pytest.raises(ValueError, match="n_best"):
+        signatures.function("serving_default")
