@@ -2,6 +2,11 @@
 
 const REFUSED_BY_NETWORK = "The server did not answer. Is it still running?";
 
+// Of a SavedModel that was not exported by this project.
+const NOTHING_KNOWN = {
+  attention: "", source_language: "", target_language: "", kind: "", example: "",
+};
+
 /** An answer that is none: its message is for the reader. */
 export class RequestError extends Error {
   /**
@@ -19,7 +24,8 @@ export class RequestError extends Error {
 /** The models that are served, each with name, version, export and signatures. */
 export async function loadModels(token) {
   const response = await send("page/models.json", { headers: authorization(token) });
-  return (await body(response)).models;
+  const { models } = await body(response);
+  return models.map((each) => ({ ...each, export: { ...NOTHING_KNOWN, ...each.export } }));
 }
 
 /**
@@ -50,8 +56,10 @@ export async function translate(model, text, token, signal) {
   };
 }
 
+/** Headers carry bytes, one for each character: those of the token's UTF-8. */
 function authorization(token) {
-  return token ? { Authorization: `Bearer ${token}` } : {};
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
+  return token ? { Authorization: `Bearer ${bytes}` } : {};
 }
 
 async function send(url, options) {

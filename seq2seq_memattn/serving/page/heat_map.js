@@ -3,7 +3,8 @@
 import { element } from "./dom.js";
 
 const SMALLEST_CELL = 14; // CSS pixels; below it the labels cannot be read, and the box scrolls
-const LARGEST_CELL = 30;
+const LARGEST_CELL = 36;
+const LETTER = /^[\p{L}\p{N}]/u; // a dot tells the rest of a word, not a full stop
 const STOPS = ["--map-0", "--map-1", "--map-2", "--map-3", "--map-4"];
 
 export class HeatMap {
@@ -54,7 +55,7 @@ export class HeatMap {
 
   label(piece, target, source) {
     const made = element("span", { class: piece.isEnd ? "label is-end" : "label" },
-      piece.continues ? `\u00b7${piece.text}` : piece.text);
+      piece.continues && LETTER.test(piece.text) ? `\u00b7${piece.text}` : piece.text);
     made.addEventListener("pointerenter", (event) => {
       if (event.pointerType === "mouse") this.onPoint(target, source, false);
     });
@@ -76,8 +77,8 @@ export class HeatMap {
   mark(target, source, scrolls) {
     this.rowBand.hidden = target === null;
     this.columnBand.hidden = source === null;
-    this.rowBand.style.top = `${(target ?? 0) * this.cell}px`;
-    this.columnBand.style.left = `${(source ?? 0) * this.cell}px`;
+    this.rowBand.style.setProperty("--index", target ?? 0);
+    this.columnBand.style.setProperty("--index", source ?? 0);
     for (const [labels, index] of [[this.rows, target], [this.columns, source]]) {
       labels.querySelector(".is-marked")?.classList.remove("is-marked");
       labels.children[index]?.classList.add("is-marked");
