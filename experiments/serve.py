@@ -3,8 +3,7 @@
 The protocol is TensorFlow Serving's REST protocol; the web page is at `/`, metrics are at
 `/metrics`. `--export_dir` may be given several times, each as NAME=DIR, or as DIR, whose name is
 then the model's. A new version in an export folder is served as soon as it is there. SIGTERM and
-SIGINT end the server when it has answered what it has. `--verbosity=0` logs requests, without their
-texts.
+SIGINT end the server when it has answered what it has.
 """
 
 from pathlib import Path

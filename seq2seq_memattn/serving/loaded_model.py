@@ -22,8 +22,10 @@ WARMUP_REQUESTS = f"{EXTRA}/tf_serving_warmup_requests"
 EXPORT = f"{EXTRA}/export.json"
 SERVE_TAG = "serve"
 
-# What TensorFlow adds to a message about the graph, which clients do not know.
-_GRAPH_NOISE = re.compile(r"\{\{.*?\}\}|\[\[.*?\]\]|\[Op:\w+\]|Detected at node.*?:\s", re.DOTALL)
+# What TensorFlow puts before and behind the message of a failed operation.
+_BEFORE = ("Graph execution error:", "<stack traces unavailable>")
+_BEHIND = re.compile(r"\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:\w+\]")
+MESSAGE_LENGTH = 500  # characters; the message may repeat a text
 
 
 class LoadedModel:
@@ -123,6 +125,8 @@ def _read_export(file: Path) -> dict[str, Any]:
 
 def _readable(error: tf.errors.OpError) -> str:
     """The message of a failed operation, without what TensorFlow adds about its graph."""
-    message = _GRAPH_NOISE.sub("", error.message)
-    lines = [line.strip() for line in message.splitlines()]
-    return next((line for line in lines if line), "the model refuses the request")
+    message = error.message
+    for before in _BEFORE:
+        message = message.rpartition(before)[2]
+    words = " ".join(_BEHIND.sub("", message).split())
+    return words[:MESSAGE_LENGTH] or "the model refuses the request"

@@ -23,6 +23,7 @@ class ServerOptions(Options):
     max_text_length: int = option(20_000, "characters of one text; more: status 400")
     token_file: str = option("", "file with a token that requests must carry; empty: none needed")
     poll_seconds: float = option(2.0, "seconds between looks for new versions")
+    access_log: bool = option(False, "say each request, without its text, on standard error")
 
     def __post_init__(self) -> None:
         super().__post_init__()

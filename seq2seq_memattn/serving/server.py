@@ -54,7 +54,8 @@ def serve(
                 http="h11",
                 ws="none",
                 lifespan="off",
-                log_config=None,  # the application's logging, which is quiet by default
+                log_config=None,  # the application's, so that nothing comes to standard output
+                log_level="info" if options.access_log else "warning",
                 server_header=False,
                 timeout_graceful_shutdown=PATIENCE,
             )
