@@ -1,0 +1,1 @@
+"""An embedded server for exported SavedModels, with TensorFlow Serving's REST protocol."""
