@@ -1,4 +1,4 @@
-"""Hand-made exports that write a sentence in capitals: quick to make, with answers known by heart."""
+"""Hand-made exports that write a sentence in capitals, with attention that is known by heart."""
 
 import json
 from pathlib import Path

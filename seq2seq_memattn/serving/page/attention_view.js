@@ -151,8 +151,8 @@ function strongestParts(weights, pieces) {
 function explanation(attention) {
   const slots = numSlots(attention);
   if (!slots) {
-    return `This model's attention (${attentionName(attention)}) weighs the source pieces anew `
-      + "for each target piece.";
+    const name = attention ? ` (${attentionName(attention)})` : "";
+    return `How much of each source piece the model's attention${name} took for each target piece.`;
   }
   return `K-memory attention packs the source into ${slots} slots while reading it; each target `
     + "piece then reads those slots and never looks back at the source. The map multiplies what "

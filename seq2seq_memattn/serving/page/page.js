@@ -149,7 +149,7 @@ function showFailure(error) {
   if (error.status === UNAUTHORISED) return askForToken();
   if (error.status === BUSY) return askForPatience(error.retryAfter);
   const isRefusal = error.status >= 400 && error.status < 500;
-  return showError(isRefusal ? `The server refused the text: ${error.message}` : error.message);
+  return showError(isRefusal ? `The server refused this: ${error.message}` : error.message);
 }
 
 function askForToken() {

@@ -2,16 +2,22 @@
 
 import { bar, byId, element } from "./dom.js";
 
+const LONG = 400; // characters of the best one, from which on the others are folded away
+
 /** Shows the translations of a prediction, best first; `exported` is the model's export.json. */
 export function showTranslations(prediction, exported) {
-  const texts = prediction.translations;
-  byId("translations").replaceChildren(...texts.map((text, place) => {
-    const item = element("li", { class: place ? "" : "is-best" },
+  const items = prediction.translations.map((text, place) =>
+    element("li", {},
       sentence(text, exported.target_language),
-      figures(prediction.log_probs[place], prediction.num_tokens[place]));
-    if (!place && prediction.alignments) item.append(badge());
-    return item;
-  }));
+      figures(prediction.log_probs[place], prediction.num_tokens[place])));
+  const [best, ...others] = items;
+  if (prediction.alignments) best.append(badge());
+  byId("best").replaceChildren(best);
+  byId("other-translations").replaceChildren(...others);
+  byId("others").hidden = !others.length;
+  byId("others").open = prediction.translations[0].length < LONG;
+  byId("others-title").textContent = others.length === 1 ? "The next of the beam"
+    : `The next ${others.length} of the beam`;
   showCut(prediction);
 }
 
