@@ -438,14 +438,22 @@ def test_a_phone_shows_all_without_sideways_scrolling(browser: Browser, address:
         assert_no_sideways_scrolling(page)
 
 
-def test_the_map_shows_the_row_of_a_piece_that_is_far_down(page: Page) -> None:
-    translate(page, "and so on " * 40)
+def test_what_belongs_to_a_piece_far_down_is_scrolled_into_sight(page: Page) -> None:
+    translate(page, "and so on " * 60 + "and then")
+    page.get_by_role("radio", name="bahdanau").check()  # whose last piece looks at the first
+    expect(page.locator("#status")).to_contain_text("(bahdanau")
     last = pieces(page, "target").last
     last.click()
     page.locator("#map-box").scroll_into_view_if_needed()
     label = page.locator(".row-labels .is-marked")
     expect(label).to_have_text("end")
     expect(label).to_be_in_viewport()
+    last.focus()
+    page.keyboard.press("Home")
+    source = pieces(page, "source").last
+    assert shares(page, "source")[-1] == 1.0
+    page.locator("#source-pieces").scroll_into_view_if_needed()
+    expect(source).to_be_in_viewport()
 
 
 def test_light_and_dark_have_colours_of_their_own(page: Page) -> None:

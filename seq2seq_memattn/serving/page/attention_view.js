@@ -19,13 +19,14 @@ export class AttentionView {
     this.sourceList = this.pieceList("source", "source-pieces");
     this.targetList = this.pieceList("target", "target-pieces");
     this.heatMap = new HeatMap(byId("map-grid"), (target = null, source = null, isChosen) =>
-      isChosen ? this.choose({ target, source }) : this.point({ target, source }));
+      isChosen ? this.toggle({ target, source }) : this.point({ target, source }));
     this.slots = new SlotChooser(() => this.showMap());
   }
 
   pieceList(side, id) {
     return new PieceList(byId(id), {
       pointed: (index) => this.point({ ...NOTHING, [side]: index }),
+      toggled: (index) => this.toggle({ ...NOTHING, [side]: index }),
       chosen: (index) => this.choose({ ...NOTHING, [side]: index }),
       dropped: () => this.choose(NOTHING),
     });
@@ -67,7 +68,7 @@ export class AttentionView {
     this.heatMap.setMap(this.map, this.highest,
       `Heat map of ${size}. The table below has its largest weights.`);
     this.describe();
-    this.update(false);
+    this.update();
   }
 
   caption(slot) {
@@ -92,19 +93,35 @@ export class AttentionView {
 
   /** The mouse is on something; it comes before what was chosen, and does not replace it. */
   point(where) {
+    if (isSame(where, this.pointed)) return;
     this.pointed = where;
-    this.update(false);
+    this.update();
   }
 
-  /** Something was clicked, tapped or focused; choosing it again drops it. */
+  /** Something was clicked or tapped; the second time drops it. */
+  toggle(where) {
+    this.choose(isSame(where, this.chosen) ? NOTHING : where);
+  }
+
   choose(where) {
-    const isSame = where.target === this.chosen.target && where.source === this.chosen.source;
-    this.chosen = isSame ? NOTHING : where;
+    this.chosen = where;
     this.pointed = NOTHING;
-    this.update(true);
+    this.update();
+    this.reveal();
   }
 
-  update(scrolls) {
+  /** Of long sentences, brings into sight what was chosen and what has most to do with it. */
+  reveal() {
+    const { target, source } = this.chosen;
+    if (target === null && source === null) return;
+    const row = target ?? largest(this.byColumn[source], 1)[0];
+    const column = source ?? largest(this.map[target], 1)[0];
+    this.targetList.reveal(row);
+    this.sourceList.reveal(column);
+    this.heatMap.reveal(row, column);
+  }
+
+  update() {
     const isPointed = this.pointed.target !== null || this.pointed.source !== null;
     const { target, source } = isPointed ? this.pointed : this.chosen;
     this.targetList.mark(target, this.chosen.target);
@@ -112,7 +129,7 @@ export class AttentionView {
     this.sourceList.light(target === null ? null : this.light(this.map[target]));
     this.targetList.light(
       target !== null || source === null ? null : this.light(this.byColumn[source]));
-    this.heatMap.mark(target, source, scrolls);
+    this.heatMap.mark(target, source);
     this.slots.show(target, source, (this.target[target] ?? this.source[source])?.text);
     byId("readout").replaceChildren(...this.readout(target, source));
   }
@@ -135,6 +152,10 @@ export class AttentionView {
     return [strong(this.target[target].text), " from ",
       isolated(this.source[source].text), ` ${weightText(this.map[target][source])}`];
   }
+}
+
+function isSame(one, other) {
+  return one.target === other.target && one.source === other.source;
 }
 
 function strong(text) {

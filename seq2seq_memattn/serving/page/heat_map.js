@@ -56,7 +56,7 @@ export class HeatMap {
   label(piece, target, source) {
     const made = element("span", { class: piece.isEnd ? "label is-end" : "label" },
       piece.continues && LETTER.test(piece.text) ? `\u00b7${piece.text}` : piece.text);
-    made.addEventListener("pointerenter", (event) => {
+    made.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse") this.onPoint(target, source, false);
     });
     made.addEventListener("pointerleave", () => this.onPoint());
@@ -73,8 +73,8 @@ export class HeatMap {
     this.paint();
   }
 
-  /** Marks a row and a column; null for none. Shows the row where `scrolls` says so. */
-  mark(target, source, scrolls) {
+  /** Marks a row and a column; null for none. */
+  mark(target, source) {
     this.rowBand.hidden = target === null;
     this.columnBand.hidden = source === null;
     this.rowBand.style.setProperty("--index", target ?? 0);
@@ -83,14 +83,20 @@ export class HeatMap {
       labels.querySelector(".is-marked")?.classList.remove("is-marked");
       labels.children[index]?.classList.add("is-marked");
     }
-    if (scrolls && target !== null) this.scrollToRow(target);
   }
 
-  scrollToRow(target) {
-    const top = target * this.cell;
-    const visible = this.box.clientHeight - this.columns.offsetHeight - this.cell;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    if (top > this.box.scrollTop + visible) this.box.scrollTop = top - visible;
+  /** Scrolls the box, and not the page, to a cell that is outside of what it shows. */
+  reveal(target, source) {
+    const height = this.box.clientHeight - this.columns.offsetHeight;
+    const width = this.box.clientWidth - this.rows.offsetWidth;
+    this.box.scrollTop = this.scrolled(this.box.scrollTop, target, height);
+    this.box.scrollLeft = this.scrolled(this.box.scrollLeft, source, width);
+  }
+
+  scrolled(from, index, visible) {
+    const at = index * this.cell;
+    const isShown = at >= from && at + this.cell <= from + visible;
+    return isShown ? from : at - (visible - this.cell) / 2;
   }
 
   /** Makes the cells as large as the box's width allows. */

@@ -7,21 +7,22 @@ const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 export class PieceList {
   /**
    * @param {HTMLElement} list The listbox.
-   * @param {object} on pointed(index or null): the mouse is there, or has left; chosen(index):
-   *     clicked, tapped or reached with the keyboard; dropped(): Escape.
+   * @param {object} on pointed(index or null): the mouse is there, or has left; toggled(index):
+   *     clicked or tapped; chosen(index): reached with the keyboard; dropped(): Escape.
    */
   constructor(list, on) {
     this.list = list;
     this.on = on;
     list.addEventListener("keydown", (event) => this.onKey(event));
     list.addEventListener("focusin", (event) => this.onFocus(event));
-    list.addEventListener("pointerover", (event) => {
+    // Not pointerover, which also comes when the page moves under a mouse that rests.
+    list.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse") on.pointed(this.indexOf(event.target));
     });
     list.addEventListener("pointerleave", () => on.pointed(null));
     list.addEventListener("click", (event) => {
       const index = this.indexOf(event.target);
-      if (index !== null) on.chosen(index);
+      if (index !== null) on.toggled(index);
     });
   }
 
@@ -56,6 +57,14 @@ export class PieceList {
     });
   }
 
+  /** Scrolls the list, and not the page, to a piece that is outside of what it shows. */
+  reveal(index) {
+    const box = this.list.getBoundingClientRect();
+    const piece = this.options[index].getBoundingClientRect();
+    if (piece.top >= box.top && piece.bottom <= box.bottom) return;
+    this.list.scrollTop += piece.top - box.top - (box.height - piece.height) / 2;
+  }
+
   indexOf(target) {
     const index = this.options.indexOf(target);
     return index < 0 ? null : index;
@@ -76,7 +85,9 @@ export class PieceList {
     const to = { Home: 0, End: last }[event.key] ?? at + this.step(event.key);
     if (!Number.isInteger(to)) return;
     event.preventDefault();
-    this.options[Math.min(Math.max(to, 0), last)].focus();
+    const index = Math.min(Math.max(to, 0), last);
+    this.options[index].focus();
+    this.on.chosen(index); // the focus after a click is none of the keyboard's, for the browser
   }
 
   /** How far a key moves, undefined for others; turned round where pieces run to the left. */
