@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 
 const SMALLEST_CELL = 14; // CSS pixels; below it the labels cannot be read, and the box scrolls
+const EASY_CELL = 24;
 const LARGEST_CELL = 36;
 const LETTER = /^[\p{L}\p{N}]/u; // a dot tells the rest of a word, not a full stop
 const STOPS = ["--map-0", "--map-1", "--map-2", "--map-3", "--map-4"];
@@ -99,12 +100,14 @@ export class HeatMap {
     return isShown ? from : at - (visible - this.cell) / 2;
   }
 
-  /** Makes the cells as large as the box's width allows. */
+  /** Makes the cells as large as the box allows; rather than very small, it scrolls. */
   fit() {
     if (!this.map || !this.box.clientWidth) return;
     const width = this.box.clientWidth - this.rows.offsetWidth;
-    const largest = Math.floor(width / this.canvas.width);
-    this.cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, largest));
+    const height = parseFloat(getComputedStyle(this.box).maxHeight) - this.columns.offsetHeight;
+    const byWidth = Math.max(Math.floor(width / this.canvas.width), SMALLEST_CELL);
+    const byHeight = Math.max(Math.floor(height / this.canvas.height), EASY_CELL);
+    this.cell = Math.min(LARGEST_CELL, byWidth, byHeight);
     this.grid.style.setProperty("--cell", `${this.cell}px`);
     this.canvas.style.width = `${this.cell * this.canvas.width}px`;
     this.canvas.style.height = `${this.cell * this.canvas.height}px`;
