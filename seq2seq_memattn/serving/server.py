@@ -1,6 +1,7 @@
 """A server process: loads models, listens, and ends when it is told to."""
 
 import contextlib
+import gc
 import re
 import signal
 import socket
@@ -46,6 +47,9 @@ def serve(
             )
     token = _read_token(Path(options.token_file)) if options.token_file else None
     with contextlib.closing(_bind(options.host, options.port)) as listener:
+        # What has been imported stays: looking through it again for garbage would stop all threads
+        # for more than half a second each time, above all when a version is unloaded.
+        gc.freeze()
         service = Service(folders, options)
         try:
             app = make_app(service, options.max_body_bytes, token)
