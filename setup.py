@@ -19,7 +19,20 @@ def read_version() -> str:
 
 JAX = ["jax>=0.6"]
 CUDA = ["tensorflow[and-cuda]>=2.20"]
-DEVELOPMENT = ["build", "kubernetes-validate", "mypy", "pytest>=8", "pytest-xdist", "ruff", *JAX]
+SERVING = ["prometheus-client", "starlette", "tensorflow-serving-api>=2.20", "uvicorn"]
+DEVELOPMENT = [
+    "build",
+    "httpx",
+    "hypothesis",
+    "kubernetes-validate",
+    "mypy",
+    "playwright",
+    "pytest>=8",
+    "pytest-xdist",
+    "ruff",
+    *JAX,
+    *SERVING,
+]
 
 setup(
     name="seq2seq_memattn",
@@ -41,7 +54,7 @@ setup(
         ]
     ),
     package_data={
-        "seq2seq_memattn": ["py.typed", "*.pyi"],
+        "seq2seq_memattn": ["py.typed", "*.pyi", "serving/page/*"],
         "data_prep": ["corpora/*.toml"],
         "experiments": ["clusters/*"],
     },
@@ -60,6 +73,6 @@ setup(
         "tensorflow-text>=2.20",
         "tqdm",
     ],
-    extras_require={"dev": DEVELOPMENT, "jax": JAX, "cuda": CUDA},
+    extras_require={"dev": DEVELOPMENT, "jax": JAX, "cuda": CUDA, "serving": SERVING},
     zip_safe=False,
 )

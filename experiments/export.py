@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> None:
     # What is traced where a GPU is seen may ask for cuDNN, which servers on CPUs do not have.
     tf.config.set_visible_devices([], "GPU")
     from seq2seq_memattn.serving.export import export
-    from seq2seq_memattn.serving.signatures import SearchOptions
+    from seq2seq_memattn.serving.serving_graph import SearchOptions
 
     options = flags.FLAGS
     started = time.perf_counter()

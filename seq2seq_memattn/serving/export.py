@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from seq2seq_memattn.serving.model_card import model_card
-from seq2seq_memattn.serving.signatures import SIGNATURES, SearchOptions, Signatures
+from seq2seq_memattn.serving.serving_graph import SIGNATURES, SearchOptions, ServingGraph
 from seq2seq_memattn.serving.warmup import write_warmup
 from seq2seq_memattn.training.run_directory import CONFIG_NAME, Run, versions
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
@@ -82,10 +82,10 @@ def _example(run: Run) -> str:
 
 
 def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
-    signatures = Signatures(run, options)
-    functions = {name: signatures.function(name) for name in SIGNATURES}
+    graph = ServingGraph(run, options)
+    functions = {name: graph.function(name) for name in SIGNATURES}
     module = tf.Module()
-    module.texts = signatures.modules
+    module.texts = graph.modules
     # What the graphs read, and nothing else of the model: no weights of training alone.
     graphs = [function.graph for function in functions.values()]
     used = {id(v): v for graph in graphs for v in graph.variables}

@@ -13,7 +13,7 @@ from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.serving import export as exporting
 from seq2seq_memattn.serving.export import export
-from seq2seq_memattn.serving.signatures import SearchOptions
+from seq2seq_memattn.serving.serving_graph import SearchOptions
 from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.run_directory import Run, load_run
 from seq2seq_memattn.translator import Translator

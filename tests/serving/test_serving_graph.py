@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.pair_scorer import PairScorer
-from seq2seq_memattn.serving.signatures import SearchOptions, Signatures
+from seq2seq_memattn.serving.serving_graph import SearchOptions, ServingGraph
 from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.run_directory import Run
 from seq2seq_memattn.translator import Translator
@@ -32,7 +32,7 @@ def run_of(attention: str, **options: Any) -> Run:
 @functools.cache
 def answers(attention: str, signature: str) -> Function:
     """A signature of a run of `run_of`; each takes seconds to trace."""
-    return Signatures(run_of(attention), OPTIONS).function(signature)
+    return ServingGraph(run_of(attention), OPTIONS).function(signature)
 
 
 def call(function: Function, *texts: list[str]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_given_translations_are_scored() -> None:
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
     options = OPTIONS._replace(max_source_length=4)
-    function = Signatures(run_of("k_memory"), options).function("align")
+    function = ServingGraph(run_of("k_memory"), options).function("align")
     found = call(function, ["x y z", "x y z x"])
     assert found["source_is_cut"].tolist() == [False, True]
     assert found["source_pieces"][1].tolist() == [b"x", b"y", b"z", b"</s>"]
@@ -115,11 +115,11 @@ def test_no_texts_have_no_answers(signature: str) -> None:
 
 
 def test_the_maximum_length_is_kept() -> None:
-    signatures = Signatures(run_of("none"), OPTIONS._replace(max_length=2))
-    assert call(signatures.function("serving_default"), TEXTS)["num_tokens"].max() == 2
+    graph = ServingGraph(run_of("none"), OPTIONS._replace(max_length=2))
+    assert call(graph.function("serving_default"), TEXTS)["num_tokens"].max() == 2
 
 
 def test_a_beam_that_is_out_of_range_is_an_error() -> None:
-    signatures = Signatures(run_of("none"), SearchOptions(2, 3))
+    graph = ServingGraph(run_of("none"), SearchOptions(2, 3))
     with pytest.raises(ValueError, match="n_best"):
-        signatures.function("serving_default")
+        graph.function("serving_default")

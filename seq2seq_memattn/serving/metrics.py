@@ -1,0 +1,115 @@
+"""What a server tells of its work, in Prometheus's format."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+PREFIX = "seq2seq_memattn"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+# From a short sentence, greedily, to a batch of long ones.
+SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Metrics:
+    """Counts and times of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            f"{PREFIX}_requests",
+            "Predictions asked for, by what was answered.",
+            ["model", "signature", "code"],
+            registry=self._registry,
+        )
+        self._rows = Counter(
+            f"{PREFIX}_rows",
+            "Rows that were computed and answered.",
+            ["model", "signature"],
+            registry=self._registry,
+        )
+        self._request_seconds = Histogram(
+            f"{PREFIX}_request_seconds",
+            "From a request's head to its answer.",
+            ["model", "signature"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._model_seconds = Histogram(
+            f"{PREFIX}_model_seconds",
+            "Time of a batch in the model.",
+            ["model", "signature"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._batch_rows = Histogram(
+            f"{PREFIX}_batch_rows",
+            "Rows of a batch.",
+            ["model", "signature"],
+            buckets=ROWS,
+            registry=self._registry,
+        )
+        self._queue_rows = Gauge(
+            f"{PREFIX}_queue_rows", "Rows that wait.", ["model"], registry=self._registry
+        )
+        self._versions = Gauge(
+            f"{PREFIX}_versions_loaded",
+            "Versions that take requests.",
+            ["model"],
+            registry=self._registry,
+        )
+
+    def watch(
+        self, model: str, num_waiting: Callable[[], int], num_versions: Callable[[], int]
+    ) -> None:
+        """Asks for a model's gauges whenever they are read."""
+        self._queue_rows.labels(model).set_function(num_waiting)
+        self._versions.labels(model).set_function(num_versions)
+
+    def request_done(
+        self, model: str, signature: str, code: int, num_rows: int, seconds: float
+    ) -> None:
+        """Counts a request; names that are not served are "", or clients could invent labels."""
+        self._requests.labels(model, signature, str(code)).inc()
+        self._request_seconds.labels(model, signature).observe(seconds)
+        if code == 200:
+            self._rows.labels(model, signature).inc(num_rows)
+
+    def batch_done(self, model: str, signature: str, num_rows: int, seconds: float) -> None:
+        """Counts a batch."""
+        self._batch_rows.labels(model, signature).observe(num_rows)
+        self._model_seconds.labels(model, signature).observe(seconds)
+
+    @property
+    def num_requests(self) -> int:
+        """Requests so far, answered or refused."""
+        return _total(self._requests)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows answered so far."""
+        return _total(self._rows)
+
+    def format(self) -> bytes:
+        """All of it as text."""
+        return generate_latest(self._registry)
+
+
+@dataclass(frozen=True)
+class ModelListener:
+    """Hears of one model's batches."""
+
+    metrics: Metrics
+    model: str
+
+    def batch_done(self, signature: str, num_rows: int, seconds: float) -> None:
+        """Counts a batch of the model."""
+        self.metrics.batch_done(self.model, signature, num_rows, seconds)
+
+
+def _total(counter: Counter) -> int:
+    samples = (sample for family in counter.collect() for sample in family.samples)
+    return int(sum(sample.value for sample in samples if sample.name.endswith("_total")))

@@ -1,0 +1,36 @@
+"""The options of a server."""
+
+from dataclasses import dataclass
+
+from ..config import Options, option
+
+LAST_PORT = 65_535
+
+
+@dataclass(frozen=True)
+class ServerOptions(Options):
+    """How a server listens, batches and bounds what it takes."""
+
+    host: str = option("127.0.0.1", "address to listen at; 0.0.0.0: all of this machine's")
+    port: int = option(8501, "port to listen at; 0: a free one")
+    max_batch: int = option(32, "sentences computed at once")
+    max_wait_ms: float = option(
+        5.0, "milliseconds that a free model waits for more sentences while several clients ask"
+    )
+    max_queue: int = option(512, "sentences that may wait; more are refused with status 503")
+    parallel_batches: int = option(1, "batches of a model computed at once, sharing the cores")
+    max_body_bytes: int = option(1_048_576, "bytes of a request's body; more: status 413")
+    max_text_length: int = option(20_000, "characters of one text; more: status 400")
+    token_file: str = option("", "file with a token that requests must carry; empty: none needed")
+    poll_seconds: float = option(2.0, "seconds between looks for new versions")
+    access_log: bool = option(False, "say each request, without its text, on standard error")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_at_least(0, "port", "max_wait_ms")
+        self._check_at_least(1, "max_batch", "max_queue", "parallel_batches")
+        self._check_at_least(1, "max_body_bytes", "max_text_length")
+        if self.port > LAST_PORT:
+            raise ValueError(f"`port` must be at most {LAST_PORT}; got {self.port}.")
+        if not self.poll_seconds > 0:
+            raise ValueError(f"`poll_seconds` must be positive; got {self.poll_seconds}.")

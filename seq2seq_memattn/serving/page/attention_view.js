@@ -1,0 +1,187 @@
+// The attention of the best translation: pieces, map, slots and table, in step with each other.
+
+import { byId, element, isolated } from "./dom.js";
+import { HeatMap } from "./heat_map.js";
+import { attentionName, numSlots, shownPiece, weightText } from "./names.js";
+import { PieceList } from "./piece_list.js";
+import { SlotChooser, slotName } from "./slot_chooser.js";
+import { alignmentOf, highestOf, largest, slotMap } from "./weights.js";
+
+const NUM_STRONGEST = 3;
+const NOTHING = { target: null, source: null };
+// Of the map's highest value; a piece whose weights are all smaller is lit weakly, not made equal.
+const SMALLEST_FULL_LIGHT = 0.2;
+const HELP = "Point at a piece, tap it, or go through the pieces with the arrow keys: "
+  + "what it attends to lights up.";
+
+export class AttentionView {
+  constructor() {
+    this.sourceList = this.pieceList("source", "source-pieces");
+    this.targetList = this.pieceList("target", "target-pieces");
+    this.heatMap = new HeatMap(byId("map-grid"), (target = null, source = null, isChosen) =>
+      isChosen ? this.toggle({ target, source }) : this.point({ target, source }));
+    this.slots = new SlotChooser(() => this.showMap());
+  }
+
+  pieceList(side, id) {
+    return new PieceList(byId(id), {
+      pointed: (index) => this.point({ ...NOTHING, [side]: index }),
+      toggled: (index) => this.toggle({ ...NOTHING, [side]: index }),
+      chosen: (index) => this.choose({ ...NOTHING, [side]: index }),
+      dropped: () => this.choose(NOTHING),
+    });
+  }
+
+  /**
+   * Shows the attention behind a translation, or says why there is none to show.
+   *
+   * @param {object} prediction One of the server's predictions.
+   * @param {object} exported The model's export.json.
+   */
+  show(prediction, exported) {
+    const alignment = alignmentOf(prediction);
+    byId("attention").hidden = !alignment;
+    byId("attention-about").textContent = alignment
+      ? explanation(exported.attention) : reasonForNone(prediction);
+    if (!alignment) return;
+    Object.assign(this, alignment);
+    this.source = this.sourcePieces.map((piece) => shownPiece(piece, exported.kind));
+    this.target = this.targetPieces.map((piece) => shownPiece(piece, exported.kind));
+    this.sourceList.setPieces(this.source, exported.source_language);
+    this.targetList.setPieces(this.target, exported.target_language);
+    this.heatMap.setPieces(this.source, this.target);
+    this.pointed = NOTHING;
+    this.chosen = NOTHING;
+    this.slots.setScores(this.alpha, this.beta);
+    this.showMap();
+  }
+
+  /** Shows the map of all slots, or of the one that is chosen. */
+  showMap() {
+    const slot = this.slots.chosen;
+    this.map = slot === null ? this.alignments : slotMap(this.alpha, this.beta, slot);
+    this.byColumn = this.source.map((_, j) => this.map.map((row) => row[j]));
+    this.highest = highestOf(this.map);
+    byId("map-caption").textContent = this.caption(slot);
+    byId("highest").textContent = `${this.highest.toPrecision(2)} (highest here)`;
+    const size = `${this.target.length} target by ${this.source.length} source pieces`;
+    this.heatMap.setMap(this.map, this.highest,
+      `Heat map of ${size}. The table below has its largest weights.`);
+    this.describe();
+    this.update();
+  }
+
+  caption(slot) {
+    const what = !this.beta ? "Alignment" : slot === null ? "All slots, combined"
+      : `${slotName(slot)} alone`;
+    return `${what}: target pieces downwards, source pieces to the right`;
+  }
+
+  /** Writes for each piece which others have the largest weights: for the ear, and as a table. */
+  describe() {
+    const strongest = (weights, pieces) => largest(weights, NUM_STRONGEST)
+      .map((k) => `${pieces[k].text} ${weightText(weights[k])}`).join(", ");
+    this.targetList.setDescriptions(this.target.map((piece, i) =>
+      `${piece.text}: from ${strongest(this.map[i], this.source)}`));
+    this.sourceList.setDescriptions(this.source.map((piece, j) =>
+      `${piece.text}: to ${strongest(this.byColumn[j], this.target)}`));
+    byId("table-rows").replaceChildren(...this.target.map((piece, i) =>
+      element("tr", {},
+        element("th", { scope: "row" }, isolated(piece.text)),
+        element("td", {}, ...strongestParts(this.map[i], this.source)))));
+  }
+
+  /** The mouse is on something; it comes before what was chosen, and does not replace it. */
+  point(where) {
+    if (isSame(where, this.pointed)) return;
+    this.pointed = where;
+    this.update();
+  }
+
+  /** Something was clicked or tapped; the second time drops it. */
+  toggle(where) {
+    this.choose(isSame(where, this.chosen) ? NOTHING : where);
+  }
+
+  choose(where) {
+    this.chosen = where;
+    this.pointed = NOTHING;
+    this.update();
+    this.reveal();
+  }
+
+  /** Of long sentences, brings into sight what was chosen and what has most to do with it. */
+  reveal() {
+    const { target, source } = this.chosen;
+    if (target === null && source === null) return;
+    const row = target ?? largest(this.byColumn[source], 1)[0];
+    const column = source ?? largest(this.map[target], 1)[0];
+    this.targetList.reveal(row);
+    this.sourceList.reveal(column);
+    this.heatMap.reveal(row, column);
+  }
+
+  update() {
+    const isPointed = this.pointed.target !== null || this.pointed.source !== null;
+    const { target, source } = isPointed ? this.pointed : this.chosen;
+    this.targetList.mark(target, this.chosen.target);
+    this.sourceList.mark(source, this.chosen.source);
+    this.sourceList.light(target === null ? null : this.light(this.map[target]));
+    this.targetList.light(
+      target !== null || source === null ? null : this.light(this.byColumn[source]));
+    this.heatMap.mark(target, source);
+    this.slots.show(target, source, (this.target[target] ?? this.source[source])?.text);
+    byId("readout").replaceChildren(...this.readout(target, source));
+  }
+
+  light(weights) {
+    const full = Math.max(...weights, SMALLEST_FULL_LIGHT * this.highest) || 1;
+    return weights.map((weight) => weight / full);
+  }
+
+  readout(target, source) {
+    if (target === null && source === null) return [HELP];
+    if (target === null) {
+      const to = strongestParts(this.byColumn[source], this.target);
+      return [strong(this.source[source].text), " to ", ...to];
+    }
+    if (source === null) {
+      const from = strongestParts(this.map[target], this.source);
+      return [strong(this.target[target].text), " from ", ...from];
+    }
+    return [strong(this.target[target].text), " from ",
+      isolated(this.source[source].text), ` ${weightText(this.map[target][source])}`];
+  }
+}
+
+function isSame(one, other) {
+  return one.target === other.target && one.source === other.source;
+}
+
+function strong(text) {
+  return element("strong", {}, isolated(text));
+}
+
+/** The pieces with the largest weights, each with its weight, as parts of a line. */
+function strongestParts(weights, pieces) {
+  return largest(weights, NUM_STRONGEST).flatMap((k, place) => [
+    place ? ", " : "", isolated(pieces[k].text), ` ${weightText(weights[k])}`,
+  ]);
+}
+
+function explanation(attention) {
+  const slots = numSlots(attention);
+  if (!slots) {
+    const name = attention ? ` (${attentionName(attention)})` : "";
+    return `How much of each source piece the model's attention${name} took for each target piece.`;
+  }
+  return `K-memory attention packs the source into ${slots} slots while reading it; each target `
+    + "piece then reads those slots and never looks back at the source. The map multiplies what "
+    + "a piece reads of each slot with what the slot took of the source.";
+}
+
+function reasonForNone(prediction) {
+  return prediction.alignments
+    ? "The best translation has no pieces, so there is no map."
+    : "This model was exported without its alignments, so there is no map.";
+}

@@ -1,0 +1,105 @@
+// A sentence printed as pieces, of which one at a time is active: a listbox.
+
+import { element, setShare } from "./dom.js";
+
+const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+
+export class PieceList {
+  /**
+   * @param {HTMLElement} list The listbox.
+   * @param {object} on pointed(index or null): the mouse is there, or has left; toggled(index):
+   *     clicked or tapped; chosen(index): reached with the keyboard; dropped(): Escape.
+   */
+  constructor(list, on) {
+    this.list = list;
+    this.on = on;
+    list.addEventListener("keydown", (event) => this.onKey(event));
+    list.addEventListener("focusin", (event) => this.onFocus(event));
+    // Not pointerover, which also comes when the page moves under a mouse that rests.
+    list.addEventListener("pointermove", (event) => {
+      if (event.pointerType === "mouse") on.pointed(this.indexOf(event.target));
+    });
+    list.addEventListener("pointerleave", () => on.pointed(null));
+    list.addEventListener("click", (event) => {
+      const index = this.indexOf(event.target);
+      if (index !== null) on.toggled(index);
+    });
+  }
+
+  /** Replaces the pieces: an array of what `shownPiece` returns. */
+  setPieces(pieces, language) {
+    this.options = pieces.map((piece, index) =>
+      element("span", {
+        role: "option",
+        class: classesOf(piece, index),
+        lang: piece.isEnd ? undefined : language || undefined,
+        tabindex: index ? "-1" : "0", // one stop for the tab key; arrows move inside
+        "aria-selected": "false",
+      }, piece.text));
+    this.list.replaceChildren(...this.options);
+  }
+
+  /** Says what each piece is to a screen reader: its text and what it attends to. */
+  setDescriptions(descriptions) {
+    this.options.forEach((option, i) => option.setAttribute("aria-label", descriptions[i]));
+  }
+
+  /** Lights pieces by shares in [0, 1]; null puts them all out. */
+  light(shares) {
+    this.options.forEach((option, i) => setShare(option, shares ? shares[i] : 0));
+  }
+
+  /** Marks the active piece and the one that is selected; null for none. */
+  mark(active, selected) {
+    this.options.forEach((option, i) => {
+      option.classList.toggle("is-active", i === active);
+      option.setAttribute("aria-selected", String(i === selected));
+    });
+  }
+
+  /** Scrolls the list, and not the page, to a piece that is outside of what it shows. */
+  reveal(index) {
+    const box = this.list.getBoundingClientRect();
+    const piece = this.options[index].getBoundingClientRect();
+    if (piece.top >= box.top && piece.bottom <= box.bottom) return;
+    this.list.scrollTop += piece.top - box.top - (box.height - piece.height) / 2;
+  }
+
+  indexOf(target) {
+    const index = this.options.indexOf(target);
+    return index < 0 ? null : index;
+  }
+
+  onFocus(event) {
+    const index = this.indexOf(event.target);
+    if (index === null) return;
+    this.options.forEach((option, i) => option.setAttribute("tabindex", i === index ? "0" : "-1"));
+    if (event.target.matches(":focus-visible")) this.on.chosen(index);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") return this.on.dropped();
+    const last = this.options.length - 1;
+    const at = this.indexOf(event.target);
+    const to = { Home: 0, End: last }[event.key] ?? at + this.step(event.key);
+    if (!Number.isInteger(to)) return;
+    event.preventDefault();
+    const index = Math.min(Math.max(to, 0), last);
+    this.options[index].focus();
+    this.on.chosen(index); // the focus after a click is none of the keyboard's, for the browser
+  }
+
+  /** How far a key moves, undefined for others; turned round where pieces run to the left. */
+  step(key) {
+    const isTurned = /Left|Right/.test(key) && getComputedStyle(this.list).direction === "rtl";
+    return isTurned ? -STEPS[key] : STEPS[key];
+  }
+}
+
+function classesOf(piece, index) {
+  const classes = ["piece"];
+  if (piece.isEnd) classes.push("is-end");
+  if (piece.continues && index) classes.push("continues");
+  return classes.join(" ");
+}

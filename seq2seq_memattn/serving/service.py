@@ -1,0 +1,193 @@
+"""The models of a server and all that answers for them, apart from HTTP."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .batcher import Answer, Batcher
+from .errors import RequestError, not_found
+from .json_tensors import InputBounds
+from .loaded_model import LoadedModel
+from .metrics import Metrics, ModelListener
+from .options import ServerOptions
+from .protocol import format_error, format_predict, parse_predict
+from .reports import format_metadata, format_status
+from .versions import ServedModel
+
+T = TypeVar("T")
+
+CLIENT_GONE = 499  # the status under which it is counted; nobody receives it
+
+# What takes longer than a few milliseconds to read or write goes to a thread.
+LARGE_BODY = 32_768  # bytes
+LARGE_ANSWER = 10_000  # elements
+
+
+@dataclass
+class Prediction:
+    """A `:predict` request and what became of it.
+
+    Args:
+        body: JSON text, of the answer or of the error.
+        status: of HTTP.
+        headers: that the response carries.
+        model: its name, "" if there is none such.
+        signature: its name, "" if there is none such.
+        num_rows: of the request.
+    """
+
+    body: bytes = b""
+    status: int = CLIENT_GONE
+    headers: dict[str, str] = field(default_factory=dict)
+    model: str = ""
+    signature: str = ""
+    num_rows: int = 0
+
+
+@dataclass(frozen=True)
+class _Endpoint:
+    """A model with the queue before it."""
+
+    model: ServedModel
+    batcher: Batcher
+
+
+class Service:
+    """Loads models and answers for them.
+
+    Args:
+        folders: export folder of each model by its name.
+        options: how to batch, and what to refuse.
+
+    Raises:
+        ValueError: if a folder has no version, or one that cannot be loaded.
+        OSError: if a folder cannot be read.
+    """
+
+    def __init__(self, folders: Mapping[str, Path], options: ServerOptions) -> None:
+        self.metrics = Metrics()
+        self._bounds = InputBounds(options.max_queue, options.max_text_length)
+        self._endpoints: dict[str, _Endpoint] = {}
+        try:
+            for name, folder in folders.items():
+                self._open(name, folder, options)
+        except BaseException:
+            self.close()
+            raise
+
+    async def predict(self, name: str, version: int | None, body: bytes) -> Prediction:
+        """Answers a `:predict` request.
+
+        Args:
+            name: of the model.
+            version: of the model; None for the newest.
+            body: of the request.
+
+        Returns:
+            The answer, or the error, as the response says it.
+        """
+        prediction = Prediction()
+        started = time.perf_counter()
+        try:
+            endpoint = self._endpoint(name)
+            prediction.model = name
+            with endpoint.model.lease(version) as model:
+                prediction.headers["X-Model-Version"] = str(model.version)
+                await self._answer(prediction, endpoint.batcher, model, body)
+        except RequestError as error:
+            prediction.status = error.status
+            prediction.headers.update(error.headers)
+            prediction.body = format_error(error.message)
+        except Exception:
+            prediction.status = 500
+            raise
+        finally:
+            self.metrics.request_done(
+                prediction.model,
+                prediction.signature,
+                prediction.status,
+                prediction.num_rows,
+                time.perf_counter() - started,
+            )
+        return prediction
+
+    async def _answer(
+        self, prediction: Prediction, batcher: Batcher, model: LoadedModel, body: bytes
+    ) -> None:
+        request = await _run(
+            len(body) > LARGE_BODY, lambda: parse_predict(body, model.signatures, self._bounds)
+        )
+        prediction.signature, prediction.num_rows = request.signature.name, request.num_rows
+        answer = await batcher.submit(model, request.signature, request.inputs)
+        num_elements = sum(array.size for array in answer.outputs.values())
+        prediction.body = await _run(
+            num_elements > LARGE_ANSWER, lambda: format_predict(answer.outputs, request.by_rows)
+        )
+        prediction.headers["Server-Timing"] = _timing(answer)
+        prediction.status = 200
+
+    def status(self, name: str, version: int | None) -> bytes:
+        """The status of a model's versions, as JSON; RequestError if it is not served."""
+        return format_status(self._endpoint(name).model.statuses(version))
+
+    def metadata(self, name: str, version: int | None) -> bytes:
+        """The signatures of a model, as JSON; RequestError if it is not served."""
+        with self._endpoint(name).model.lease(version) as model:
+            return format_metadata(name, model.version, model.signature_defs)
+
+    def models(self) -> list[dict[str, Any]]:
+        """What the page needs to know of each model, in the order that they were given in."""
+        found = []
+        for name, endpoint in self._endpoints.items():
+            with endpoint.model.lease() as model:
+                found.append(
+                    {
+                        "name": name,
+                        "version": model.version,
+                        "export": model.export,
+                        "signatures": sorted(model.signatures),
+                    }
+                )
+        return found
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every model has a version that takes requests."""
+        return all(one.model.num_available for one in self._endpoints.values())
+
+    def close(self) -> None:
+        """Ends the threads; call it when all requests have been answered."""
+        for endpoint in self._endpoints.values():
+            endpoint.batcher.close()
+            endpoint.model.close()
+
+    def _open(self, name: str, folder: Path, options: ServerOptions) -> None:
+        model = ServedModel(name, folder, options.poll_seconds)
+        batcher = Batcher(
+            options.max_batch,
+            options.max_wait_ms / 1000,
+            options.max_queue,
+            options.parallel_batches,
+            ModelListener(self.metrics, name),
+        )
+        self._endpoints[name] = _Endpoint(model, batcher)
+        self.metrics.watch(name, lambda: batcher.num_waiting, lambda: model.num_available)
+
+    def _endpoint(self, name: str) -> _Endpoint:
+        if name not in self._endpoints:
+            raise not_found(f"Servable not found for request: Latest({name})")
+        return self._endpoints[name]
+
+
+async def _run(is_large: bool, work: Callable[[], T]) -> T:
+    """Does work here, or in a thread if others would wait for it."""
+    return await asyncio.to_thread(work) if is_large else work()
+
+
+def _timing(answer: Answer) -> str:
+    """Milliseconds in the model and in its queue, as browsers understand them."""
+    model, queue = 1000 * answer.model_seconds, 1000 * answer.queue_seconds
+    return f"model;dur={model:.3f}, queue;dur={queue:.3f}"
