@@ -87,8 +87,7 @@ def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
     module = tf.Module()
     module.texts = graph.modules
     # What the graphs read, and nothing else of the model: no weights of training alone.
-    graphs = [function.graph for function in functions.values()]
-    used = {id(v): v for graph in graphs for v in graph.variables}
+    used = {id(v): v for function in functions.values() for v in function.graph.variables}
     module.weights = list(used.values())
     tf.saved_model.save(module, str(folder), signatures=functions)
 
