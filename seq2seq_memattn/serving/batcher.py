@@ -68,7 +68,7 @@ class _Request:
         shapes = tuple(array.shape[1:] for array in inputs.values())
         self.group = (id(model), self.signature, shapes)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -207,7 +207,14 @@ class Batcher:
         if len(self._workers) < self._parallel_batches:
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            worker.add_done_callback(self._worker_done)
+
+    def _worker_done(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:  # a mistake here: nobody shall wait for ever
+            for item in self._queue:
+                item.request.fail(error)
 
     async def _work(self) -> None:
         """Computes batches as long as rows wait."""
