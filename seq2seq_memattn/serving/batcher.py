@@ -96,7 +96,8 @@ class Batcher:
 
     When the model is free, the row that has waited longest goes, and with it those rows for the
     same signature and version whose length is nearest, for what is padded is computed too. A free
-    model waits for more rows only if the batch before it was shared: a lone client does not wait.
+    model waits until as many rows are there as were when the last batch was taken, for clients that
+    have been answered come back: a lone client does not wait for others.
 
     A signature whose answers would be padded to those of its neighbours (see
     `Signature.rows_are_separate`) is computed request by request.
@@ -129,7 +130,7 @@ class Batcher:
         self._queue: collections.deque[_Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        self._was_shared = False
+        self._num_expected = 1  # rows
         self._threads = ThreadPoolExecutor(parallel_batches, thread_name_prefix="batch")
         self.num_waiting = 0  # rows
 
@@ -226,10 +227,9 @@ class Batcher:
 
     async def _wait_for_more(self) -> None:
         """Lets a free model wait for rows that would share its batch."""
-        if not self._was_shared:
-            return
+        enough = min(self._num_expected, self._max_batch)
         deadline = time.perf_counter() + self._max_wait
-        while self.num_waiting < self._max_batch and self._queue and not self._queue[0].is_alone:
+        while self.num_waiting < enough and self._queue and not self._queue[0].is_alone:
             self._more.clear()
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
@@ -254,8 +254,8 @@ class Batcher:
             batch += heapq.nsmallest(
                 self._max_batch - 1, others, key=lambda item: abs(item.length - oldest.length)
             )
+        self._num_expected = self.num_waiting
         self._remove(batch)
-        self._was_shared = any(item.request is not oldest.request for item in batch)
         return batch
 
     def _remove(self, items: Sequence[_Item]) -> None:

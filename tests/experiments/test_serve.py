@@ -70,12 +70,10 @@ def test_what_cannot_be_served_is_one_line_and_status_1(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged" / "1"
     damaged.mkdir(parents=True)
     (damaged / "saved_model.pb").write_bytes((version / "saved_model.pb").read_bytes())
-    (tmp_path / "empty").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         cases = {
             f"--export_dir={damaged.parent}": "the model cannot be loaded",
-            f"--export_dir={tmp_path}/empty": "expected a folder of a version",
             f"--export_dir={tmp_path}/missing": "missing: No such file or directory",
             f"--export_dir={tmp_path}/sound|--port={port}": f":{port}: Address already in use",
         }
