@@ -68,7 +68,7 @@ class _Request:
         shapes = tuple(array.shape[1:] for array in inputs.values())
         self.group = (id(model), self.signature, shapes)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -96,7 +96,8 @@ class Batcher:
 
     When the model is free, the row that has waited longest goes, and with it those rows for the
     same signature and version whose length is nearest, for what is padded is computed too. A free
-    model waits for more rows only if the batch before it was shared: a lone client does not wait.
+    model waits until as many rows are there as were when the last batch was taken, for clients that
+    have been answered come back: a lone client does not wait for others.
 
     A signature whose answers would be padded to those of its neighbours (see
     `Signature.rows_are_separate`) is computed request by request.
@@ -129,7 +130,7 @@ class Batcher:
         self._queue: collections.deque[_Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        self._was_shared = False
+        self._num_expected = 1  # rows
         self._threads = ThreadPoolExecutor(parallel_batches, thread_name_prefix="batch")
         self.num_waiting = 0  # rows
 
@@ -207,7 +208,14 @@ class Batcher:
         if len(self._workers) < self._parallel_batches:
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            worker.add_done_callback(self._worker_done)
+
+    def _worker_done(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:  # a mistake here: nobody shall wait for ever
+            for item in self._queue:
+                item.request.fail(error)
 
     async def _work(self) -> None:
         """Computes batches as long as rows wait."""
@@ -219,10 +227,9 @@ class Batcher:
 
     async def _wait_for_more(self) -> None:
         """Lets a free model wait for rows that would share its batch."""
-        if not self._was_shared:
-            return
+        enough = min(self._num_expected, self._max_batch)
         deadline = time.perf_counter() + self._max_wait
-        while self.num_waiting < self._max_batch and self._queue and not self._queue[0].is_alone:
+        while self.num_waiting < enough and self._queue and not self._queue[0].is_alone:
             self._more.clear()
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
@@ -247,8 +254,8 @@ class Batcher:
             batch += heapq.nsmallest(
                 self._max_batch - 1, others, key=lambda item: abs(item.length - oldest.length)
             )
+        self._num_expected = self.num_waiting
         self._remove(batch)
-        self._was_shared = any(item.request is not oldest.request for item in batch)
         return batch
 
     def _remove(self, items: Sequence[_Item]) -> None:

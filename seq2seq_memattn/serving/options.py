@@ -15,7 +15,7 @@ class ServerOptions(Options):
     port: int = option(8501, "port to listen at; 0: a free one")
     max_batch: int = option(32, "sentences computed at once")
     max_wait_ms: float = option(
-        5.0, "milliseconds that a free model waits for more sentences while several clients ask"
+        5.0, "milliseconds that a free model waits for as many sentences as came together before"
     )
     max_queue: int = option(512, "sentences that may wait; more are refused with status 503")
     parallel_batches: int = option(1, "batches of a model computed at once, sharing the cores")

@@ -46,10 +46,7 @@ def serve(
                 "--export_dir=NAME=DIR sets it"
             )
     token = _read_token(Path(options.token_file)) if options.token_file else None
-    with contextlib.closing(_bind(options.host, options.port)) as listener:
-        # What has been imported stays: looking through it again for garbage would stop all threads
-        # for more than half a second each time, above all when a version is unloaded.
-        gc.freeze()
+    with contextlib.closing(_bind(options.host, options.port)) as listener, _quick_collections():
         service = Service(folders, options)
         try:
             app = make_app(service, options.max_body_bytes, token)
@@ -93,6 +90,20 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
+def _quick_collections() -> Iterator[None]:
+    """Within it, what has been imported is not looked through for garbage.
+
+    That would stop all threads for more than half a second, at the latest when a version is
+    unloaded.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Within it, the signals that end uvicorn end nothing else.
 
@@ -114,9 +125,11 @@ def _bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        with contextlib.ExitStack() as stack:
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            stack.pop_all()  # it stays open
     except OSError as error:
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return listener

@@ -1,7 +1,9 @@
-"""What the tests of the server ask it, without a network between."""
+"""A server's application and a client for it, in one event loop, without a network between."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +15,48 @@ from seq2seq_memattn.serving.service import Service
 
 BODY_BYTES = 50_000
 
+Work = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]]
+
+
+class Running:
+    """A service and its event loop.
+
+    Args:
+        service: that is asked.
+        runner: of the loop in which it is always used.
+    """
+
+    def __init__(self, service: Service, runner: asyncio.Runner) -> None:
+        self.service = service
+        self._runner = runner
+
+    def ask(self, work: Work, token: str | None = None) -> Any:
+        """Does work with a client of the application."""
+
+        async def run() -> Any:
+            # What it answers with 500 is not raised here.
+            transport = httpx.ASGITransport(
+                make_app(self.service, BODY_BYTES, token), raise_app_exceptions=False
+            )
+            async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+                return await work(client)
+
+        return self._runner.run(run())
+
+    def get(self, path: str) -> httpx.Response:
+        return self.ask(lambda client: client.get(path))
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.ask(lambda client: client.post(path, content=content))
+
 
 @contextlib.contextmanager
-def running_service(folders: Mapping[str, Path], **options: Any) -> Any:
-    """A service that is closed at the end, and looks for versions only when it is told to."""
-    service = Service(folders, ServerOptions(**{"poll_seconds": 1000.0, **options}))
-    try:
-        yield service
-    finally:
-        service.close()
-
-
-@contextlib.asynccontextmanager
-async def client_of(service: Service, token: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application; what it answers with 500 is not raised here."""
-    transport = httpx.ASGITransport(
-        make_app(service, BODY_BYTES, token), raise_app_exceptions=False
-    )
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-        yield client
+def running(folders: Mapping[str, Path], **options: Any) -> Iterator[Running]:
+    """A service that is closed at the end; by default it looks for no new versions."""
+    with asyncio.Runner() as runner:
+        service = Service(folders, ServerOptions(**{"poll_seconds": 1000.0, **options}))
+        try:
+            yield Running(service, runner)
+        finally:
+            service.close()

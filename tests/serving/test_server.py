@@ -1,0 +1,169 @@
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from seq2seq_memattn.serving.options import ServerOptions
+from seq2seq_memattn.serving.server import serve
+
+
+def serve_while(
+    folder: Path, scenario: Callable[[str], Any], **options: Any
+) -> tuple[dict[str, float], Any]:
+    """Serves until a scenario has ended; returns the server's figures, and what came of it."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with ThreadPoolExecutor(1) as thread:
+        futures: list[Future[Any]] = []
+
+        def play(url: str) -> Any:
+            try:
+                return scenario(url)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        figures = serve(
+            {"reverser": folder},
+            ServerOptions(**{"port": 0, **options}),
+            lambda url: futures.append(thread.submit(play, url)),
+        )
+        result = futures[0].result(10)
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith(("batch", "versions", "asyncio"))]
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
+    return figures, result
+
+
+def predict(url: str, *texts: str) -> httpx.Response:
+    body = {"instances": list(texts)}
+    return httpx.post(f"{url}v1/models/reverser:predict", json=body, timeout=30)
+
+
+def wait_until_in_flight(url: str) -> None:
+    """Waits until the model works on a batch, and nothing else waits."""
+    pattern = r'request_seconds_count\{model="reverser",signature="serving_default"\} (\S+)'
+    for _ in range(3):
+        time.sleep(0.05)
+        assert not re.search(pattern, httpx.get(f"{url}metrics").text)
+
+
+def test_it_serves_until_it_is_told_to_end(reverser_folder: Path) -> None:
+    figures, answers = serve_while(
+        reverser_folder, lambda url: [predict(url, "a b", "c"), predict(url, "@")]
+    )
+    assert [answer.status_code for answer in answers] == [200, 400]
+    assert answers[0].json()["predictions"][0]["translations"] == ["b a", "b a!"]
+    assert figures["requests"] == 2 and figures["rows"] == 2
+    assert 0 < figures["seconds"] < 60
+
+
+def test_what_is_in_flight_at_the_end_is_answered(reverser_folder: Path) -> None:
+    def scenario(url: str) -> Future[httpx.Response]:
+        asking = client.submit(predict, url, "sleepy one")
+        wait_until_in_flight(url)
+        return asking  # then SIGTERM comes
+
+    with ThreadPoolExecutor(1) as client:
+        figures, asking = serve_while(reverser_folder, scenario)
+        answer = asking.result(0.5)  # it came before the server had ended
+        assert answer.json()["predictions"][0]["translations"][0] == "one sleepy"
+    assert figures["rows"] == 1
+
+
+def test_a_client_that_goes_away_is_not_waited_for(reverser_folder: Path) -> None:
+    def scenario(url: str) -> httpx.Response:
+        address = httpx.URL(url)
+        body = b'{"instances": [%s]}' % b", ".join([b'"sleepy"'] * 30)
+        head = b"POST /v1/models/reverser:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+        with socket.create_connection((address.host, address.port or 80)) as client:
+            client.sendall(head % len(body) + body)
+            time.sleep(0.1)
+        started = time.monotonic()
+        answer = predict(url, "a")
+        # One row of the client that has gone was being computed, not all thirty.
+        assert time.monotonic() - started < 5
+        metrics = httpx.get(f"{url}metrics").text
+        assert 'requests_total{code="499",model="reverser",signature="serving_default"} 1.0' in (
+            metrics
+        )
+        return answer
+
+    _, answer = serve_while(reverser_folder, scenario, max_batch=1)
+    assert answer.status_code == 200
+
+
+def test_broken_http_is_400_and_the_server_goes_on(reverser_folder: Path) -> None:
+    def scenario(url: str) -> httpx.Response:
+        address = httpx.URL(url)
+        for sent in (b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"):
+            with socket.create_connection((address.host, address.port or 80), timeout=10) as client:
+                client.sendall(sent)
+                assert client.recv(100).startswith(b"HTTP/1.1 400")
+        return predict(url, "a")
+
+    assert serve_while(reverser_folder, scenario)[1].status_code == 200
+
+
+def test_the_token_comes_from_a_file(reverser_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    status = "v1/models/reverser"
+
+    def scenario(url: str) -> list[int]:
+        headers: list[dict[str, str]] = [{}, {"Authorization": "Bearer secret"}]
+        return [httpx.get(url + status, headers=one).status_code for one in headers]
+
+    _, codes = serve_while(reverser_folder, scenario, token_file=str(file))
+    assert codes == [401, 200]
+    file.write_text(" \n")
+    with pytest.raises(ValueError, match="expected a token"):
+        serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
+
+
+def test_requests_are_logged_only_on_demand_and_without_their_texts(
+    reverser_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve_while(reverser_folder, lambda url: predict(url, "secret", "@"))
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
+    serve_while(reverser_folder, lambda url: predict(url, "secret", "@"), access_log=True)
+    logged = [record.getMessage() for record in caplog.records if "uvicorn" in record.name]
+    assert any("predict" in message and "400" in message for message in logged)
+    assert "secret" not in caplog.text
+
+
+def test_a_port_in_use_is_an_error_that_names_it(reverser_folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
+            serve({"m": reverser_folder}, ServerOptions(port=port), print)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:predict", "a b"])
+def test_a_name_that_would_need_quoting_is_an_error(reverser_folder: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=r"model's name .* --export_dir=NAME=DIR"):
+        serve({name: reverser_folder}, ServerOptions(), print)
+
+
+def test_where_one_model_fails_at_the_start_the_others_are_closed(
+    reverser_folder: Path, tmp_path: Path
+) -> None:
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="expected a folder of a version"):
+        serve({"a": reverser_folder, "b": tmp_path}, ServerOptions(port=0), print)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    "options", [{"port": 70_000}, {"max_batch": 0}, {"poll_seconds": 0.0}, {"max_wait_ms": -1.0}]
+)
+def test_options_out_of_range_are_errors(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        ServerOptions(**options)
