@@ -20,7 +20,7 @@ class ServerOptions(Options):
     max_queue: int = option(512, "sentences that may wait; more are refused with status 503")
     parallel_batches: int = option(1, "batches of a model computed at once, sharing the cores")
     max_body_bytes: int = option(1_048_576, "bytes of a request's body; more: status 413")
-    max_text_length: int = option(20_000, "characters of one text; more: status 400")
+    max_text_length: int = option(5_000, "characters of one text; more: status 400")
     token_file: str = option("", "file with a token that requests must carry; empty: none needed")
     poll_seconds: float = option(2.0, "seconds between looks for new versions")
     access_log: bool = option(False, "say each request, without its text, on standard error")

@@ -1,0 +1,54 @@
+"""The clients that `experiments/clients` offers, each against a server in another thread."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from tests.commands import ROOT, run_python
+
+CLIENTS = ROOT / "experiments" / "clients"
+
+
+class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """What TensorFlow Serving's `Predict` does with a SavedModel."""
+
+    def __init__(self, folder: Path) -> None:
+        self._model = tf.saved_model.load(str(folder))
+
+    def Predict(self, request: Any, context: Any) -> predict_pb2.PredictResponse:
+        function = self._model.signatures[request.model_spec.signature_name]
+        inputs = {
+            name: tf.constant(tf.make_ndarray(value)) for name, value in request.inputs.items()
+        }
+        response = predict_pb2.PredictResponse()
+        for name, output in function(**inputs).items():
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(output.numpy()))
+        return response
+
+
+@pytest.fixture
+def grpc_address(reverser_folder: Path) -> Iterator[str]:
+    server = grpc.server(ThreadPoolExecutor(1))
+    service = _PredictionService(reverser_folder / "1")
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(grace=None).wait()
+
+
+def test_the_grpc_client_prints_the_best_translations(grpc_address: str) -> None:
+    process = run_python(
+        str(CLIENTS / "grpc_client.py"),
+        grpc_address,
+        "model",
+        standard_input="a b c\nd é\n".encode(),
+    )
+    assert process.returncode == 0, process.stderr.decode()
+    assert process.stdout.decode().splitlines() == ["c b a", "é d"]
