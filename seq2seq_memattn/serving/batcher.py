@@ -4,13 +4,13 @@ import asyncio
 import collections
 import heapq
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
+from .batch_items import Answer, Item, Model, divide, rows_of
 from .errors import RequestError, invalid
 from .protocol import Arrays
 from .signatures import Signature
@@ -18,77 +18,10 @@ from .signatures import Signature
 RETRY_AFTER = "1"  # seconds; in some seconds a queue of a few hundred rows is worked off
 
 
-class Model(Protocol):
-    """What the batcher needs of a model."""
-
-    def run(self, signature: str, inputs: Arrays) -> Arrays: ...
-
-
 class Listener(Protocol):
     """Who hears of batches that were computed, such as metrics."""
 
     def batch_done(self, signature: str, num_rows: int, seconds: float) -> None: ...
-
-
-@dataclass
-class Answer:
-    """What became of a request.
-
-    Args:
-        outputs: array of each output by name, rows in the request's order.
-        model_seconds: time in the model of the batches that its rows were in.
-        queue_seconds: the rest of the time that it took.
-    """
-
-    outputs: Arrays
-    model_seconds: float
-    queue_seconds: float
-
-
-class _Request:
-    """The rows of one client, which may come back in several batches.
-
-    Args:
-        model: that computes them.
-        signature: of the model.
-        inputs: array of each input by name.
-        num_items: how many parts it consists of.
-    """
-
-    def __init__(self, model: Model, signature: Signature, inputs: Arrays, num_items: int) -> None:
-        self.model = model
-        self.signature = signature.name
-        self.inputs = inputs
-        self.arrived = time.perf_counter()
-        self.model_seconds = 0.0
-        self.outputs: list[Arrays | None] = [None] * num_items
-        self.num_missing = num_items
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # What shares a batch: one function, and rows that can be put into one array.
-        shapes = tuple(array.shape[1:] for array in inputs.values())
-        self.group = (id(model), self.signature, shapes)
-
-    def fail(self, error: BaseException) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-
-    def put(self, index: int, outputs: Arrays) -> None:
-        self.outputs[index] = outputs
-        self.num_missing -= 1
-        if not self.num_missing and not self.done.done():
-            self.done.set_result(None)
-
-
-@dataclass(eq=False)
-class _Item:
-    """What is never divided: a row, or the whole of a request whose rows are not separate."""
-
-    request: _Request
-    index: int
-    num_rows: int
-    inputs: Arrays
-    length: int
-    is_alone: bool
 
 
 class Batcher:
@@ -127,7 +60,7 @@ class Batcher:
         self._max_queue = max_queue
         self._parallel_batches = parallel_batches
         self._listener = listener
-        self._queue: collections.deque[_Item] = collections.deque()
+        self._queue: collections.deque[Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
         self._num_expected = 1  # rows
@@ -149,8 +82,10 @@ class Batcher:
             RequestError: of status 503 if the queue is full, 400 if the request is larger than it
                 may be at all, or what the model raised.
         """
-        items = self._items(model, signature, inputs)
+        items = divide(model, signature, inputs, self._max_batch)
         num_rows = sum(item.num_rows for item in items)
+        if num_rows > self._max_queue:
+            raise invalid(f"at most {self._max_queue} rows are allowed, got {num_rows}")
         if self.num_waiting + num_rows > self._max_queue:
             raise RequestError(
                 503,
@@ -168,62 +103,32 @@ class Batcher:
             # Of a client that has gone, rows that still wait are not computed.
             if request.num_missing:
                 self._remove([item for item in self._queue if item.request is request])
-        outputs = _joined([part for part in request.outputs if part is not None], signature)
-        waited = time.perf_counter() - request.arrived - request.model_seconds
-        return Answer(outputs, request.model_seconds, max(0.0, waited))
+        return request.answer()
 
     def close(self) -> None:
         """Ends the threads; call it when all requests have been answered."""
-        for worker in self._workers:
+        for worker in list(self._workers):
             worker.cancel()
         self._threads.shutdown()
 
-    def _items(self, model: Model, signature: Signature, inputs: Arrays) -> list[_Item]:
-        num_rows = len(next(iter(inputs.values()))) if signature.has_rows else 1
-        if num_rows > self._max_queue:
-            raise invalid(f"at most {self._max_queue} rows are allowed, got {num_rows}")
-        if signature.rows_are_separate:
-            request = _Request(model, signature, inputs, num_rows)
-            lengths = _lengths(inputs, num_rows)
-            return [
-                _Item(
-                    request,
-                    row,
-                    1,
-                    {name: array[row : row + 1] for name, array in inputs.items()},
-                    lengths[row],
-                    is_alone=False,
-                )
-                for row in range(num_rows)
-            ]
-        if num_rows > self._max_batch:
-            # Its rows have the size of the longest: parts of it would not fit together.
-            raise invalid(
-                f"at most {self._max_batch} rows are allowed for the signature "
-                f"{signature.name!r}, got {num_rows}"
-            )
-        return [_Item(_Request(model, signature, inputs, 1), 0, num_rows, inputs, 0, is_alone=True)]
-
     def _start_worker(self) -> None:
         if len(self._workers) < self._parallel_batches:
-            worker = asyncio.get_running_loop().create_task(self._work())
-            self._workers.add(worker)
-            worker.add_done_callback(self._worker_done)
-
-    def _worker_done(self, worker: asyncio.Task[None]) -> None:
-        self._workers.discard(worker)
-        error = None if worker.cancelled() else worker.exception()
-        if error is not None:  # a mistake here: nobody shall wait for ever
-            for item in self._queue:
-                item.request.fail(error)
+            self._workers.add(asyncio.get_running_loop().create_task(self._work()))
 
     async def _work(self) -> None:
         """Computes batches as long as rows wait."""
-        while self._queue:
-            await self._wait_for_more()
-            batch = self._next_batch()
-            if batch:
-                await self._compute(batch)
+        try:
+            while self._queue:
+                await self._wait_for_more()
+                batch = self._next_batch()
+                if batch:
+                    await self._compute(batch)
+        except Exception as error:  # a mistake here: nobody shall wait for ever
+            for item in self._queue:
+                item.request.fail(error)
+        finally:
+            # At once, not when the loop comes to it: what is submitted next needs another worker.
+            self._workers.discard(cast(asyncio.Task[None], asyncio.current_task()))
 
     async def _wait_for_more(self) -> None:
         """Lets a free model wait for rows that would share its batch."""
@@ -237,7 +142,7 @@ class Batcher:
             except TimeoutError:
                 return
 
-    def _next_batch(self) -> list[_Item]:
+    def _next_batch(self) -> list[Item]:
         """Takes the oldest item from the queue, and those that go with it."""
         if not self._queue:
             return []
@@ -258,28 +163,28 @@ class Batcher:
         self._remove(batch)
         return batch
 
-    def _remove(self, items: Sequence[_Item]) -> None:
+    def _remove(self, items: Sequence[Item]) -> None:
         gone = set(map(id, items))
         self._queue = collections.deque(item for item in self._queue if id(item) not in gone)
         self.num_waiting = sum(item.num_rows for item in self._queue)
 
-    async def _compute(self, batch: list[_Item]) -> None:
-        """Computes a batch; if the model refuses it, each request's rows alone."""
+    async def _compute(self, batch: list[Item]) -> None:
+        """Computes a batch; if it fails, each request's rows alone."""
         try:
             await self._run(batch)
         except RequestError as error:
             requests = {id(item.request): item.request for item in batch}
-            if len(requests) == 1 or error.status != 400:
-                for request in requests.values():
-                    request.fail(error)
+            if len(requests) == 1:
+                batch[0].request.fail(error)
                 return
             for request in requests.values():
-                await self._compute([item for item in batch if item.request is request])
+                if not request.done.done():
+                    await self._compute([item for item in batch if item.request is request])
         except Exception as error:
             for item in batch:
                 item.request.fail(error)
 
-    async def _run(self, batch: list[_Item]) -> None:
+    async def _run(self, batch: list[Item]) -> None:
         request = batch[0].request
         inputs = {
             name: np.concatenate([item.inputs[name] for item in batch])
@@ -298,7 +203,7 @@ class Batcher:
         for one in {id(item.request): item.request for item in batch}.values():
             one.model_seconds += seconds
         for position, item in enumerate(batch):
-            item.request.put(item.index, outputs if item.is_alone else _row(outputs, position))
+            item.request.put(item.index, outputs if item.is_alone else rows_of(outputs, position))
 
 
 def _timed_run(model: Model, signature: str, inputs: Arrays) -> tuple[Arrays, float]:
@@ -311,27 +216,3 @@ def _check_rows(outputs: Arrays, num_rows: int) -> None:
     """Makes sure that no row of a batch is taken for another."""
     if any(len(array) != num_rows for array in outputs.values()):
         raise RequestError(500, "the model's outputs have not as many rows as its inputs")
-
-
-def _row(outputs: Arrays, row: int) -> Arrays:
-    return {name: array[row : row + 1] for name, array in outputs.items()}
-
-
-def _joined(parts: list[Arrays], signature: Signature) -> Arrays:
-    if len(parts) == 1:
-        return parts[0]
-    return {name: np.concatenate([part[name] for part in parts]) for name in signature.outputs}
-
-
-def _lengths(inputs: Arrays, num_rows: int) -> list[int]:
-    """Bytes of each row's strings: what stands for the number of its tokens."""
-    lengths = [0] * num_rows
-    for array in inputs.values():
-        if array.dtype == object:
-            for row in range(num_rows):
-                lengths[row] += sum(map(len, _strings(array[row])))
-    return lengths
-
-
-def _strings(value: Any) -> Iterable[bytes]:
-    return value.ravel() if isinstance(value, np.ndarray) else [value]

@@ -9,9 +9,9 @@ import numpy as np
 
 from .signatures import TensorSpec
 
-MAX_RANK = 32  # NumPy's tensors of unknown rank have no more axes on every platform
+MAX_RANK = 32  # as many axes as every NumPy takes
 
-# What the numbers of a JSON text may become.
+# The largest numbers of each type; float64 holds all that JSON numbers become.
 _FLOAT_LIMITS = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float16, np.float32)}
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .batcher import Answer, Batcher
+from .batch_items import Answer
+from .batcher import Batcher
 from .errors import RequestError, not_found
 from .json_tensors import InputBounds
 from .loaded_model import LoadedModel

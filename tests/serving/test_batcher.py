@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.serving.batcher import Answer, Batcher
+from seq2seq_memattn.serving.batch_items import Answer
+from seq2seq_memattn.serving.batcher import Batcher
 from seq2seq_memattn.serving.errors import RequestError, invalid
 from seq2seq_memattn.serving.signatures import Signature, TensorSpec
 
@@ -113,6 +114,29 @@ def test_requests_that_wait_share_a_batch() -> None:
     assert check(test).batches == [["first"], ["a", "b", "c"]]
 
 
+def test_what_comes_right_after_an_answer_is_answered_too() -> None:
+    async def test(asker: Asker) -> None:
+        async with asyncio.timeout(20):
+            for number in range(50):
+                assert await asker.ask(f"a{number}") == [f"A{number}"]
+
+    check(test)
+
+
+def test_a_mistake_in_the_batcher_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(batcher: Batcher) -> None:
+        raise ZeroDivisionError
+
+    async def test(asker: Asker) -> None:
+        async with asyncio.timeout(20):
+            with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+                patch.setattr(Batcher, "_next_batch", fail)
+                await asker.ask("a")
+            assert await asker.ask("b") == ["B"]
+
+    check(test)
+
+
 def test_the_oldest_goes_with_those_of_nearest_length() -> None:
     async def test(asker: Asker) -> None:
         texts = ["x" * length for length in (9, 1, 2, 8, 3, 7)]
@@ -177,8 +201,9 @@ def test_a_model_that_fails_otherwise_fails_the_whole_batch_and_no_other() -> No
 
 def test_too_few_rows_are_never_taken_for_others() -> None:
     async def test(asker: Asker) -> None:
-        for error in await asker.together(["a"], ["short"]):
-            assert isinstance(error, RequestError) and error.status == 500
+        good, bad = await asker.together(["a"], ["short", "b"])
+        assert good == ["A"]
+        assert isinstance(bad, RequestError) and bad.status == 500
 
     check(test)
 

@@ -1,5 +1,5 @@
+import json
 import os
-import re
 import signal
 import socket
 import threading
@@ -14,6 +14,7 @@ import pytest
 
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.server import serve
+from tests.serving.gate import Gate
 
 
 def serve_while(
@@ -47,14 +48,6 @@ def predict(url: str, *texts: str) -> httpx.Response:
     return httpx.post(f"{url}v1/models/reverser:predict", json=body, timeout=30)
 
 
-def wait_until_in_flight(url: str) -> None:
-    """Waits until the model works on a batch, and nothing else waits."""
-    pattern = r'request_seconds_count\{model="reverser",signature="serving_default"\} (\S+)'
-    for _ in range(3):
-        time.sleep(0.05)
-        assert not re.search(pattern, httpx.get(f"{url}metrics").text)
-
-
 def test_it_serves_until_it_is_told_to_end(reverser_folder: Path) -> None:
     figures, answers = serve_while(
         reverser_folder, lambda url: [predict(url, "a b", "c"), predict(url, "@")]
@@ -65,39 +58,44 @@ def test_it_serves_until_it_is_told_to_end(reverser_folder: Path) -> None:
     assert 0 < figures["seconds"] < 60
 
 
-def test_what_is_in_flight_at_the_end_is_answered(reverser_folder: Path) -> None:
+def test_what_is_in_flight_at_the_end_is_answered(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def scenario(url: str) -> Future[httpx.Response]:
-        asking = client.submit(predict, url, "sleepy one")
-        wait_until_in_flight(url)
+        gate = Gate(monkeypatch)
+        asking = client.submit(predict, url, "a b")
+        assert gate.is_reached.wait(10)
+        gate.open_soon()
         return asking  # then SIGTERM comes
 
     with ThreadPoolExecutor(1) as client:
         figures, asking = serve_while(reverser_folder, scenario)
         answer = asking.result(0.5)  # it came before the server had ended
-        assert answer.json()["predictions"][0]["translations"][0] == "one sleepy"
+    assert answer.json()["predictions"][0]["translations"][0] == "b a"
     assert figures["rows"] == 1
 
 
-def test_a_client_that_goes_away_is_not_waited_for(reverser_folder: Path) -> None:
-    def scenario(url: str) -> httpx.Response:
+def test_rows_of_a_client_that_went_away_are_not_computed(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({"instances": ["a"] * 30}).encode()
+    head = b"POST /v1/models/reverser:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    gone = 'requests_total{code="499",model="reverser",signature="serving_default"} 1.0'
+
+    def scenario(url: str) -> tuple[int, int]:
+        gate = Gate(monkeypatch)
         address = httpx.URL(url)
-        body = b'{"instances": [%s]}' % b", ".join([b'"sleepy"'] * 30)
-        head = b"POST /v1/models/reverser:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
         with socket.create_connection((address.host, address.port or 80)) as client:
             client.sendall(head % len(body) + body)
-            time.sleep(0.1)
-        started = time.monotonic()
-        answer = predict(url, "a")
-        # One row of the client that has gone was being computed, not all thirty.
-        assert time.monotonic() - started < 5
-        metrics = httpx.get(f"{url}metrics").text
-        assert 'requests_total{code="499",model="reverser",signature="serving_default"} 1.0' in (
-            metrics
-        )
-        return answer
+            assert gate.is_reached.wait(10)
+        deadline = time.monotonic() + 10
+        while gone not in httpx.get(f"{url}metrics").text:
+            assert time.monotonic() < deadline
+        gate.open()
+        return predict(url, "a").status_code, gate.num_batches
 
-    _, answer = serve_while(reverser_folder, scenario, max_batch=1)
-    assert answer.status_code == 200
+    _, found = serve_while(reverser_folder, scenario, max_batch=1)
+    assert found == (200, 2)
 
 
 def test_broken_http_is_400_and_the_server_goes_on(reverser_folder: Path) -> None:

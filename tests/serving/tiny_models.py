@@ -46,10 +46,10 @@ class Reverser(tf.Module):
 
     @staticmethod
     def _sleep(text: tf.Tensor) -> tf.Tensor:
-        """Works for about half a second for each slow text of a batch."""
+        """Works for a second or more for each slow text of a batch."""
         slow = tf.strings.regex_full_match(text, f".*{SLOW}.*")
         size = tf.constant([700, 700])
-        steps = 40 * tf.reduce_sum(tf.cast(slow, tf.int32))
+        steps = 200 * tf.reduce_sum(tf.cast(slow, tf.int32))
         product = tf.while_loop(
             lambda step, _: step < steps,
             lambda step, x: (step + 1, tf.matmul(x, x) * 0.001),
@@ -64,9 +64,7 @@ class Reverser(tf.Module):
     @tf.function(input_signature=[TEXT])
     def align(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         outputs = self.translate(text)
-        ends = tf.fill([tf.shape(text)[0], 1], "</s>")
         pieces = tf.strings.split(tf.strings.join([text, " </s>"])).to_tensor("")
-        del ends
         size = tf.shape(pieces)[1]
         alignments = tf.eye(size, batch_shape=[tf.shape(text)[0]])
         return {

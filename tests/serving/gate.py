@@ -1,0 +1,40 @@
+"""A gate before all models: tests let a model compute when they like."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.serving.loaded_model import LoadedModel
+
+
+class Gate:
+    """Holds every batch until it is opened.
+
+    Args:
+        monkeypatch: of the test that it lasts for. Models are to be loaded before, or warm-up is
+            held too.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_reached = threading.Event()
+        self.num_batches = 0
+        self._is_open = threading.Event()
+        run = LoadedModel.run
+
+        def held(
+            model: LoadedModel, signature: str, inputs: dict[str, np.ndarray]
+        ) -> dict[str, np.ndarray]:
+            self.num_batches += 1
+            self.is_reached.set()
+            assert self._is_open.wait(30)
+            return run(model, signature, inputs)
+
+        monkeypatch.setattr(LoadedModel, "run", held)
+
+    def open(self) -> None:
+        self._is_open.set()
+
+    def open_soon(self) -> None:
+        """Opens it after what comes next has had time to happen."""
+        threading.Timer(0.3, self.open).start()
