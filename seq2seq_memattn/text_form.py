@@ -38,6 +38,11 @@ class TextForm(Options):
         if self.truecase_model and not self.is_truecased:
             raise ValueError("truecase_model: expected with is_truecased alone")
 
+    @property
+    def is_as_written(self) -> bool:
+        """Whether text has the form in which people write it."""
+        return not (self.is_tokenised or self.is_truecased or self.is_lowercased)
+
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Lines of the source side, as people write them, in the form of the corpus.
 

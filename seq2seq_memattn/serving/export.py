@@ -48,7 +48,8 @@ def export(
         extra = folder / EXTRA
         extra.mkdir()
         _write_json(extra / EXPORT_NAME, description)
-        shutil.copyfile(run.directory / CONFIG_NAME, extra / CONFIG_NAME)
+        for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
+            shutil.copyfile(run.directory / name, extra / name)
         write_warmup(folder, export_dir.resolve().name, example or "a")
         card = model_card(run, export_dir.resolve().name, version, description)
         (folder / CARD_NAME).write_text(card, encoding="utf-8")

@@ -15,6 +15,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from .errors import RequestError, invalid
 from .protocol import Arrays
 from .signatures import Signature, TensorSpec
+from .written_text import WrittenText
 
 SAVED_MODEL = "saved_model.pb"
 EXTRA = "assets.extra"
@@ -48,6 +49,7 @@ class LoadedModel:
                 name: _signature(name, self.signature_defs[name]) for name in functions
             }
             self.export = _read_export(folder / EXPORT)
+            self._written = WrittenText(self.export.get("text_form", {}), folder / EXTRA)
             self._warm_up(folder / WARMUP_REQUESTS)
         # TensorFlow raises what it likes at a damaged folder, such as AttributeError.
         except Exception as error:
@@ -63,15 +65,18 @@ class LoadedModel:
             inputs: array of each of its inputs.
 
         Returns:
-            Array of each output by name; strings are bytes.
+            Array of each output by name; strings are bytes. Texts are as people write them, see
+            `WrittenText`.
 
         Raises:
             RequestError: of status 400 for what the model refuses, 500 if it fails otherwise.
         """
         function = self._model.signatures[signature]
         try:
-            outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
-            return {name: np.asarray(value.numpy()) for name, value in sorted(outputs.items())}
+            given = self._written.inputs(inputs)
+            outputs = function(**{name: tf.constant(value) for name, value in given.items()})
+            found = {name: np.asarray(value.numpy()) for name, value in sorted(outputs.items())}
+            return self._written.outputs(found)
         except tf.errors.InvalidArgumentError as error:
             raise invalid(_readable(error)) from None
         except tf.errors.OpError as error:
