@@ -32,7 +32,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile
 
 .venv/.installed: setup.py constraints.txt
 	$(VENV)
-	$(INSTALL) -e .
+	$(INSTALL) -e ".[serving]"
 	touch $@
 
 .venv/.installed_dev: setup.py constraints.txt

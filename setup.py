@@ -56,7 +56,7 @@ setup(
     package_data={
         "seq2seq_memattn": ["py.typed", "*.pyi", "serving/page/*"],
         "data_prep": ["corpora/*.toml"],
-        "experiments": ["clusters/*"],
+        "experiments": ["clients/*", "clusters/*", "*.lua"],
     },
     install_requires=[
         "absl-py",

@@ -12,7 +12,7 @@ import pytest
 from tests.commands import ROOT
 
 PACKAGES = ("seq2seq_memattn", "experiments", "data_prep")
-SOURCES = {".py", ".pyi", ".typed", ".toml"}
+SOURCES = {".py", ".pyi", ".typed", ".toml", ".lua", ".html", ".css", ".js", ".svg"}
 
 SCRIPT = """
 import experiments.experiment, data_prep.copy_task

@@ -33,6 +33,7 @@ SMALLER = {
     "experiments.draw_alignment": ["--beam_size=2"],
     "experiments.average_checkpoints": [],
     "experiments.score": [],
+    "experiments.export": ["--beam_size=5"],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
 }
 
@@ -79,6 +80,8 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     make_multi30k(tmp_path / "multi30k")
     for _, _, module, *options in found:
         if any("host0" in option for option in options):  # of machines that are not there
+            continue
+        if module == "experiments.serve":  # until it is stopped: test_serve.py
             continue
         options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
         done = subprocess.run(
