@@ -133,9 +133,9 @@ class ServedModel:
         try:
             model = self._load(versions[newest])
         except ValueError as error:
-            self._failed[stamps[newest]] = _num_bytes(versions[newest])
             if not replaces_itself:
                 self._report(VersionStatus(newest, State.END, str(error)))
+            self._failed[stamps[newest]] = _num_bytes(versions[newest])
             return
         self._stamp = stamps[newest]
         self._switch(model)
