@@ -5,8 +5,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tensorflow_serving.apis import prediction_log_pb2
 
 from experiments.train import fit_to_data
@@ -49,6 +52,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def version(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first version of an exported model."""
     return export(run, tmp_path_factory.mktemp("exported") / "model", OPTIONS, "float32", "ba dö")
+
+
+@pytest.fixture(scope="module")
+def align(version: Path) -> Any:
+    """The signature that gives most."""
+    model = tf.saved_model.load(str(version))
+    function = model.signatures["align"]
+    function.model = model  # which its variables end with
+    return function
 
 
 def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
@@ -142,3 +154,25 @@ def test_a_failed_export_leaves_nothing(
     with pytest.raises(OSError, match="disk full"):
         export(run, tmp_path / "model", OPTIONS, "float32")
     assert not os.listdir(tmp_path / "model")
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), min_size=1, max_size=4))
+def test_any_text_is_answered_whatever_else_is_in_its_batch(
+    align: Any, texts: list[str | bytes]
+) -> None:
+    together = {name: value.numpy() for name, value in align(text=tf.constant(texts)).items()}
+    alone = {name: value.numpy() for name, value in align(text=tf.constant(texts[:1])).items()}
+    assert np.isfinite(together["log_probs"]).all() and np.isfinite(together["alignments"]).all()
+    assert not any("\n" in text.decode() for text in together["translations"].ravel())
+    is_near = abs(alone["log_probs"][0, 0] - alone["log_probs"][0, 1]) < 1e-4  # which may change
+    if not is_near:
+        assert together["translations"][0, 0] == alone["translations"][0, 0]
+    np.testing.assert_allclose(together["log_probs"][0], alone["log_probs"][0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_text_of_ten_thousand_tokens_is_answered(align: Any) -> None:
+    (translations,) = align(text=tf.constant(["ba " * 10_000]))["translations"].numpy()
+    assert len(translations) == OPTIONS.n_best

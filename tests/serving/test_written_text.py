@@ -24,9 +24,7 @@ def test_sources_are_brought_into_the_form_of_the_training_text() -> None:
 def test_translations_are_as_people_write_them() -> None:
     written = WrittenText(MOSES.to_dict(), Path())
     found = written.outputs(
-        arrays(
-            translations=[[b"das ist &quot; gut &quot; .", b""]], target_pieces=[["a ."]]
-        )
+        arrays(translations=[[b"das ist &quot; gut &quot; .", b""]], target_pieces=[["a ."]])
     )
     assert found["translations"].tolist() == [[b'Das ist "gut".', b""]]
     assert found["target_pieces"].tolist() == [["a ."]]
