@@ -12,6 +12,8 @@ from absl import flags
 
 from experiments import cli, decoding_flags
 
+MAX_SOURCE_LENGTH = 256  # tokens, with the end token; what is cut is said in the answer
+
 
 def main(arguments: list[str]) -> None:
     """Exports from flags."""
@@ -58,5 +60,7 @@ if __name__ == "__main__":
         "and 10 more",
         lower_bound=1,
     )
+    # What a server computes and answers for one text is bounded by it.
+    flags.FLAGS.set_default("max_source_length", MAX_SOURCE_LENGTH)
     flags.DEFINE_string("example", "", "a source for those who try the model out")
     cli.run(main)

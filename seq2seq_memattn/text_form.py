@@ -1,6 +1,7 @@
 """The form that a corpus's text has, and the way from it to text as people write it, and back."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -56,7 +57,7 @@ class TextForm(Options):
             tokenise = _tokeniser(self.source_language, self.splits_hyphens, self.has_escapes)
             lines = [tokenise(normalise(line)) for line in lines]
         if self.truecase_model:
-            truecase = _truecaser(str(folder / self.truecase_model))
+            truecase = _truecaser(folder / self.truecase_model)
             lines = [truecase(line) for line in lines]
         if self.is_lowercased:
             lines = [line.lower() for line in lines]
@@ -144,13 +145,18 @@ def _normaliser(language: str) -> Callable[[str], str]:
 def check_truecase_model(path: Path) -> None:
     """Raises ValueError if a file is no model of Moses' truecase.perl."""
     try:
-        _truecaser(str(path))
+        _truecaser(path)
     except ValueError as error:
         raise ValueError(f"{path}: expected a model of truecase.perl; {error}") from None
 
 
-@lru_cache
-def _truecaser(model_file: str) -> Callable[[str], str]:
+def _truecaser(model_file: Path) -> Callable[[str], str]:
+    return _read_truecaser(str(model_file), os.stat(model_file).st_mtime_ns)
+
+
+@lru_cache(maxsize=4)  # they are large, and a server may come to know many
+def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
+    del changed  # a file of this name that was replaced is another one
     from sacremoses import MosesTruecaser
 
     truecaser: Any = MosesTruecaser(model_file)

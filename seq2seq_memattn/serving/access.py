@@ -54,7 +54,7 @@ class TokenGate:
 
 
 class CommonHeaders:
-    """Adds to each response what browsers shall know of it.
+    """Adds to each response, but that to a failure of the server, what browsers shall know of it.
 
     Args:
         app: whose responses they are.

@@ -14,15 +14,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from .access import MODELS_PATH, OPEN_FOLDER, CommonHeaders, TokenGate
-from .errors import RequestError, invalid, not_found
+from .errors import RETRY_AFTER, RequestError, invalid, not_found
+from .layout import VERSION_NAME
 from .metrics import CONTENT_TYPE
 from .page_files import PAGE, read_page_file
 from .protocol import format_error
 from .service import CLIENT_GONE, Prediction, Service
-from .versions import VERSION_NAME
 
 JSON_TYPE = "application/json"
 BODY_SECONDS = 60.0  # in which a body must have come
+MAX_OPEN = 1024  # predictions whose bodies or answers are held at a time
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 
@@ -53,7 +54,7 @@ def make_app(service: Service, max_body_bytes: int, token: str | None = None) ->
             Route(path + "/metadata", endpoints.metadata),
             Route(path, endpoints.status),
         ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(CommonHeaders), Middleware(TokenGate, token=token)],
         exception_handlers={
@@ -62,6 +63,8 @@ def make_app(service: Service, max_body_bytes: int, token: str | None = None) ->
             Exception: _apologise,
         },
     )
+    app.router.redirect_slashes = False  # with a URL made of the Host header
+    return app
 
 
 class _Endpoints:
@@ -75,8 +78,18 @@ class _Endpoints:
     def __init__(self, service: Service, max_body_bytes: int) -> None:
         self._service = service
         self._max_body_bytes = max_body_bytes
+        self._num_open = 0  # predictions
 
     async def predict(self, request: Request) -> Response:
+        if self._num_open >= MAX_OPEN:
+            raise RequestError(503, f"{MAX_OPEN} requests are open", {"Retry-After": RETRY_AFTER})
+        self._num_open += 1
+        try:
+            return await self._predict(request)
+        finally:
+            self._num_open -= 1
+
+    async def _predict(self, request: Request) -> Response:
         started = time.perf_counter()
         try:
             name, version = request.path_params["name"], _version(request)
@@ -103,8 +116,7 @@ class _Endpoints:
 
     async def health(self, request: Request) -> Response:
         del request
-        is_ready = self._service.is_ready
-        return _json({"ready": is_ready}, 200 if is_ready else 503)
+        return _json({"status": "ok"})  # it listens when all models are loaded
 
     async def metrics(self, request: Request) -> Response:
         del request
@@ -188,7 +200,9 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     message = f"Malformed request: {request.method} {request.url.path}: {error.detail}"
-    return _error(error.status_code, message, error.headers)
+    # As TensorFlow Serving refuses what is no path of its protocol.
+    status = 400 if request.url.path.startswith("/v1/") else error.status_code
+    return _error(status, message, error.headers)
 
 
 async def _apologise(request: Request, error: Exception) -> Response:

@@ -11,11 +11,9 @@ from typing import Protocol, cast
 import numpy as np
 
 from .batch_items import Answer, Item, Model, divide, rows_of
-from .errors import RequestError, invalid
+from .errors import RETRY_AFTER, RequestError, invalid
 from .protocol import Arrays
 from .signatures import Signature
-
-RETRY_AFTER = "1"  # seconds; in some seconds a queue of a few hundred rows is worked off
 
 
 class Listener(Protocol):

@@ -1,5 +1,7 @@
 """What a client is told when its request is not answered."""
 
+RETRY_AFTER = "1"  # seconds; a full queue is shorter by then
+
 
 class RequestError(Exception):
     """A request that gets no answer but a status and a message.

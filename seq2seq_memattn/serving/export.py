@@ -9,15 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from seq2seq_memattn.data.locks import locked
+from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
 from seq2seq_memattn.serving.model_card import model_card
 from seq2seq_memattn.serving.serving_graph import SIGNATURES, SearchOptions, ServingGraph
 from seq2seq_memattn.serving.warmup import write_warmup
 from seq2seq_memattn.training.run_directory import CONFIG_NAME, Run, versions
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
-EXTRA = "assets.extra"  # where TensorFlow Serving looks for what is beside the graph
-EXPORT_NAME = "export.json"
-CARD_NAME = "model_card.md"
 EXAMPLE_TOKENS = 10
 
 
@@ -37,22 +36,24 @@ def export(
         The version's folder.
 
     Raises:
-        ValueError: if the beam's sizes are out of range, or `example` cannot be expressed.
+        ValueError: if the beam's sizes are out of range, `example` cannot be expressed, or another
+            process is exporting to the folder.
         OSError: if the folder cannot be written.
     """
     example = example or _example(run)
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
-    with _new_version(export_dir) as (folder, version):
+    export_dir.mkdir(parents=True, exist_ok=True)
+    with locked(export_dir, "exporting to it"), _new_version(export_dir) as (folder, version):
         _write_graph(run, options, folder)
         extra = folder / EXTRA
         extra.mkdir()
-        _write_json(extra / EXPORT_NAME, description)
+        _write_json(folder / EXPORT, description)
         for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
             shutil.copyfile(run.directory / name, extra / name)
         write_warmup(folder, export_dir.resolve().name, example or "a")
         card = model_card(run, export_dir.resolve().name, version, description)
-        (folder / CARD_NAME).write_text(card, encoding="utf-8")
+        (folder / CARD).write_text(card, encoding="utf-8")
     return export_dir / str(version)
 
 
@@ -96,12 +97,9 @@ def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
 @contextlib.contextmanager
 def _new_version(export_dir: Path) -> Iterator[tuple[Path, int]]:
     """A folder to fill, which becomes the next version when all went well."""
-    export_dir.mkdir(parents=True, exist_ok=True)
     for leftover in export_dir.glob(".*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
-    version = (
-        max((int(path.name) for path in export_dir.iterdir() if path.name.isdigit()), default=0) + 1
-    )
+    version = max(version_folders(export_dir), default=0) + 1
     folder = export_dir / f".{version}.tmp"
     folder.mkdir()
     try:

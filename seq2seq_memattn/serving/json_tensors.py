@@ -21,11 +21,11 @@ class InputBounds:
 
     Args:
         max_rows: of a batch.
-        max_text_length: characters of one string; of binary ones, bytes.
+        max_text_bytes: of one string, in UTF-8.
     """
 
     max_rows: int
-    max_text_length: int
+    max_text_bytes: int
 
 
 def from_nested(value: Any, spec: TensorSpec, bounds: InputBounds) -> np.ndarray:
@@ -119,17 +119,17 @@ def _to_string(value: Any, spec: TensorSpec, bounds: InputBounds) -> bytes:
         text = value
     else:
         raise ValueError(f'expected strings or {{"b64": string}}, got {kind_of(value)}')
-    if len(text) > bounds.max_text_length:
-        unit = "characters" if isinstance(text, str) else "bytes"
-        raise ValueError(
-            f"a text may have at most {bounds.max_text_length} {unit}; one has {len(text)}"
-        )
     try:
-        return text.encode("utf-8") if isinstance(text, str) else text
+        found = text.encode("utf-8") if isinstance(text, str) else text
     except UnicodeEncodeError as error:
         raise ValueError(
             f"a text has a lone surrogate at character {error.start}, which UTF-8 cannot express"
         ) from None
+    if len(found) > bounds.max_text_bytes:
+        raise ValueError(
+            f"a text may have at most {bounds.max_text_bytes} bytes; one has {len(found)}"
+        )
+    return found
 
 
 def _from_base64(text: str) -> bytes:

@@ -13,14 +13,11 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from .errors import RequestError, invalid
+from .layout import EXPORT, EXTRA, SAVED_MODEL, WARMUP_REQUESTS
 from .protocol import Arrays
 from .signatures import Signature, TensorSpec
 from .written_text import WrittenText
 
-SAVED_MODEL = "saved_model.pb"
-EXTRA = "assets.extra"
-WARMUP_REQUESTS = f"{EXTRA}/tf_serving_warmup_requests"
-EXPORT = f"{EXTRA}/export.json"
 SERVE_TAG = "serve"
 
 # What TensorFlow puts before and behind the message of a failed operation.
@@ -79,7 +76,7 @@ class LoadedModel:
             return self._written.outputs(found)
         except tf.errors.InvalidArgumentError as error:
             raise invalid(_readable(error)) from None
-        except tf.errors.OpError as error:
+        except Exception as error:
             # Its message may repeat the request's text, which shall not come into logs.
             raise RequestError(500, f"the model failed: {type(error).__name__}") from None
 

@@ -56,18 +56,16 @@ class Metrics:
             f"{PREFIX}_queue_rows", "Rows that wait.", ["model"], registry=self._registry
         )
         self._versions = Gauge(
-            f"{PREFIX}_versions_loaded",
-            "Versions that take requests.",
+            f"{PREFIX}_version",
+            "The version that is served.",
             ["model"],
             registry=self._registry,
         )
 
-    def watch(
-        self, model: str, num_waiting: Callable[[], int], num_versions: Callable[[], int]
-    ) -> None:
+    def watch(self, model: str, num_waiting: Callable[[], int], version: Callable[[], int]) -> None:
         """Asks for a model's gauges whenever they are read."""
         self._queue_rows.labels(model).set_function(num_waiting)
-        self._versions.labels(model).set_function(num_versions)
+        self._versions.labels(model).set_function(version)
 
     def request_done(
         self, model: str, signature: str, code: int, num_rows: int, seconds: float

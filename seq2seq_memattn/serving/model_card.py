@@ -15,6 +15,10 @@ SCORES = {
     "BLEU, standard": ("standard_bleu", "standard_bleu_signature"),
     "chrF": ("chrf", "chrf_signature"),
 }
+TEXT_OPS = (
+    "`SentencepieceOp`, `SentencepieceTokenizeOp`, `SentencepieceDetokenizeOp` and "
+    "`SentencepieceIdToStringOp`"
+)
 ANSWERS = """\
 | signature | takes | gives |
 |---|---|---|
@@ -23,7 +27,7 @@ first; `source_is_cut` [batch] |
 | `align` | `text` | the same, and for the best translation `source_pieces`, `target_pieces` and \
 `alignments` [batch, target_length, source_length]; with K-memory `alpha` and `beta`, its slots' \
 own scores |
-| `score` | `text`, `translation` | `log_probs`, `num_tokens` [batch] |
+| `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut` [batch] |
 
 Texts are UTF-8 strings [batch]; log-probabilities are sums over tokens, in nats, the end token \
 included. The graph needs TensorFlow's own ops{ops}, and no others."""
@@ -38,7 +42,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         description: of `describe`.
     """
     manifest = read_manifest(run.directory, check_files=False)
-    ops = " and tensorflow_text's of SentencePiece" if description["kind"] == "subwords" else ""
+    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
     options = run.model.config.to_dict()
     parts = [
         f"# {name}, version {version}",
@@ -106,11 +110,13 @@ def _search(description: Mapping[str, Any]) -> str:
     if description["text_form"]["is_tokenised"]:
         text += (
             " Texts are in the form of the training text: Moses' tokens between spaces, truecased. "
-            "`python -m experiments.serve` brings them into it, and answers as people write."
+            "`python -m experiments.serve` brings sources into it, but not those of `score`, and "
+            "answers as people write."
         )
     return text
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)

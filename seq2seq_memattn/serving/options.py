@@ -19,8 +19,8 @@ class ServerOptions(Options):
     )
     max_queue: int = option(512, "sentences that may wait; more are refused with status 503")
     parallel_batches: int = option(1, "batches of a model computed at once, sharing the cores")
-    max_body_bytes: int = option(1_048_576, "bytes of a request's body; more: status 413")
-    max_text_length: int = option(5_000, "characters of one text; more: status 400")
+    max_body_bytes: int = option(262_144, "bytes of a request's body; more: status 413")
+    max_text_bytes: int = option(5_000, "bytes of one text, in UTF-8; more: status 400")
     token_file: str = option("", "file with a token that requests must carry; empty: none needed")
     poll_seconds: float = option(2.0, "seconds between looks for new versions")
     access_log: bool = option(False, "say each request, without its text, on standard error")
@@ -29,7 +29,7 @@ class ServerOptions(Options):
         super().__post_init__()
         self._check_at_least(0, "port", "max_wait_ms")
         self._check_at_least(1, "max_batch", "max_queue", "parallel_batches")
-        self._check_at_least(1, "max_body_bytes", "max_text_length")
+        self._check_at_least(1, "max_body_bytes", "max_text_bytes")
         if self.port > LAST_PORT:
             raise ValueError(f"`port` must be at most {LAST_PORT}; got {self.port}.")
         if not self.poll_seconds > 0:

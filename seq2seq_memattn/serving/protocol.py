@@ -3,8 +3,8 @@
 Source: TensorFlow Serving's documentation, "RESTful API", sections "Predict API", "JSON mapping",
 "Encoding binary values" and "JSON conformance".
 Differs from it: a key that comes twice in an object is an error, as is a request without rows;
-where all inputs are batches, they must have as many rows in the column format too; classify and
-regress are not served.
+where all inputs are batches, they must have as many rows in the column format too; labels of
+versions, classify and regress are not served.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import invalid, not_found
+from .errors import invalid
 from .json_tensors import InputBounds, from_nested, kind_of, to_nested
 from .signatures import Signature
 
@@ -52,13 +52,13 @@ def parse_predict(
     Args:
         body: JSON text.
         signatures: those of the model by name.
-        bounds: rows, and characters of a text, that are allowed.
+        bounds: rows, and bytes of a text, that are allowed.
 
     Returns:
         The request, which fits its signature.
 
     Raises:
-        RequestError: of status 400 or 404, if it does not.
+        RequestError: of status 400, if it does not.
     """
     request = _read_object(body)
     signature = _find_signature(request, signatures)
@@ -124,21 +124,21 @@ def _read_object(body: bytes) -> dict[str, Any]:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; RequestError if a key comes twice, since one would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise invalid(f"the key {_quoted(twice)} comes twice in an object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise invalid(f"the key {_quoted(key)} comes twice in an object")
+        found[key] = value
     return found
 
 
 def _find_signature(request: dict[str, Any], signatures: Mapping[str, Signature]) -> Signature:
-    name = request.get("signature_name", DEFAULT_SIGNATURE)
+    name = request.get("signature_name") or DEFAULT_SIGNATURE
     if not isinstance(name, str):
         raise invalid(f'expected a string as "signature_name", got {kind_of(name)}')
     if name not in signatures:
         known = ", ".join(sorted(signatures))
-        raise not_found(f"the model has no signature {_quoted(name)}; it has {known}")
+        raise invalid(f"the model has no signature {_quoted(name)}; it has {known}")
     return signatures[name]
 
 
@@ -199,6 +199,8 @@ def _to_arrays(inputs: dict[str, Any], signature: Signature, bounds: InputBounds
         except ValueError as error:
             raise invalid(f"input {_quoted(name)}: {error}") from None
     if signature.has_rows:
+        if any(array.ndim == 0 for array in arrays.values()):
+            raise invalid("expected a list with a value for each row, got a single value")
         counts = {len(array) for array in arrays.values()}
         if len(counts) > 1:
             raise invalid("expected as many rows of every input, got " + _listed(counts))

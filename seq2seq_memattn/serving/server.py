@@ -17,6 +17,7 @@ from .service import Service
 
 # What clients may be waiting for when the server is told to end.
 PATIENCE = 30  # seconds
+MAX_CONNECTIONS = 4096  # open at a time, idle ones included
 MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # what needs no quoting in a path
 
 
@@ -33,7 +34,8 @@ def serve(
         on_ready: called with the server's URL as soon as it listens.
 
     Returns:
-        "requests" and "rows" that were answered, and "seconds" that it listened.
+        "requests" that came, refused ones too, "rows" that were answered, and "seconds" that it
+        listened.
 
     Raises:
         ValueError: if a name or an option is wrong, or a model cannot be loaded.
@@ -58,6 +60,7 @@ def serve(
                 log_config=None,  # the application's, so that nothing comes to standard output
                 log_level="info" if options.access_log else "warning",
                 server_header=False,
+                limit_concurrency=MAX_CONNECTIONS,
                 timeout_graceful_shutdown=PATIENCE,
             )
             started = time.perf_counter()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from .batch_items import Answer
 from .batcher import Batcher
-from .errors import RequestError, not_found
+from .errors import RequestError, invalid, not_found
 from .json_tensors import InputBounds
 from .loaded_model import LoadedModel
 from .metrics import Metrics, ModelListener
@@ -25,6 +25,7 @@ CLIENT_GONE = 499  # the status under which it is counted; nobody receives it
 # What takes longer than a few milliseconds to read or write goes to a thread.
 LARGE_BODY = 32_768  # bytes
 LARGE_ANSWER = 10_000  # elements
+MAX_ANSWER = 500_000  # elements, of an alignment of 500 by 1,000; Python writes it in half a second
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Service:
 
     def __init__(self, folders: Mapping[str, Path], options: ServerOptions) -> None:
         self.metrics = Metrics()
-        self._bounds = InputBounds(options.max_queue, options.max_text_length)
+        self._bounds = InputBounds(options.max_queue, options.max_text_bytes)
         self._endpoints: dict[str, _Endpoint] = {}
         try:
             for name, folder in folders.items():
@@ -124,6 +125,8 @@ class Service:
         prediction.signature, prediction.num_rows = request.signature.name, request.num_rows
         answer = await batcher.submit(model, request.signature, request.inputs)
         num_elements = sum(array.size for array in answer.outputs.values())
+        if num_elements > MAX_ANSWER:
+            raise invalid(f"the answer has {num_elements:,} values, {MAX_ANSWER:,} are allowed")
         prediction.body = await _run(
             num_elements > LARGE_ANSWER, lambda: format_predict(answer.outputs, request.by_rows)
         )
@@ -154,11 +157,6 @@ class Service:
                 )
         return found
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether every model has a version that takes requests."""
-        return all(one.model.num_available for one in self._endpoints.values())
-
     def close(self) -> None:
         """Ends the threads; call it when all requests have been answered."""
         for endpoint in self._endpoints.values():
@@ -175,7 +173,7 @@ class Service:
             ModelListener(self.metrics, name),
         )
         self._endpoints[name] = _Endpoint(model, batcher)
-        self.metrics.watch(name, lambda: batcher.num_waiting, lambda: model.num_available)
+        self.metrics.watch(name, lambda: batcher.num_waiting, lambda: model.version)
 
     def _endpoint(self, name: str) -> _Endpoint:
         if name not in self._endpoints:

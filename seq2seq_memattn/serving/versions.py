@@ -2,28 +2,30 @@
 
 import contextlib
 import gc
-import re
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .errors import RequestError, not_found
-from .loaded_model import SAVED_MODEL, LoadedModel
+from .layout import SAVED_MODEL, find_versions
+from .loaded_model import LoadedModel
 from .reports import State, VersionStatus
 
-VERSION_NAME = re.compile("0|[1-9][0-9]{0,17}")  # what an int64 holds, written in one way
+# A version as it was found: replaced by another of its number, or as more of it has been copied, it
+# is another one.
+Stamp = tuple[int, int, int, int]
 
-# A version as it was found: replaced by another of its number, it is another one.
-Stamp = tuple[int, int, int]
+_LOG = logging.getLogger(__name__)
 
 
 class ServedModel:
     """A model whose newest version is loaded, served, and replaced by a newer one.
 
     A newer version is loaded while the old one serves. From then on requests go to the new one; the
-    old one answers what it has, and is unloaded. One that cannot be loaded is reported, and the old
-    one serves on. Where the newest version is taken away, the one before it is loaded again; the
-    last one serves on.
+    old one answers what it has, and is unloaded. One that cannot be loaded is reported and logged,
+    and the old one serves on, also where it has the same number. Where the newest version is taken
+    away, the one before it is loaded again; the last one serves on.
 
     Args:
         name: of the model, for clients.
@@ -49,7 +51,7 @@ class ServedModel:
         self._changed = threading.Condition()
         self._in_use: dict[LoadedModel, int] = {}  # requests of each version
         self._statuses: dict[int, VersionStatus] = {}
-        self._failed: dict[Stamp, int] = {}  # and how large it was
+        self._failed: set[Stamp] = set()
         self._ending = threading.Event()
         versions = find_versions(folder)
         if not versions:
@@ -97,9 +99,9 @@ class ServedModel:
             return [self._statuses[version]]
 
     @property
-    def num_available(self) -> int:
-        """Versions that are loaded and take requests."""
-        return sum(status.state == State.AVAILABLE for status in self.statuses())
+    def version(self) -> int:
+        """The one that requests go to."""
+        return self._current.version
 
     def unknown_version(self, version: int | None) -> RequestError:
         """The error for a version that is not there."""
@@ -121,29 +123,26 @@ class ServedModel:
         """Loads the newest version and serves it, if it is another one than now."""
         versions = find_versions(self._folder)
         stamps = {version: _stamp(folder) for version, folder in versions.items()}
-        newest = max(
-            (version for version in versions if not self._has_failed(stamps[version], versions)),
-            default=None,
-        )
+        sound = [version for version in versions if stamps[version] not in self._failed]
+        newest = max(sound, default=None)
+        current = self._current.version
         if newest is None or stamps[newest] == self._stamp:
             return
-        replaces_itself = newest == self._current.version
-        if not replaces_itself:
+        if newest < current and current in versions:  # its files are damaged: what is loaded is not
+            return
+        if newest != current:
             self._report(VersionStatus(newest, State.LOADING))
         try:
             model = self._load(versions[newest])
         except ValueError as error:
-            if not replaces_itself:
-                self._report(VersionStatus(newest, State.END, str(error)))
-            self._failed[stamps[newest]] = _num_bytes(versions[newest])
+            _LOG.warning("%s", error)
+            state = State.AVAILABLE if newest == current else State.END
+            self._report(VersionStatus(newest, state, str(error)))
+            self._failed.add(stamps[newest])
             return
         self._stamp = stamps[newest]
         self._switch(model)
         gc.collect()  # the old one's functions and variables refer to each other
-
-    def _has_failed(self, stamp: Stamp, versions: dict[int, Path]) -> bool:
-        """Whether a version could not be loaded, and is as it was: it may have been half copied."""
-        return stamp in self._failed and self._failed[stamp] == _num_bytes(versions[stamp[0]])
 
     def _switch(self, model: LoadedModel) -> None:
         """Serves another model from now on, and unloads the old one when it is no longer used."""
@@ -168,23 +167,7 @@ class ServedModel:
             self._statuses[status.version] = status
 
 
-def find_versions(folder: Path) -> dict[int, Path]:
-    """The complete versions of an export folder: folders by their numbers.
-
-    Raises:
-        OSError: if there is no such folder.
-    """
-    return {
-        int(one.name): one
-        for one in folder.iterdir()
-        if VERSION_NAME.fullmatch(one.name) and (one / SAVED_MODEL).is_file()
-    }
-
-
 def _stamp(folder: Path) -> Stamp:
-    found = (folder / SAVED_MODEL).stat()
-    return int(folder.name), found.st_ino, found.st_mtime_ns
-
-
-def _num_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    graph = (folder / SAVED_MODEL).stat()
+    num_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return int(folder.name), graph.st_ino, graph.st_mtime_ns, num_bytes

@@ -5,7 +5,8 @@ from pathlib import Path
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-WARMUP_NAME = "assets.extra/tf_serving_warmup_requests"
+from seq2seq_memattn.serving.layout import WARMUP_REQUESTS
+
 BATCH_SIZES = (1, 8)
 
 
@@ -17,7 +18,7 @@ def write_warmup(folder: Path, name: str, text: str) -> None:
         name: of the model.
         text: a source.
     """
-    with tf.io.TFRecordWriter(str(folder / WARMUP_NAME)) as writer:
+    with tf.io.TFRecordWriter(str(folder / WARMUP_REQUESTS)) as writer:
         for batch_size in BATCH_SIZES:
             texts = [text] * batch_size
             inputs = {"text": texts}

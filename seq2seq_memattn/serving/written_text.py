@@ -9,13 +9,14 @@ import numpy as np
 from ..text_form import TextForm
 from .protocol import Arrays
 
-SOURCES, TRANSLATIONS = "text", "translations"  # the input and the output that people write
+SOURCES, GIVEN, TRANSLATIONS = "text", "translation", "translations"  # of the signatures
 
 
 class WrittenText:
     """Brings sources into the form of a model's training text, and translations out of it.
 
-    The graph of a model has no tokeniser of Moses; its other texts stay as they are.
+    The graph of a model has no tokeniser of Moses. Where translations are given, to be scored, both
+    texts are taken as they are, in the form of the training text, as `experiments.score` does.
 
     Args:
         form: dict of a `TextForm`; {} for text that is as people write it.
@@ -28,6 +29,8 @@ class WrittenText:
 
     def inputs(self, arrays: Arrays) -> Arrays:
         """Inputs of a signature, with its sources as the model knows them."""
+        if GIVEN in arrays:
+            return arrays
         return self._changed(
             arrays, SOURCES, lambda texts: self._form.as_trained(texts, self._folder)
         )

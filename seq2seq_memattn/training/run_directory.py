@@ -62,7 +62,10 @@ PLATEAU_OPTIONS = frozenset({"validate_every", "valid_examples", "beam_size"})
 
 def versions() -> dict[str, str]:
     """Versions of everything that shapes a result."""
-    packages = ("tensorflow", "jax", "keras", "numpy", "sacrebleu")
+    packages = (
+        *("tensorflow", "tensorflow-text", "jax", "keras", "numpy"),
+        *("sentencepiece", "sacrebleu"),
+    )
     found = {"python": platform.python_version(), "seq2seq_memattn": __version__}
     for package in packages:
         try:

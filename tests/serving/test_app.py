@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from seq2seq_memattn.serving import app as app_module
-from seq2seq_memattn.serving import page_files
+from seq2seq_memattn.serving import page_files, service
 from tests.serving.clients import BODY_BYTES, Running, running
 from tests.serving.gate import Gate
 from tests.serving.tiny_models import export_reverser
@@ -29,7 +29,7 @@ HALF = "/v1/models/half_plus_two"
 def server(reverser_folder: Path, half_plus_two_folder: Path) -> Iterator[Running]:
     before = threading.active_count()
     folders = {"reverser": reverser_folder, "half_plus_two": half_plus_two_folder}
-    with running(folders, max_batch=8, max_queue=40, max_text_length=200) as found:
+    with running(folders, max_batch=8, max_queue=40, max_text_bytes=200) as found:
         yield found
     assert threading.active_count() == before
 
@@ -119,8 +119,8 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(server: Running)
         ("GET", f"{REVERSER}/versions/{'9' * 5000}", 400, "whole number as version"),
         ("POST", f"{REVERSER}:classify", 400, "'classify' is not served"),
         ("POST", f"{REVERSER}/versions/1:regress", 400, "'regress' is not served"),
-        ("POST", REVERSER, 405, "Method Not Allowed"),
-        ("DELETE", PREDICT, 405, "Method Not Allowed"),
+        ("POST", REVERSER, 400, "Method Not Allowed"),
+        ("DELETE", PREDICT, 400, "Method Not Allowed"),
         ("GET", "/v1/models/../../etc/passwd", 404, "Malformed request"),
         ("GET", "/other", 404, "Malformed request: GET /other"),
         ("GET", "/page/other.js", 404, "no file"),
@@ -185,10 +185,10 @@ def test_a_full_queue_is_503_with_retry_after(
 
 
 def test_a_long_text_is_refused_with_its_length(server: Running) -> None:
-    answer = server.post(PREDICT, {"instances": ["ä" * 201]})
+    answer = server.post(PREDICT, {"instances": ["ä" * 101]})
     assert answer.status_code == 400
-    assert "at most 200 characters; one has 201" in error_of(answer)
-    assert server.post(PREDICT, {"instances": ["ä" * 200]}).status_code == 200
+    assert "at most 200 bytes; one has 202" in error_of(answer)
+    assert server.post(PREDICT, {"instances": ["ä" * 100]}).status_code == 200
 
 
 @pytest.mark.parametrize("is_announced", [True, False])
@@ -284,10 +284,30 @@ def test_the_page_is_told_of_the_models_in_their_order(server: Running) -> None:
     }
 
 
-def test_health(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert server.get("/healthz").status_code == 200
-    monkeypatch.setattr(type(server.service), "is_ready", False)
-    assert server.get("/healthz").status_code == 503
+def test_health(server: Running) -> None:
+    answer = server.get("/healthz")
+    assert answer.status_code == 200 and answer.json() == {"status": "ok"}
+
+
+def test_a_path_with_a_slash_too_many_is_not_redirected(server: Running) -> None:
+    answer = server.get("/v1/models/reverser/")
+    assert answer.status_code == 400 and "Malformed request" in answer.json()["error"]
+
+
+def test_more_open_requests_than_are_allowed_are_told_to_come_again(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "MAX_OPEN", 0)
+    answer = server.post(PREDICT, {"instances": ["a"]})
+    assert answer.status_code == 503 and answer.headers["Retry-After"] == "1"
+
+
+def test_an_answer_that_is_too_large_is_refused(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_ANSWER", 3)
+    answer = server.post(PREDICT, {"instances": ["a"]})
+    assert answer.status_code == 400 and "values" in answer.json()["error"]
 
 
 def test_metrics_count_without_names_that_clients_invent(server: Running) -> None:
@@ -307,7 +327,7 @@ def test_metrics_count_without_names_that_clients_invent(server: Running) -> Non
         assert f"seq2seq_memattn_{name}{{{labels}}} " in text
     assert 'seq2seq_memattn_requests_total{code="404",model="",signature=""} ' in text
     assert 'seq2seq_memattn_queue_rows{model="reverser"} 0.0' in text
-    assert 'seq2seq_memattn_versions_loaded{model="reverser"} 1.0' in text
+    assert 'seq2seq_memattn_version{model="reverser"} 1.0' in text
 
 
 def test_a_version_is_replaced_under_load_without_a_failed_request(

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from experiments.serving_speed import serving
 from tests.commands import ROOT, run_python
 
 CLIENTS = ROOT / "experiments" / "clients"
@@ -41,6 +42,21 @@ def grpc_address(reverser_folder: Path) -> Iterator[str]:
     server.start()
     yield f"127.0.0.1:{port}"
     server.stop(grace=None).wait()
+
+
+@pytest.mark.slow
+def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_folder: Path) -> None:
+    lines = [f"a b {i}" for i in range(250)] + ["a\rb"]  # a lone carriage return ends no line
+    with serving(reverser_folder) as server:
+        process = run_python(
+            str(CLIENTS / "http_client.py"),
+            f"http://{server.address}",
+            "reverser",
+            standard_input="".join(f"{line}\n" for line in lines).encode(),
+        )
+    assert process.returncode == 0, process.stderr.decode()
+    found = process.stdout.decode().split("\n")[:-1]
+    assert found[:250] == [f"{i} b a" for i in range(250)] and len(found) == 251
 
 
 def test_the_grpc_client_prints_the_best_translations(grpc_address: str) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tensorflow_serving.apis import prediction_log_pb2
 
 from experiments.train import fit_to_data
+from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.serving import export as exporting
 from seq2seq_memattn.serving.export import export
@@ -118,8 +119,8 @@ def test_warm_up_requests_are_answered(version: Path) -> None:
 def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> None:
     directory = tmp_path / "run"
     shutil.copytree(run.directory, directory)
-    scores = {"bleu": 12.345, "standard_bleu": 12.5, "chrf": 40.0, "update": run.update}
-    signatures = {"signature": "S1", "standard_bleu_signature": "S2", "chrf_signature": "S3"}
+    scores = {"bleu": 12.34, "standard_bleu": 12.5, "chrf": 40.0, "update": run.update}
+    signatures = {"signature": "a|b", "standard_bleu_signature": "S2", "chrf_signature": "S3"}
     for name, update in (("flickr", run.update), ("older", run.update - 1)):
         folder = directory / "evaluation" / name
         folder.mkdir(parents=True)
@@ -128,7 +129,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     description = exporting.describe(load_run(directory), OPTIONS, "float32")
     card = exporting.model_card(load_run(directory), "model", 3, description)
     assert card.startswith("# model, version 3\n")
-    assert "| flickr | BLEU, tokenised | 12.35 | `S1` |" in card or "12.34" in card
+    assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
     assert "older" not in card  # other weights
     assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
 
@@ -142,6 +143,11 @@ def test_versions_follow_one_another(
     (tmp_path / ".9.tmp").mkdir()  # a killed export
     assert export(run, tmp_path, OPTIONS, "float32").name == "8"
     assert sorted(os.listdir(tmp_path)) == ["7", "8", "notes"]
+
+
+def test_two_exports_do_not_share_a_folder(run: Run, tmp_path: Path) -> None:
+    with locked(tmp_path, "exporting to it"), pytest.raises(ValueError, match="is exporting to it"):
+        export(run, tmp_path, OPTIONS, "float32")
 
 
 def test_a_failed_export_leaves_nothing(

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SENTENCE = "a dog runs fast"
 TOKEN = "open sésame"
-MAX_TEXT_LENGTH = 9_000
+MAX_TEXT_BYTES = 9_000
 REFUSED = "Failed to load resource"  # the browser's own line for a status from 400 on
 SCRIPT = "<script>window.wasRun = true</script>"
 
@@ -33,7 +33,7 @@ SCRIPT = "<script>window.wasRun = true</script>"
 @contextmanager
 def serving(folders: dict[str, Path], token: str | None = None) -> Iterator[str]:
     """Serves models on a free port; gives the address of the page."""
-    service = Service(folders, ServerOptions(max_text_length=MAX_TEXT_LENGTH))
+    service = Service(folders, ServerOptions(max_text_bytes=MAX_TEXT_BYTES))
     app = make_app(service, max_body_bytes=1_000_000, token=token)
     config = uvicorn.Config(app, port=0, http="h11", ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
@@ -314,12 +314,12 @@ def test_an_empty_text_says_what_to_do(page: Page) -> None:
 
 
 def test_a_refusal_is_shown_and_the_text_kept(browser: Browser, address: str) -> None:
-    text = "long " * (MAX_TEXT_LENGTH // 5 + 1)
+    text = "long " * (MAX_TEXT_BYTES // 5 + 1)
     with opened(browser, address, expects_refusal=True) as page:
         translate(page)
         page.get_by_label("Text in English").fill(text)
         page.get_by_role("button", name="Translate").click()
-        expect(page.get_by_role("alert")).to_contain_text(str(MAX_TEXT_LENGTH))
+        expect(page.get_by_role("alert")).to_contain_text(str(MAX_TEXT_BYTES))
         expect(page.get_by_label("Text in English")).to_have_value(text)
         expect(page.locator("#answer")).to_be_hidden()
 

@@ -13,7 +13,7 @@ from seq2seq_memattn.serving.protocol import format_predict, parse_predict
 from seq2seq_memattn.serving.signatures import Signature, TensorSpec
 
 STRINGS = np.dtype(object)
-BOUNDS = InputBounds(max_rows=5, max_text_length=20)
+BOUNDS = InputBounds(max_rows=5, max_text_bytes=20)
 
 
 def spec(dtype: Any, *shape: int | None) -> TensorSpec:
@@ -128,7 +128,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         ({"instances": [{"txt": "b"}]}, "serving_default", '"text" is missing'),
         ({"instances": [{"text": "b", "x": 1}]}, "serving_default", 'no input "x"'),
         ({"instances": ["a"] * 6}, "serving_default", "at most 5 rows are allowed, got 6"),
-        ({"instances": ["a" * 21]}, "serving_default", "at most 20 characters; one has 21"),
+        ({"instances": ["a" * 21]}, "serving_default", "at most 20 bytes; one has 21"),
         ({"instances": ["foo"]}, "several", "must be given by name: sensor, signal, tag"),
         ({"inputs": {"x": [[[1, 2]], [[3]]]}}, "pair", "lists of one shape"),
         ({"inputs": {"x": [[[1, 2]], 3]}}, "pair", "lists of one shape"),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from seq2seq_memattn.serving.errors import RequestError
+from seq2seq_memattn.serving.layout import find_versions
 from seq2seq_memattn.serving.reports import State
-from seq2seq_memattn.serving.versions import ServedModel, find_versions
+from seq2seq_memattn.serving.versions import ServedModel
 
 
 class FakeModel:
@@ -84,7 +85,7 @@ def test_the_newest_version_is_served(folder: Path) -> None:
     for wrong in (9, 11):
         with pytest.raises(RequestError, match=rf"Specific\(model, {wrong}\)"), model.lease(wrong):
             pass
-    assert states(model) == {10: "AVAILABLE"} and model.num_available == 1
+    assert states(model) == {10: "AVAILABLE"} and model.version == 10
     model.close()
 
 
@@ -113,7 +114,7 @@ def test_a_new_version_is_found_and_the_old_one_answers_what_it_has(folder: Path
         with model.lease() as new:
             assert (old.version, new.version) == (1, 2)
         assert states(model)[1] == "UNLOADING"
-        assert model.num_available == 1
+        assert model.version == 2
     wait_until(lambda: states(model)[1] == "END")
     assert model.statuses(1)[0].error == ""
     model.close()
@@ -155,6 +156,35 @@ def test_a_version_that_is_replaced_is_loaded_again(folder: Path) -> None:
     with model.lease() as leased:
         assert leased.text == "another"  # type: ignore[attr-defined]
     assert states(model) == {1: "AVAILABLE"}
+    model.close()
+
+
+def test_a_damaged_copy_of_what_is_served_is_reported_and_what_is_loaded_serves_on(
+    folder: Path,
+) -> None:
+    add_version(folder, 2)
+    model = serve(folder)
+    add_version(folder, 2, "damaged")
+    for _ in range(2):
+        model.look()
+        with model.lease() as leased:
+            assert (leased.version, leased.text) == (2, "sound")  # type: ignore[attr-defined]
+        assert states(model) == {2: "AVAILABLE"}
+        assert "damaged" in model.statuses(2)[0].error
+    model.close()
+
+
+def test_a_version_that_was_loaded_while_it_was_copied_is_loaded_again(folder: Path) -> None:
+    model = serve(folder)
+    with model.lease() as before:
+        pass
+    (folder / "1" / "later").write_text("what came after the graph")
+    model.look()
+    with model.lease() as after:
+        assert after is not before
+    model.look()
+    with model.lease() as again:
+        assert again is after
     model.close()
 
 
