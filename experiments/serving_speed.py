@@ -1,13 +1,15 @@
 """Measures serving: python -m experiments.serving_speed --runs=R,R --input=F --output=F.json.
 
 Each run is exported and served on this machine. wrk, the load generator, plays so many clients that
-each send a sentence, wait for the answer, and send the next; the rows beside are of one client and
-single sentences, over HTTP and without it, and of all sentences decoded as a file. Sentences go in
-the order of the file, again and again.
+each send a sentence, wait for the answer, and send the next, in the order of the file, again and
+again; once while another version of the model is exported. The rows beside are of sentences of
+`--tokens` tokens, one at a time, over HTTP and without it, and of all sentences decoded as a file,
+whose translations are compared with those of the exported model in a process of its own.
 """
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -15,7 +17,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +34,11 @@ from seq2seq_memattn.data.text_files import check_output, read_lines
 
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
 READY = "serving at "
+SAVED_MODEL_CLIENT = Path(__file__).parent / "clients" / "saved_model_client.py"
 WARM_UP = 20  # requests before single ones are timed
 FILE_BATCH = 100  # sentences, as `translate` takes them
+BEAM_SIZES = (10, 1)
+NEAR = 1e-4  # in nats: hypotheses that are nearer to each other may change places
 
 
 class Server(NamedTuple):
@@ -118,8 +125,7 @@ def time_calls(export_dir: Path, lines: Sequence[str]) -> dict[str, float]:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  its operations
 
-    (version,) = (path for path in export_dir.iterdir() if path.name.isdigit())
-    function = tf.saved_model.load(str(version)).signatures["serving_default"]
+    function = tf.saved_model.load(str(export_dir / "1")).signatures["serving_default"]
 
     def ask(line: str) -> None:
         function(text=tf.constant([line]))["translations"].numpy()
@@ -127,16 +133,43 @@ def time_calls(export_dir: Path, lines: Sequence[str]) -> dict[str, float]:
     return _percentiles(ask, lines)
 
 
-def time_file(run_dir: Path, lines: Sequence[str]) -> float:
-    """Sentences a second when they are decoded as a file, XLA's compilation apart."""
+def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[str, Any]:
+    """Decodes all sentences as a file, twice: speed without XLA's compilation, and differences.
+
+    Returns:
+        sentences_per_second: of the second time.
+        different: translations of the exported model, in a process of its own, that are others.
+        near_ties: those of them whose best two hypotheses are level but for rounding.
+    """
     from seq2seq_memattn.training.run_directory import load_run
     from seq2seq_memattn.translator import Translator
 
-    translate = Translator(load_run(run_dir))
+    translate = Translator(load_run(run_dir), n_best=2)
     translate(lines, FILE_BATCH)
     started = time.perf_counter()
-    translate(lines, FILE_BATCH)
-    return round(len(lines) / (time.perf_counter() - started), 2)
+    found = translate(lines, FILE_BATCH)
+    seconds = time.perf_counter() - started
+    process = subprocess.run(
+        [sys.executable, str(SAVED_MODEL_CLIENT), str(export_dir / "1")],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    exported = process.stdout.split("\n")[:-1]
+    different = [best for best, text in zip(found, exported, strict=True) if best[0].text != text]
+    return {
+        "sentences": len(lines),
+        "sentences_per_second": round(len(lines) / seconds, 2),
+        "different": len(different),
+        "near_ties": sum(_margin(best) < NEAR for best in different),
+    }
+
+
+def _margin(best: Sequence[Any]) -> float:
+    """How far the second hypothesis is behind the first, in nats."""
+    first, second = (translation.hypothesis.log_prob for translation in best)
+    return float(first - second)
 
 
 def _percentiles(ask: Callable[[Any], None], questions: Sequence[Any]) -> dict[str, float]:
@@ -161,30 +194,84 @@ def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
         raise ValueError(f"{run_dir}: {process.stderr.splitlines()[-1]}")
 
 
-def measure(run_dir: Path, lines: Sequence[str], folder: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one run."""
-    options = flags.FLAGS
-    model = run_dir.resolve().name
-    bodies = [json.dumps({"instances": [{"text": line}]}).encode() for line in lines]
-    (folder / "bodies").write_bytes(b"\n".join(bodies) + b"\n")
-    path = f"/v1/models/{model}:predict"
-    for beam_size in (10, 1):
-        export_dir = folder / f"beam_{beam_size}" / model
-        export(run_dir, export_dir, beam_size)
-        row = {"model": model, "beam_size": beam_size}
-        singles = bodies[: options.singles]
-        with serving(export_dir) as server:
-            yield {**row, "mode": "single, HTTP", **time_requests(server, path, singles)}
-            if beam_size > 1:
-                for clients in cli.positive_numbers("clients", options.clients):
-                    found = measure_load(
-                        options.wrk, server, path, folder / "bodies", clients, options.seconds
-                    )
-                    yield {**row, "mode": "load", **found}
-        direct = time_calls(export_dir, lines[: options.singles])
-        yield {**row, "mode": "single, SavedModel", **direct}
-    found = {"sentences_per_second": time_file(run_dir, lines)}
-    yield {"model": model, "beam_size": 10, "mode": "file", **found}
+def of_length(run_dir: Path, lines: Sequence[str], num_tokens: int, count: int) -> list[str]:
+    """Sentences of so many tokens, end token included, again and again."""
+    from seq2seq_memattn.data.manifest import read_manifest
+    from seq2seq_memattn.vocabulary import vocabulary_from_dict
+
+    manifest = read_manifest(run_dir, check_files=False)
+    vocabulary = vocabulary_from_dict(manifest.source_vocabulary, run_dir)
+    found = [line for line in lines if len(vocabulary.encode(line)) + 1 == num_tokens]
+    if not found:
+        raise ValueError(f"--tokens: the input has no sentence of {num_tokens} tokens")
+    return list(itertools.islice(itertools.cycle(found), count))
+
+
+class Measurement:
+    """What is measured of one run.
+
+    Args:
+        run_dir: Path.
+        lines: all sentences.
+        folder: for exports and bodies.
+    """
+
+    def __init__(self, run_dir: Path, lines: Sequence[str], folder: Path) -> None:
+        self._run_dir = run_dir
+        self._lines = lines
+        self._name = run_dir.resolve().name
+        self._path = f"/v1/models/{self._name}:predict"
+        self._exports = {size: folder / f"beam_{size}" / self._name for size in BEAM_SIZES}
+        self._bodies = folder / "bodies"
+        self._bodies.write_bytes(b"".join(_body(line) + b"\n" for line in lines))
+        options = flags.FLAGS
+        self._singles = of_length(run_dir, lines, options.tokens, options.singles)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows, each when it has been measured."""
+        for beam_size, export_dir in self._exports.items():
+            export(self._run_dir, export_dir, beam_size)
+            row = {"model": self._name, "beam_size": beam_size}
+            with serving(export_dir) as server:
+                singles = [_body(line) for line in self._singles]
+                over_http = time_requests(server, self._path, singles)
+                if beam_size == BEAM_SIZES[0]:
+                    for found in self._loads(server):
+                        yield {**row, "mode": "load", **found}
+            yield {**row, "mode": "single, HTTP", **over_http}
+            direct = time_calls(export_dir, self._singles)
+            yield {**row, "mode": "single, SavedModel", **direct}
+        beam_size = BEAM_SIZES[0]
+        found = compare_file(self._run_dir, self._exports[beam_size], self._lines)
+        yield {"model": self._name, "beam_size": beam_size, "mode": "file", **found}
+
+    def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
+        """Load by each number of clients, and by the last once more while a version comes."""
+        options = flags.FLAGS
+        numbers = cli.positive_numbers("clients", options.clients)
+        for clients in numbers:
+            yield self._load(server, clients)
+        exporting = threading.Thread(
+            target=export, args=(self._run_dir, self._exports[BEAM_SIZES[0]], BEAM_SIZES[0])
+        )
+        exporting.start()
+        found = self._load(server, numbers[-1])
+        exporting.join()
+        yield {**found, "version_at_end": self._version(server)}
+
+    def _load(self, server: Server, clients: int) -> dict[str, Any]:
+        options = flags.FLAGS
+        return measure_load(options.wrk, server, self._path, self._bodies, clients, options.seconds)
+
+    def _version(self, server: Server) -> int:
+        """The newest version that the server has."""
+        with urllib.request.urlopen(f"http://{server.address}/v1/models/{self._name}") as response:
+            statuses = json.load(response)["model_version_status"]
+        return max(int(one["version"]) for one in statuses if one["state"] == "AVAILABLE")
+
+
+def _body(line: str) -> bytes:
+    return json.dumps({"instances": [{"text": line}]}).encode()
 
 
 def main(arguments: list[str]) -> None:
@@ -200,7 +287,7 @@ def main(arguments: list[str]) -> None:
         for run_dir in options.runs:
             place = Path(folder) / Path(run_dir).name
             place.mkdir()
-            for row in measure(Path(run_dir), lines, place):
+            for row in Measurement(Path(run_dir), lines, place).rows():
                 cli.print_note(json.dumps(row))
                 rows.append(row)
     write_json(Path(options.output), {"rows": rows, **provenance(processor())})
@@ -213,6 +300,7 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", None, "where the figures go, as JSON", required=True)
     flags.DEFINE_list("clients", ["1", "8", "64"], "clients at once")
     flags.DEFINE_integer("seconds", 60, "that each number of clients sends", lower_bound=1)
-    flags.DEFINE_integer("singles", 200, "sentences that are timed singly", lower_bound=1)
+    flags.DEFINE_integer("singles", 200, "sentences that are timed one at a time", lower_bound=1)
+    flags.DEFINE_integer("tokens", 20, "tokens of these, end token included", lower_bound=1)
     flags.DEFINE_string("wrk", "wrk", "the load generator")
     cli.run(main)

@@ -1,0 +1,14 @@
+"""Translates standard input by TensorFlow alone: python saved_model_client.py EXPORT_DIR/1."""
+
+import sys
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  its operations
+
+(folder,) = sys.argv[1:]
+translate = tf.saved_model.load(folder).signatures["serving_default"]
+with open(0, encoding="utf-8", newline="\n") as stream:
+    texts = [line.rstrip("\n") for line in stream]
+for first in range(0, len(texts), 100):
+    for translations in translate(text=tf.constant(texts[first : first + 100]))["translations"]:
+        print(translations[0].numpy().decode())
