@@ -12,9 +12,9 @@ from absl import flags
 
 from data_prep.workers import num_cores
 from experiments import cli
+from experiments.alignments import align
+from experiments.alignments import draw as draw_alignment
 from experiments.copy_rows import SMALL, label, short_name
-from experiments.draw_alignment import align
-from experiments.draw_alignment import draw as draw_alignment
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves

@@ -4,73 +4,18 @@ Source downwards, target to the right, as in figures 6 to 8 of the memory paper;
 never looks at the source again, it is the product of its scores (section 5). What flexible
 attention with a threshold does not score is grey, as in figure 4 of Shu and Nakayama (2017). In
 place of a text, `--source=F --lines=3,14` takes lines of a file in the form of the training text.
+With `--slots_output=F` what each slot of a K-memory adds is drawn too.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from absl import flags
 
 from experiments import cli, decoding_flags
+from experiments.alignments import align, draw, draw_slots
 from experiments.copy_rows import label
 from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.vocabulary import Vocabulary
-
-END = "</s>"
-
-
-class Aligned(NamedTuple):
-    """A sentence, its best translation and their alignment.
-
-    Fields:
-        text: the translation.
-        source_tokens, target_tokens: with the end token; the target's only if it was reached.
-        alignment: float [target tokens, source tokens].
-        scored: bool [target tokens, source tokens], or None if everything was scored.
-    """
-
-    text: str
-    source_tokens: list[str]
-    target_tokens: list[str]
-    alignment: np.ndarray
-    scored: np.ndarray | None
-
-
-def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned:
-    """Translates one sentence.
-
-    Args:
-        run: `Run`.
-        translator: `Translator` of the run that returns alignments.
-        text: the sentence, in the form of the training text.
-        name: what errors call it.
-
-    Raises:
-        ValueError: if there is nothing to translate, or the vocabulary cannot encode it.
-    """
-    (best,) = translator([text], 1, name)[0]
-    if best.hypothesis is None:
-        raise ValueError(f"{name}: expected a sentence, got nothing to translate")
-    alignment = best.hypothesis.alignment
-    source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # it may have been cut
-    source_tokens = [*_tokens(run.source_vocabulary, source), END]
-    target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]
-    # The softmax of what was scored is above 0, but for energies hundreds below the highest.
-    scored = alignment > 0 if run.model.config.threshold else None
-    return Aligned(best.text, source_tokens, target_tokens[: len(alignment)], alignment, scored)
-
-
-def draw(aligned: Sequence[Aligned], title: str, path: Path) -> list[Path]:
-    """Draws alignments; returns the files."""
-    from seq2seq_memattn import plots
-
-    panels = [
-        plots.Panel(one.alignment, one.source_tokens, one.target_tokens, "", one.scored)
-        for one in aligned
-    ]
-    return plots.save(plots.alignments(panels, title), path)
 
 
 def read_texts(run: Any) -> dict[str, str]:
@@ -94,22 +39,29 @@ def read_texts(run: Any) -> dict[str, str]:
     return {f"{options.source}, line {number}": lines[number - 1] for number in wanted}
 
 
-def _tokens(vocabulary: Vocabulary, ids: Any) -> list[str]:
-    return [vocabulary.decode([int(token)]) for token in ids]
+def check_figure(flag: str, path: str) -> Path:
+    """The path of a figure; ValueError for an ending that figures have not."""
+    if Path(path).suffix not in ("", ".png", ".svg"):
+        raise ValueError(f"--{flag}: expected the ending .png, .svg or none; got {path}")
+    return Path(path)
 
 
 def main(arguments: list[str]) -> None:
     """Draws from flags."""
     del arguments
     options = flags.FLAGS
-    path = Path(options.output)
-    if path.suffix not in ("", ".png", ".svg"):
-        raise ValueError(f"--output: expected the ending .png, .svg or none; got {options.output}")
+    path = check_figure("output", options.output)
+    slots_path = check_figure("slots_output", options.slots_output or "")
     run, translator = decoding_flags.make_translator(return_alignments=True)
     texts = read_texts(run)
+    if options.slots_output and len(texts) > 1:
+        raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
     aligned = [align(run, translator, text, name) for name, text in texts.items()]
     decoding_flags.report_cut(translator.sources)
-    files = draw(aligned, label(run.model.config.attention), path)
+    title = label(run.model.config.attention)
+    files = draw(aligned, title, path)
+    if options.slots_output:
+        files += draw_slots(aligned[0], title, options.max_slots, slots_path)
     cli.print_result({"texts": [one.text for one in aligned], "figures": list(map(str, files))})
 
 
@@ -119,4 +71,6 @@ if __name__ == "__main__":
     flags.DEFINE_string("source", None, "a file of sentences, as the model was trained on")
     flags.DEFINE_list("lines", [], "which lines of it, counted from 1")
     flags.DEFINE_string("output", None, "figure: .png, .svg, or without ending both", required=True)
+    flags.DEFINE_string("slots_output", None, "K-memory: another figure, of its slots one by one")
+    flags.DEFINE_integer("max_slots", 8, "slots that it shows, the most used", lower_bound=1)
     cli.run(main)

@@ -1,6 +1,7 @@
-"""Reproduces a table or a choice: python -m experiments.reproduce table1 --scale=small.
+"""Reproduces a table, a figure or a choice: python -m experiments.reproduce table1 --scale=small.
 
-What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities; of Shu and
+What there is: table1, table2, multi30k_sizes (of Table 2 at small scale), ambiguities; figure2 and,
+of rows of these, figure3a, figure3b, figure4, figure5, figure6, figure7 and figure8; of Shu and
 Nakayama (2017) flexible_table1, flexible_table2, flexible_table3, flexible_figure3 and
 flexible_figure4.
 
@@ -11,63 +12,28 @@ beside the runs, so that what is in the project's own `results` is not taken for
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import flags
 
 from experiments import (
+    alignment_figures,
     ambiguities,
     cli,
+    curve_figures,
     flexible_figures,
     flexible_speed,
     flexible_tables,
+    position_figure,
     sizes,
     table1,
     table2,
 )
-from experiments.study import Study, valid_curves
+from experiments.study import Study
+from experiments.subject import Subject, learning_curves
 from seq2seq_memattn.data.text_files import open_output
-
-
-class Subject(NamedTuple):
-    """What can be reproduced.
-
-    Fields:
-        title: of its page.
-        introduction: of its page, at a scale.
-        study: makes the `Study` from scale, names of rows, work_dir and results_dir.
-        extend: adds to a study's finished results what is measured of all of them at once.
-        tables: the files made of the results: suffix and text. The first is Markdown.
-        draw: draws figures of a study's results into files that begin with a path; returns what
-            each shows, by what its file's name ends with.
-    """
-
-    title: str
-    introduction: Callable[[Any], str]
-    study: Callable[[Any, Sequence[str], Path, Path], Study]
-    extend: Callable[[Study], list[dict[str, Any]]]
-    tables: Callable[[Sequence[dict[str, Any]]], dict[str, str]]
-    draw: Callable[[Study, Sequence[dict[str, Any]], Path], dict[str, str]]
-
-
-def learning_curves(
-    groups: Callable[[Sequence[dict[str, Any]]], dict[str, list[dict[str, Any]]]],
-) -> Callable[[Study, Sequence[dict[str, Any]], Path], dict[str, str]]:
-    """What draws a figure of learning curves for each group of results."""
-
-    def draw(of: Study, results: Sequence[dict[str, Any]], stem: Path) -> dict[str, str]:
-        from seq2seq_memattn import plots
-
-        del of
-        for name, members in (found := groups(results)).items():
-            figure = plots.learning_curves(valid_curves(members))
-            plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
-        return {name: f"Learning curves, {name}" for name in found}
-
-    return draw
-
 
 SUBJECTS = {
     "table1": Subject(
@@ -142,6 +108,9 @@ SUBJECTS = {
         ambiguities.tables,
         learning_curves(ambiguities.figures),
     ),
+    **position_figure.SUBJECTS,
+    **curve_figures.SUBJECTS,
+    **alignment_figures.SUBJECTS,
 }
 
 
@@ -165,12 +134,20 @@ def write_results(
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     command += "" if is_default else " --rows=all"
     parts = [f"# {subject.title}", subject.introduction(scale), f"Command: `{command}`", shown[1]]
+    if missing := _missing(of, results):
+        parts.append(f"Without a result so far: {', '.join(missing)}.")
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():
         parts.append(conclusion.read_text(encoding="utf-8"))
     page = name if scale == "small" else f"{name}_{scale}"
     _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
     return shown[1]
+
+
+def _missing(of: Study, results: Sequence[dict[str, Any]]) -> list[str]:
+    """The chosen rows that have no result."""
+    found = {result["name"] for result in results}
+    return [name for name in of.names() if name not in found]
 
 
 def _write(path: Path, text: str) -> None:
@@ -193,7 +170,7 @@ def main(arguments: list[str]) -> None:
     if not options.only_tables:
         study.run()
     results = SUBJECTS[name].extend(study)
-    if not results:
+    if study.rows and not results:
         raise ValueError(
             f"{study.results_dir}: expected results; without --only_tables, they are made"
         )

@@ -169,13 +169,13 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
             f"{seconds_to_best(result) / 60:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    trained = sorted({_machine(result) for result in results})
+    trained = sorted({machine(result) for result in results})
     decoded = sorted({result["decoded_on"] for result in results})
     where = f"Trained on: {'; '.join(trained)}. Decoded on: {'; '.join(decoded)}."
     return "\n".join([*lines, "", where]) + "\n"
 
 
-def _machine(result: dict[str, Any]) -> str:
+def machine(result: dict[str, Any]) -> str:
     """What a result was trained on; a lone row has all cores."""
     jobs, backend = result.get("jobs", 1), result.get("backend")
     at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""

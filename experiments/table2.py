@@ -128,17 +128,17 @@ def _wmt_news_rows() -> list[Row]:
 def _multi30k_rows() -> list[Row]:
     by_name = {name: text_row(f"multi30k_en_de_{name}", SMALL_PIECES) for name in MULTI30K_ROWS}
     seeded = [_variant(by_name[name], "seed1", {"seed": 1}) for name in SEEDED]
-    default = load_experiment(by_name["k32"].config).model
-    pairs = [
-        _variant(
-            by_name["k32"],
-            f"{encoder}_{decoder}",
-            {"encoder_score": encoder, "decoder_score": decoder},
-        )
+    return [*by_name.values(), *seeded, *with_other_pairs(by_name["k32"])]
+
+
+def with_other_pairs(row: Row) -> list[Row]:
+    """A row of K-memory with each pair of scores that it has not."""
+    default = load_experiment(row.config).model
+    return [
+        _variant(row, f"{encoder}_{decoder}", {"encoder_score": encoder, "decoder_score": decoder})
         for encoder, decoder in PAIRS
         if (encoder, decoder) != (default.encoder_score, default.decoder_score)
     ]
-    return [*by_name.values(), *seeded, *pairs]
 
 
 def _variant(row: Row, suffix: str, options: dict[str, Any]) -> Row:
@@ -170,9 +170,15 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     parts = []
     for (corpus, pair), members in _groups(results).items():
         lines = [f"| {' | '.join(_cells(result))} |" for result in members]
-        title = f"## {TITLES[corpus]}, {pair.replace('_', '-')}"
-        parts.append("\n".join([title, "", HEADER, *lines, "", *_signatures(members)]))
+        title = group_title(f"{corpus}_{pair}")
+        parts.append("\n".join([f"## {title}", "", HEADER, *lines, "", *_signatures(members)]))
     return {".md": "\n\n".join(parts) + "\n"}
+
+
+def group_title(name: str) -> str:
+    """What people call the corpus and pair that a row or a group is of."""
+    corpus, pair = _corpus_of(name)
+    return f"{TITLES[corpus]}, {pair.replace('_', '-')}"
 
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -63,6 +63,13 @@ def points(bleu: float) -> list[dict[str, Any]]:
     ]
 
 
+def surface(num_slots: int, max_source_length: int) -> npt.NDArray[np.float64]:
+    """Equation 10 of the memory paper: [source_length, K]."""
+    k = np.arange(1, num_slots + 1)[None, :] / num_slots
+    s = np.arange(max_source_length)[:, None] / max_source_length
+    return (1.0 - k) * (1.0 - s) + k * s
+
+
 def line(axes: Axes, label: str) -> tuple[list[float], list[float]]:
     """The points of the line with a label."""
     (found,) = [line for line in axes.lines if line.get_label() == label]
@@ -93,6 +100,7 @@ EVERY_FIGURE: dict[str, Callable[[int], Figure]] = {
         [plots.Panel(scores(7, 5, seed=i + j), SOURCE, TARGET, "none") for j in range(2)]
     ),
     "bleu_by_window": lambda i: plots.bleu_by_window({"valid": points(30.0 + i)}),
+    "position_surface": lambda i: plots.position_surface(surface(7 + i, 30), 30, "K and S"),
     "slots": lambda i: plots.slots(scores(5, SLOTS, seed=i), scores(7, SLOTS), SOURCE, TARGET),
 }
 
@@ -161,6 +169,10 @@ def test_other_labels_take_colours_that_are_free() -> None:
     assert list(drawn) == ["bahdanau", *others]
     assert [drawn[label].name for label in others] == others
     assert len({look.colour for look in drawn.values()}) == 5
+    with_positions = plots.looks(["k_memory:32 + PE", "x + PE", "k_memory:32"])
+    names = {label: look.name for label, look in with_positions.items()}
+    assert names["k_memory:32 + PE"] == "K-memory, K = 32 + PE" and names["x + PE"] == "x + PE"
+    assert len({look.colour for look in with_positions.values()}) == 3
     many = plots.looks([str(i) for i in range(50)])
     assert len({(look.colour, look.marker) for look in many.values()}) == 50
 
@@ -412,6 +424,35 @@ def test_all_slots_are_shown_where_there_are_few_and_sum_to_the_alignment() -> N
     assert figure.get_suptitle() == "all 3 slots"
     total = sum(image(axes) for axes in figure.axes[:-1])
     np.testing.assert_allclose(total, alpha @ beta.T)
+
+
+def test_many_slots_are_drawn_smaller() -> None:
+    widths = {}
+    for num_slots in (16, 17):
+        figure = plots.slots(scores(5, num_slots), scores(7, num_slots), SOURCE, TARGET, num_slots)
+        assert figure.get_suptitle() == f"all {num_slots} slots"
+        widths[num_slots] = figure.axes[0].get_position().width
+    assert widths[17] < 0.6 * widths[16]
+
+
+def test_a_surface_has_positions_to_the_right_slots_upwards_and_its_middle_marked() -> None:
+    values = surface(8, 20)
+    axes, bar = plots.position_surface(values, 20, "K = 8, S = 20").axes
+    np.testing.assert_allclose(np.asarray(axes.collections[0].get_array()), values.T)
+    assert axes.collections[0].get_clim() == (0.0, 1.0)
+    assert line(axes, "stationary point: 0.5") == ([10.0], [4.0])
+    assert values[10, 3] == 0.5
+    assert "stationary point: 0.5" in [text.get_text() for text in axes.texts]
+    assert axes.get_xlabel() == "source position s (tokens, from 0)"
+    assert axes.get_ylabel() == "slot k (from 1)"
+    assert bar.get_ylabel() == "position encoding L (a factor)"
+
+
+def test_a_surface_refuses_what_are_no_encodings() -> None:
+    with pytest.raises(ValueError, match=r"expected shape \[source_length, K\].*got \[3, 1\]"):
+        plots.position_surface(np.zeros([3, 1]), 3)
+    with pytest.raises(ValueError, match="expected values from 0 to 1; got values from 0.0 to 2.0"):
+        plots.position_surface([[0.0, 1.0], [2.0, 0.0]], 2)
 
 
 def test_slots_must_fit_their_tokens() -> None:

@@ -18,6 +18,7 @@ UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
+MANY = 16  # slots, above which they are drawn smaller
 
 
 class Panel(NamedTuple):
@@ -109,7 +110,7 @@ def slots(
         source_tokens: source_length strings.
         target_tokens: target_length strings.
         max_slots: int > 0. Slots with smaller shares than so many others are left out, and
-            counted in a note.
+            counted in a note. More than 16 are drawn small, eight in a row.
         title: of the figure.
 
     Raises:
@@ -134,7 +135,8 @@ def slots(
         rest = 1.0 - shares[shown].sum()
         note = f"the {len(shown)} most used of {num_slots} slots; {left_out} others hold {rest:.1%}"
     heading = f"{title}: {note}" if title else note
-    return _heat_maps(panels, 4, "\u03b2 \u00b7 \u03b1 of one slot", heading)
+    columns = 4 if len(panels) <= MANY else 8
+    return _heat_maps(panels, columns, "\u03b2 \u00b7 \u03b1 of one slot", heading)
 
 
 def _checked(

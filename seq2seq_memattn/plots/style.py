@@ -98,9 +98,16 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     free = [colour for colour in OTHER_COLOURS if colour not in taken] or OTHER_COLOURS
     others = [label for label in ordered if label not in known]
     return known | {
-        label: Look(label, free[i % len(free)], OTHER_MARKERS[i % len(OTHER_MARKERS)])
+        label: Look(_name(label), free[i % len(free)], OTHER_MARKERS[i % len(OTHER_MARKERS)])
         for i, label in enumerate(others)
     }
+
+
+def _name(label: str) -> str:
+    """What a legend calls a label, which may be an attention and an addition: k_memory:4 + PE."""
+    attention, plus, addition = label.partition(" + ")
+    look = _attention_look(attention)
+    return f"{look.name}{plus}{addition}" if look else label
 
 
 def _num_slots(label: str) -> int | None:

@@ -27,6 +27,8 @@ class Hypothesis(NamedTuple):
         alignment: float [steps, source_length], or None if not asked for. The end token is a
             step, where the limit did not cut it off.
         positions_scored: float, encoder states scored per step, or None if not asked for.
+        scores: float [steps, rows]. The attention's, rows of padding included; None if not asked
+            for, or if they are no tensor.
     """
 
     tokens: Ids
@@ -34,6 +36,7 @@ class Hypothesis(NamedTuple):
     normalised_log_prob: float
     alignment: Any = None
     positions_scored: float | None = None
+    scores: Any = None
 
 
 class BatchDecoder:
@@ -139,15 +142,18 @@ def sorted_batches(
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:
     length = int(found.lengths[row, rank])
-    alignment = positions = None
+    alignment = positions = scores = None
     if not isinstance(found.alignments, tuple):
         steps = length + int(found.is_finished[row, rank])
         alignment = found.alignments[row, rank, :steps, :source_length]
         positions = float(found.positions_scored[row, rank])
+        if np.size(found.scores):
+            scores = found.scores[row, rank, :steps]
     return Hypothesis(
         found.tokens[row, rank, :length],
         float(found.log_probs[row, rank]),
         float(found.normalised_log_probs[row, rank]),
         alignment,
         positions,
+        scores,
     )

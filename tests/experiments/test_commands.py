@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.draw_alignment import align
+from experiments.alignments import align, draw_slots
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.translator import Translator
 from tests.commands import error_lines, run_python
@@ -150,6 +150,11 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     for wrong, message in (
         (["--text="], "--text: expected a sentence"),
         ([f"--source={source}", "--lines=1000"], "--lines: expected at most"),
+        (
+            [f"--source={source}", "--lines=3,1", f"--slots_output={figure}"],
+            "--slots_output: expected one sentence, got 2",
+        ),
+        (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
         ([f"--source={source}"], "--text: expected it, or --source and --lines"),
         ([], "--text: expected it, or --source and --lines"),
     ):
@@ -169,8 +174,18 @@ def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work)
         assert aligned.target_tokens[: len(best.text.split())] == best.text.split()
         sizes = len(aligned.target_tokens), len(aligned.source_tokens)
         assert aligned.alignment.shape == sizes
+        np.testing.assert_allclose(aligned.beta @ aligned.alpha.T, aligned.alignment, atol=1e-6)
     with pytest.raises(ValueError, match="--text, line 1: .*'x'"):
         align(run, translator, "3 x")
+
+
+def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
+    run = load_run(work / "run")
+    aligned = align(run, Translator(run, beam_size=2, return_alignments=True), "3 1 4")
+    files = draw_slots(aligned, "K=4", 2, tmp_path / "slots")
+    assert [file.name for file in files] == ["slots.png", "slots.svg"]
+    with pytest.raises(ValueError, match="--slots_output: expected a run of K-memory, got .* Att"):
+        draw_slots(aligned._replace(alpha=None, beta=None), "Att", 2, tmp_path / "never")
 
 
 @pytest.mark.slow

@@ -64,11 +64,13 @@ def test_hypotheses_are_those_of_beam_search() -> None:
             assert_close(hypothesis.alignment.sum(axis=-1), np.ones(steps))
             alignment = as_array(expected.alignments)[row, rank, :steps, : LENGTHS[row] + 1]
             assert_close(hypothesis.alignment, alignment)
+            scores = as_array(expected.scores)[row, rank, :steps, : LENGTHS[row] + 1]
+            assert_close(hypothesis.scores[:, : LENGTHS[row] + 1], scores)
 
 
 def test_alignments_come_on_request_alone() -> None:
     ((hypothesis,),) = BatchDecoder(small_model(), 2, max_length=3)(SOURCES[:1], 1)
-    assert hypothesis.alignment is None
+    assert hypothesis.alignment is None and hypothesis.scores is None
 
 
 @pytest.mark.slow

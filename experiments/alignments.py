@@ -1,0 +1,115 @@
+"""Where a trained model looks: sentences with their alignments, and the figures of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seq2seq_memattn.vocabulary import Vocabulary
+
+END = "</s>"
+
+
+class Aligned(NamedTuple):
+    """A sentence, its best translation and their alignment.
+
+    Fields:
+        text: the translation.
+        source_tokens, target_tokens: with the end token; the target's only if it was reached.
+        alignment: float [target tokens, source tokens].
+        scored: bool [target tokens, source tokens], or None if everything was scored.
+        alpha: float [source tokens, K]. Encoder scores of K-memory, None of others.
+        beta: float [target tokens, K]. Decoder scores of K-memory, None of others.
+    """
+
+    text: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    alignment: np.ndarray
+    scored: np.ndarray | None
+    alpha: np.ndarray | None
+    beta: np.ndarray | None
+
+
+def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned:
+    """Translates one sentence.
+
+    Args:
+        run: `Run`.
+        translator: `Translator` of the run that returns alignments.
+        text: the sentence, in the form of the training text.
+        name: what errors call it.
+
+    Raises:
+        ValueError: if there is nothing to translate, or the vocabulary cannot encode it.
+    """
+    (best,) = translator([text], 1, name)[0]
+    if best.hypothesis is None:
+        raise ValueError(f"{name}: expected a sentence, got nothing to translate")
+    alignment = best.hypothesis.alignment
+    source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # it may have been cut
+    source_tokens = [*_tokens(run.source_vocabulary, source), END]
+    target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]
+    # The softmax of what was scored is above 0, but for energies hundreds below the highest.
+    scored = alignment > 0 if run.model.config.threshold else None
+    alpha = _alpha(run.model, source)
+    return Aligned(
+        best.text,
+        source_tokens,
+        target_tokens[: len(alignment)],
+        alignment,
+        scored,
+        alpha,
+        None if alpha is None else best.hypothesis.scores,
+    )
+
+
+def _alpha(model: Any, source: Sequence[int]) -> np.ndarray | None:
+    """What K-memory made of a source: float [source tokens, K]; None of other attentions."""
+    from keras import ops
+
+    from seq2seq_memattn.attention.k_memory import KMemory
+    from seq2seq_memattn.data.batching import with_ends
+
+    memory, _ = model.encode(with_ends([np.asarray(source, np.int32)]))
+    if not isinstance(memory, KMemory):
+        return None
+    return np.asarray(ops.convert_to_numpy(memory.alpha)[0], np.float32)
+
+
+def draw(aligned: Sequence[Aligned], title: str, path: Path) -> list[Path]:
+    """Draws alignments; returns the files."""
+    from seq2seq_memattn import plots
+
+    panels = [
+        plots.Panel(one.alignment, one.source_tokens, one.target_tokens, "", one.scored)
+        for one in aligned
+    ]
+    return plots.save(plots.alignments(panels, title), path)
+
+
+def draw_slots(aligned: Aligned, title: str, max_slots: int, path: Path) -> list[Path]:
+    """Draws what each slot of a K-memory adds to an alignment; returns the files.
+
+    Args:
+        aligned: of K-memory.
+        title: of the figure.
+        max_slots: int > 0. The most used so many are shown.
+        path: of the figure.
+
+    Raises:
+        ValueError: if the attention is another one.
+    """
+    from seq2seq_memattn import plots
+
+    if aligned.alpha is None or aligned.beta is None:
+        raise ValueError(f"--slots_output: expected a run of K-memory, got one of {title}")
+    figure = plots.slots(
+        aligned.alpha, aligned.beta, aligned.source_tokens, aligned.target_tokens, max_slots, title
+    )
+    return plots.save(figure, path)
+
+
+def _tokens(vocabulary: Vocabulary, ids: Any) -> list[str]:
+    return [vocabulary.decode([int(token)]) for token in ids]

@@ -1,0 +1,34 @@
+"""Made-up results of the rows of a study."""
+
+from typing import Any
+
+from experiments.records import write_json
+from experiments.study import Row, Study, identity
+
+
+def result_of(row: Row, bleu: float) -> dict[str, Any]:
+    """A result with two validations, the second with `bleu`."""
+    return {
+        **identity(row),
+        "label": row.label,
+        "curve_name": row.curve,
+        "paper": dict(row.paper),
+        "bleu": bleu,
+        "training": {"best_update": 4000, "seconds": 60.0},
+        "curve": [
+            {"kind": "valid", "update": update, "seconds": update / 100, "bleu": score}
+            for update, score in ((2000, bleu / 2), (4000, bleu))
+        ],
+        "command": f"python -m experiments.train --config={row.config}",
+        "commit": "0123456789",
+        "backend": "jax",
+        "hardware": "some GPU",
+    }
+
+
+def write_results_of(of: Study) -> list[dict[str, Any]]:
+    """Writes results of all rows of a study; returns them."""
+    results = [result_of(row, 50.0 + i) for i, row in enumerate(of.rows)]
+    for row, result in zip(of.rows, results, strict=True):
+        write_json(of.result_path(row), result)
+    return results
