@@ -36,7 +36,7 @@ export class SlotChooser {
       element("option", { value: ALL }, `All ${this.use.length} slots, combined`),
       ...largest(this.use).map((slot) =>
         element("option", { value: slot },
-          `${slotName(slot)} (${weightText(this.use[slot])} of the reads)`)),
+          `${slotName(slot)} (${weightText(this.use[slot])} of reads)`)),
     );
     this.makeBars(Math.min(NUM_BARS, this.use.length));
   }
