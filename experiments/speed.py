@@ -3,7 +3,9 @@
 Modes: "exact" decodes sources of exactly L tokens, "uniform" sources of 0..L tokens and "normal"
 of L tokens on average (`--deviation`, clipped to 1..100), both sorted by length before batching;
 "train" updates. Weights are untrained, so every hypothesis is forced to its source's length; the
-rows say so. With `--run_dir` and `--source`, a run decodes the lines of a file (mode "run").
+rows say so. With `--data_dir` and `--split` they decode the sources of a data directory, forced to
+the lengths of its targets (mode "data"). With `--run_dir` and `--source`, a run decodes the lines
+of a file (mode "run").
 
 Loading, building and compiling are not measured. Rows of one mode and length take turns, so that a
 change of the machine's speed meets all of them alike. Beside each stands what the machine does in
@@ -24,7 +26,7 @@ from experiments.experiment import experiment_names, load_experiment
 from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
 from experiments.records import hardware, provenance, write_json
-from experiments.timed_work import MODES, Setting, Work, make_work
+from experiments.timed_work import MODES, OF_DATA, Setting, Work, data_vocab_size, make_work
 from seq2seq_memattn.config import Precision, TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
 
@@ -133,7 +135,9 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
             key = {"attention": experiment.model.attention, "length": experiment.max_length}
             paper.append({**key, "seconds": experiment.paper["seconds"]})
     drawn = []
-    kinds = dict.fromkeys((row["mode"], row["precision"]) for row in rows if row["mode"] != "run")
+    kinds = dict.fromkeys(
+        (row["mode"], row["precision"]) for row in rows if row["mode"] not in OF_DATA
+    )
     for mode, precision in kinds:
         those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
         theirs = paper if any(row["attention"] == "bahdanau" for row in those) else []
@@ -178,10 +182,15 @@ def _settings(options: Any) -> list[list[Setting]]:
         )
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")
+    if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
+        raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
     precisions = [  # refuses what is none
         TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
     ]
     lengths = cli.positive_numbers("lengths", options.lengths)
+    vocab_size = options.vocab_size
+    if options.data_dir:
+        vocab_size = data_vocab_size(Path(options.data_dir))
 
     def setting(attention: str, mode: str, length: int, precision: Precision) -> Setting:
         return Setting(
@@ -192,7 +201,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             options.num_sentences,
             options.beam_size,
             options.units,
-            options.vocab_size,
+            vocab_size,
             options.deviation,
             options.input_feeding,
             precision,
@@ -200,18 +209,21 @@ def _settings(options: Any) -> list[list[Setting]]:
             options.folded,
             options.run_dir or "",
             options.source or "",
+            options.data_dir or "",
+            options.split or "",
         )
 
     if options.run_dir:
         attention = read_model_config(Path(options.run_dir)).attention
         return [[setting(attention, "run", 0, precision)] for precision in precisions]
+    modes, lengths = (["data"], [0]) if options.data_dir else (options.modes, lengths)
     return [
         [
             setting(attention, mode, length, precision)
             for attention in options.attentions
             for precision in precisions
         ]
-        for mode in options.modes
+        for mode in modes
         for length in lengths
     ]
 
@@ -238,6 +250,8 @@ if __name__ == "__main__":
     flags.DEFINE_bool("profile", False, "add the share of each kind of work; with --modes=train")
     flags.DEFINE_string("run_dir", None, "decode with this run instead of untrained models")
     flags.DEFINE_string("source", None, "file of sentences that the run decodes")
+    flags.DEFINE_string("data_dir", None, "decode the sources of this data directory")
+    flags.DEFINE_string("split", None, "its split, such as valid")
     flags.DEFINE_string("output", None, "JSON file for the rows")
     flags.DEFINE_string("figure", None, "figures of time against length: file without its ending")
     cli.run(main)

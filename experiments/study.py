@@ -7,7 +7,7 @@ is recorded can be repeated by hand.
 import dataclasses
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,7 +160,7 @@ class Study:
                 return found
             cli.print_note(f"{row.name}: was made with other options, and is made again")
         with preparing:
-            data = self._prepare(row, commands)
+            data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
         if run_dir.exists() and not _goes_on(row, data, run_dir):
             _move_aside(run_dir)
         arguments = train_arguments(row, data, run_dir)
@@ -201,11 +201,20 @@ class Study:
         with atomic_binary(path) as stream:
             stream.write(lines)
 
-    def _prepare(self, row: Row, commands: Commands) -> Path:
-        data, corpus = self.data_dir / row.data.folder, row.data.corpus
+    def prepare(self, data: DataSource, run: Callable[[list[str]], Any]) -> Path:
+        """Makes a data directory, unless it is there already.
+
+        Args:
+            data: what to make.
+            run: runs a command, given behind `python -m`.
+
+        Returns:
+            The data directory.
+        """
+        made, corpus = self.data_dir / data.folder, data.corpus
         where = [f"--source_dir={self.source_dir / corpus}"] if corpus and self.source_dir else []
-        commands.run([*row.data.command, *where, f"--output_dir={data}"], row.data.folder)
-        return data
+        run([*data.command, *where, f"--output_dir={made}"])
+        return made
 
 
 def identity(row: Row) -> dict[str, Any]:

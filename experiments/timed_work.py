@@ -13,11 +13,13 @@ from experiments.operations import StepOperations, training_operations
 from experiments.records import portable
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import read_lines
 from seq2seq_memattn.decoding import folds_rows, make_weights
-from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 
-MODES = ("exact", "uniform", "normal", "train")
+MODES = ("exact", "uniform", "normal", "train")  # of random sources
+OF_DATA = ("data", "run")  # modes of sources that a file or a data directory has
 LONGEST_NORMAL = 100  # where lengths of mode "normal" are clipped
 
 
@@ -27,13 +29,14 @@ class Setting:
 
     Args:
         attention: name of the attention.
-        mode: "exact", "uniform", "normal" or "train"; "run" for the lines of a file.
-        length: int. L, in tokens without the end token; 0 for "run".
+        mode: "exact", "uniform", "normal" or "train"; "data" for a split of a data directory, whose
+            hypotheses get the lengths of its targets; "run" for the lines of a file.
+        length: int. L, in tokens without the end token; 0 for "data" and "run".
         batch_size: int > 0.
         num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
         beam_size: int > 0.
         units: int > 0. Width of embeddings, cells, attention and mixing layer.
-        vocab_size: int > 0. Symbols beside the special ones.
+        vocab_size: int > 0. Symbols beside the special ones; those of the data for "data".
         deviation: float >= 0. Of the lengths of mode "normal".
         input_feeding: bool.
         precision: `TrainingConfig.precision`.
@@ -41,6 +44,7 @@ class Setting:
         folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
         run_dir: of mode "run".
         source: file of mode "run", one sentence per line.
+        data_dir, split: of mode "data".
     """
 
     attention: str
@@ -58,6 +62,8 @@ class Setting:
     folded: str = "auto"
     run_dir: str = ""
     source: str = ""
+    data_dir: str = ""
+    split: str = ""
 
     def model_config(self) -> ModelConfig:
         """The toy model of the paper, at these sizes."""
@@ -91,12 +97,13 @@ class Setting:
             ("length", "units", "vocab_size"),
         )
         left_out = {
-            *({"train": decoding, "run": made_up}.get(self.mode, ())),
+            *({"train": decoding, "run": made_up, "data": ("length",)}.get(self.mode, ())),
             *(() if self.mode == "run" else ("run_dir", "source")),
+            *(() if self.mode == "data" else ("data_dir", "split")),
             *(() if self.mode == "normal" else ("deviation",)),
         }
-        shown = {**dataclasses.asdict(self), "run_dir": portable(self.run_dir)}
-        shown["source"] = portable(self.source)
+        shown = dataclasses.asdict(self)
+        shown |= {name: portable(shown[name]) for name in ("run_dir", "source", "data_dir")}
         return {name: value for name, value in shown.items() if name not in left_out}
 
 
@@ -123,8 +130,12 @@ def make_work(setting: Setting) -> Work:
     """The work of a setting, built."""
     if setting.mode == "run":
         return _run_work(setting)
+    if setting.mode == "data":
+        return _decoding(setting, *_pairs(setting))
     sources = make_sources(setting)
-    return (_training if setting.mode == "train" else _decoding)(setting, sources)
+    if setting.mode == "train":
+        return _training(setting, sources)
+    return _decoding(setting, sources, [len(source) for source in sources])
 
 
 def make_sources(setting: Setting) -> list[np.ndarray]:
@@ -141,7 +152,29 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
     return [generator.choice(symbols, size) for size in lengths]
 
 
-def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
+def data_vocab_size(data_dir: Path) -> int:
+    """Symbols of the targets of a data directory, beside the special ones."""
+    manifest = read_manifest(data_dir)
+    return vocabulary_from_dict(manifest.target_vocabulary, data_dir).size - NUM_SPECIAL_IDS
+
+
+def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
+    """Sources of a split without end tokens, the first `num_sentences`, and lengths of targets."""
+    manifest = read_manifest(setting.data_dir)
+    files = {file.role: file.path for file in manifest.split(setting.split).files}
+    ids = []
+    for side, spec in (
+        ("source", manifest.source_vocabulary),
+        ("target", manifest.target_vocabulary),
+    ):
+        vocabulary = vocabulary_from_dict(spec, setting.data_dir)
+        lines = read_lines(Path(setting.data_dir) / files[side])[: setting.num_sentences]
+        ids.append([np.asarray(vocabulary.encode(line), np.int32) for line in lines])
+    return ids[0], [len(target) for target in ids[1]]
+
+
+def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
+    """Decodes sources, each to the length that is given for its target, without end token."""
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.precision import dtype_policy, product_dtype
     from seq2seq_memattn.search.batch_decoder import sorted_batches
@@ -149,7 +182,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
 
     model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
     batches = [
-        (batch, np.array([len(sources[i]) for i in indices], np.int32))
+        (batch, np.array([targets[i] for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
     folded = _is_folded(setting, model)
@@ -174,10 +207,11 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         for batch, _ in batches:
             np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
 
-    steps, operations = [len(source) + 1 for source in sources], 0.0
+    steps, operations = [length + 1 for length in targets], 0.0
     if keras.backend.backend() == "tensorflow":  # in whose graphs a step's products are counted
         of_step = StepOperations(model)
-        operations = setting.beam_size * sum(length * of_step(length) for length in steps)
+        of_source = [of_step(len(source) + 1) for source in sources]
+        operations = setting.beam_size * float(np.dot(steps, of_source))
     shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
     return Work(run, encode, shapes, product_dtype(model), operations)
 

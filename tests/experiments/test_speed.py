@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,9 +8,11 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.timed_work import Setting, make_sources
-from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
+from experiments.timed_work import Setting, make_sources, make_work
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 from tests.commands import run_python
+from tests.texts import make_text_data
 
 
 def options(**given: Any) -> SimpleNamespace:
@@ -31,6 +34,8 @@ def options(**given: Any) -> SimpleNamespace:
         "profile": False,
         "run_dir": None,
         "source": None,
+        "data_dir": None,
+        "split": None,
     }
     return SimpleNamespace(**{**defaults, **given})
 
@@ -49,6 +54,10 @@ def options(**given: Any) -> SimpleNamespace:
             "and --threads=1",
         ),
         (
+            {"data_dir": "data"},
+            "--data_dir and --split: expected both or neither, and not with --run_dir",
+        ),
+        (
             {"profile": True, "modes": ["train"]},
             "--profile: expected --modes=train, whose operations TensorFlow runs one by one, "
             "and --threads=1",
@@ -60,6 +69,22 @@ def options(**given: Any) -> SimpleNamespace:
 def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         speed._settings(options(**given))
+
+
+def test_the_sources_of_a_data_directory_are_decoded_to_the_lengths_of_its_targets(
+    tmp_path: Path,
+) -> None:
+    data_dir = make_text_data(tmp_path, 60)
+    given = options(data_dir=str(data_dir), split="valid", attentions=["none"])
+    (group,) = speed._settings(given)
+    setting = dataclasses.replace(group[0], num_sentences=5, beam_size=2, units=4)
+    assert setting.mode == "data" and setting.described()["split"] == "valid"
+    manifest = read_manifest(data_dir)
+    vocabulary = vocabulary_from_dict(manifest.target_vocabulary, data_dir)
+    assert setting.vocab_size == vocabulary.size - NUM_SPECIAL_IDS
+    targets = (data_dir / "valid.target.txt").read_text(encoding="utf-8").splitlines()[:5]
+    work = make_work(dataclasses.replace(setting, jit_compile=False))
+    assert work.run() == sum(len(vocabulary.encode(target)) + 1 for target in targets)
 
 
 def test_rows_of_one_mode_and_length_take_turns() -> None:

@@ -1,0 +1,108 @@
+"""Table 3 of the memory paper: decoding time on the news that validate WMT'17 en-de."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments import study
+from experiments.copy_rows import label
+from experiments.jobs import run_command
+from experiments.records import portable, provenance, read_json, write_json
+from experiments.study import DataSource, Study
+from experiments.subject import Results, Subject
+from experiments.table1 import Scale
+
+PAPER = {"k_memory:32": 26.85, "k_memory:64": 27.13, "bahdanau": 33.28}  # seconds
+SPLIT = "valid"  # newstest2015
+# The corpus whose validation set it is, pieces of its vocabulary, sentences, width of the models.
+SIZES = {
+    "tiny": ("wmt_news", 400, 8, 8),
+    "small": ("wmt_news", 16_000, 2169, 512),
+    "full": ("wmt17", 16_000, 2169, 512),
+}
+TIMES = "decoding.json"
+HEADER = (
+    "| model | seconds, paper | seconds | of Att, paper | of Att | steps alone, seconds "
+    "| unfolded products at the machine's rate, seconds |\n|" + "---|" * 7
+)
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its table."""
+    _, pieces, sentences, units = SIZES[scale]
+    return (
+        f"{sentences:,} sentences of newstest2015 en-de, sorted by length, {pieces:,} subwords, "
+        f"{units} units, beam 10: untrained models of the paper's shapes, whose hypotheses are "
+        "forced to the lengths of the references; medians of runs in turns."
+    )
+
+
+def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+    """No rows: time depends on shapes, and nothing is trained.
+
+    Args:
+        scale, names, work_dir, results_dir: as in `table1.make_study`.
+
+    Raises:
+        ValueError: if rows are named.
+    """
+    return study.make_study([], names, f"table3/{scale}", work_dir, results_dir)
+
+
+def extend(of: Study) -> list[dict[str, Any]]:
+    """The times of each model, which are measured unless they are there."""
+    path = of.results_dir / TIMES
+    if not path.exists():
+        corpus, pieces, sentences, units = SIZES[of.results_dir.name]
+        data = of.data_dir / f"{corpus}_en_de_{pieces}"
+        command = (f"data_prep.{corpus}", "--pair=en-de", f"--vocab_size={pieces}")
+        of.prepare(DataSource(data.name, command, corpus), run_command)
+        arguments = [
+            "experiments.speed",
+            f"--data_dir={data}",
+            f"--split={SPLIT}",
+            f"--num_sentences={sentences}",
+            f"--units={units}",
+            f"--attentions={','.join(PAPER)}",
+        ]
+        timed = run_command(arguments)
+        command_line = f"python -m {' '.join(map(portable, arguments))}"
+        made = {**provenance(timed["hardware"]), "command": command_line}
+        write_json(path, {**made, "rows": timed["rows"]})
+    found = read_json(path)
+    made = {name: found[name] for name in ("command", "commit", "hardware")}
+    return [{**row, **made, "name": row["attention"]} for row in found["rows"]]
+
+
+def tables(results: Results) -> dict[str, str]:
+    """The table, by suffix of file."""
+    (ours,) = (row["seconds"] for row in results if row["attention"] == "bahdanau")
+    lines = [f"| {' | '.join(_cells(row, ours))} |" for row in results]
+    made = results[0]
+    where = f"{made['hardware']}, commit {made['commit']}; `{made['command']}`"
+    return {".md": "\n".join([HEADER, *lines, "", where]) + "\n"}
+
+
+def _cells(row: dict[str, Any], ours: float) -> list[str]:
+    paper = PAPER[row["attention"]]
+    return [
+        label(row["attention"]),
+        f"{paper:.2f}",
+        f"{row['seconds']:.2f}",
+        f"{paper / PAPER['bahdanau']:.2f}",
+        f"{row['seconds'] / ours:.2f}",
+        f"{row['steps_seconds']:.2f}",
+        f"{row['unfolded_seconds_at_product_rate']:.2f}",
+    ]
+
+
+SUBJECTS = {
+    "table3": Subject(
+        "Table 3: decoding time of translation",
+        introduction,
+        make_study,
+        extend,
+        tables,
+        lambda of, results, stem: {},
+    )
+}

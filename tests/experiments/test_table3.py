@@ -1,0 +1,31 @@
+"""Table 3."""
+
+from pathlib import Path
+from typing import Any
+
+from experiments import table3
+from experiments.records import write_json
+from experiments.reproduce import SUBJECTS, write_results
+
+
+def row(attention: str, seconds: float) -> dict[str, Any]:
+    return {
+        "attention": attention,
+        "seconds": seconds,
+        "steps_seconds": seconds / 2,
+        "unfolded_seconds_at_product_rate": 2 * seconds,
+    }
+
+
+def test_the_page_has_the_papers_seconds_and_ratios_and_ours(tmp_path: Path) -> None:
+    of = SUBJECTS["table3"].study("tiny", [], tmp_path, tmp_path / "results")
+    times = [row("k_memory:32", 10.0), row("k_memory:64", 12.0), row("bahdanau", 20.0)]
+    made = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
+    write_json(of.results_dir / table3.TIMES, {**made, "rows": times})
+    results = SUBJECTS["table3"].extend(of)
+    write_results("table3", "tiny", of, results, tmp_path / "results")
+    page = (tmp_path / "results" / "table3_tiny.md").read_text()
+    assert "| K=64 | 27.13 | 12.00 | 0.82 | 0.60 | 6.00 | 24.00 |" in page
+    assert "| Att | 33.28 | 20.00 | 1.00 | 1.00 |" in page
+    assert "reproduce table3 --scale=tiny`" in page
+    assert "H, 2 cores, commit 0123456789; `python -m C`" in page
