@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.run_directory import Run, load_run
 from seq2seq_memattn.translator import Translator
 from tests.commands import run_python
+from tests.serving.clients import running
 from tests.texts import STRANGE, make_text_data, sentences
 from tests.training.runs import MODEL, TRAINING
 
@@ -182,3 +184,34 @@ def test_any_text_is_answered_whatever_else_is_in_its_batch(
 def test_a_text_of_ten_thousand_tokens_is_answered(align: Any) -> None:
     (translations,) = align(text=tf.constant(["ba " * 10_000]))["translations"].numpy()
     assert len(translations) == OPTIONS.n_best
+
+
+@pytest.mark.slow
+def test_no_text_costs_a_server_much_or_changes_the_answers_of_others(
+    run: Run, tmp_path: Path
+) -> None:
+    version = export(run, tmp_path / "model", OPTIONS._replace(max_source_length=64), "float32")
+    path = "/v1/models/model:predict"
+    hostile = [
+        "x " * 2400,
+        "\U0001f600" * 1200,
+        "\0" * 4900,
+        "\u202eab \u0645" * 600,
+        "\r\n" * 2000,
+    ]
+    with running({"model": version.parent}) as server:
+        polite = server.post(path, {"instances": ["ba dö"]}).json()
+        for text in hostile:
+            for signature in ("serving_default", "align"):
+                body = {"signature_name": signature, "instances": [text, "ba dö"]}
+                started = time.monotonic()
+                answer = server.post(path, body)
+                assert answer.status_code == 200, answer.json()
+                cut, whole = answer.json()["predictions"]
+                assert cut["source_is_cut"] and not whole["source_is_cut"]
+                assert whole["translations"] == polite["predictions"][0]["translations"]
+                assert time.monotonic() - started < 20  # seconds, on a machine that does more
+                assert len(answer.content) < 1 << 20
+        too_long = server.post(path, {"instances": ["x" * 5001]})
+        assert too_long.status_code == 400 and "at most 5000 bytes" in too_long.json()["error"]
+        assert server.post(path, {"instances": ["ba dö"]}).json() == polite
