@@ -18,7 +18,6 @@ def define_run() -> None:
         "best",
         "weights of the run: best, latest, or a file of it, such as average.npz",
     )
-    flags.DEFINE_integer("batch_size", 100, "sources taken at a time", lower_bound=1)
     flags.DEFINE_integer(
         "max_source_length",
         None,
@@ -46,6 +45,11 @@ def define() -> None:
     define_run()
     flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.DEFINE_float("length_penalty", 0.0, "exponent of the GNMT length penalty")
+
+
+def define_batch_size() -> None:
+    """Defines the flag of commands that read a file in batches of one size."""
+    flags.DEFINE_integer("batch_size", 100, "sources taken at a time", lower_bound=1)
 
 
 def load_run() -> Any:

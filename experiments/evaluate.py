@@ -132,6 +132,7 @@ def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     decoding_flags.define()
+    decoding_flags.define_batch_size()
     flags.DEFINE_string("source", None, "sources, one per line", required=True)
     flags.DEFINE_string("reference", None, "references, one per line", required=True)
     flags.DEFINE_string("baseline", None, "another system's output, for the paired bootstrap")

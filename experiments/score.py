@@ -63,6 +63,7 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     decoding_flags.define_run()
+    decoding_flags.define_batch_size()
     flags.DEFINE_string("source", None, "sources, one per line", required=True)
     flags.DEFINE_string("target", None, "their targets, one per line", required=True)
     flags.DEFINE_string("output", "-", "log-probabilities; - is standard output")

@@ -120,6 +120,7 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
 
 if __name__ == "__main__":
     decoding_flags.define()
+    decoding_flags.define_batch_size()
     flags.DEFINE_string("input", None, "sources, one per line; - is standard input", required=True)
     flags.DEFINE_string("output", None, "translations; - is standard output", required=True)
     flags.DEFINE_integer("n_best", 1, "translations per source", lower_bound=1)
