@@ -9,6 +9,8 @@ from experiments import cli
 from seq2seq_memattn.config import Precision
 from seq2seq_memattn.data.text_files import read_lines
 
+flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
+
 
 def define_run() -> None:
     """Defines the flags of every command that reads sources; call it in a command's own file."""

@@ -67,6 +67,12 @@ def test_help_lists_the_flags_with_their_meaning_and_default() -> None:
     assert "(default: '0.5')" in text
 
 
+def test_help_lists_the_flags_that_commands_share() -> None:
+    text = run_python("-m", "experiments.translate", "--help").stdout.decode()
+    for flag in ("run_dir", "input", "beam_size", "batch_size", "checkpoint"):
+        assert f"--{flag}: " in text
+
+
 def test_arguments_are_handed_on_where_a_command_accepts_them() -> None:
     process = run_command("one", "--size=3", "--", "--two", accepts=True)
     assert json.loads(process.stdout)["arguments"] == ["one", "--two"]
