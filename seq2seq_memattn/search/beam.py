@@ -50,6 +50,11 @@ class BeamResult(NamedTuple):
     memory: Any = ()
     positions_scored: Any = ()
 
+    @property
+    def steps(self) -> Any:
+        """Steps that each hypothesis took, its end token included: int32 [batch, n_best]."""
+        return self.lengths + ops.cast(self.is_finished, "int32")
+
 
 def beam_search(
     model: Any,
@@ -106,8 +111,7 @@ def beam_search(
     result = best(beam, trace(chunks)[:, :, :num_steps], rules)
     if not return_alignments:
         return result
-    taken = result.lengths + ops.cast(result.is_finished, "int32")
-    scores, alignments, positions = follow(model, source, result.tokens, taken)
+    scores, alignments, positions = follow(model, source, result.tokens, result.steps)
     return result._replace(
         alignments=alignments, scores=scores, memory=memory.attention, positions_scored=positions
     )

@@ -180,8 +180,7 @@ class ChunkedSearch:
         return follow(DecodingModel(self._model, folded=False), source, tokens, taken)
 
     def _with_alignments(self, found: BeamResult, source: Ids) -> BeamResult:
-        taken = (found.lengths + found.is_finished).astype(np.int32)
-        scores, alignments, positions = self._follow(source, found.tokens, taken)
+        scores, alignments, positions = self._follow(source, found.tokens, found.steps)
         return found._replace(
             alignments=np.asarray(alignments),
             scores=np.asarray(scores),

@@ -14,7 +14,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from .errors import RequestError, invalid
 from .layout import EXPORT, EXTRA, SAVED_MODEL, WARMUP_REQUESTS
-from .protocol import Arrays
+from .protocol import DEFAULT_SIGNATURE, Arrays
 from .signatures import Signature, TensorSpec
 from .written_text import WrittenText
 
@@ -88,7 +88,7 @@ class LoadedModel:
             log = prediction_log_pb2.PredictionLog.FromString(record)
             request = log.predict_log.request
             inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-            self.run(request.model_spec.signature_name or "serving_default", inputs)
+            self.run(request.model_spec.signature_name or DEFAULT_SIGNATURE, inputs)
 
 
 def read_signature_defs(folder: Path) -> Mapping[str, meta_graph_pb2.SignatureDef]:

@@ -115,7 +115,7 @@ class ServingGraph:
         """
         sources = self._read(text)
         found = self._search(sources.ids)
-        steps = tf.where(sources.is_empty, 0, _steps(found)[:, 0])
+        steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
         decoder = self._decoder()
@@ -187,7 +187,7 @@ class ServingGraph:
         return {
             "translations": tf.where(is_empty, "", texts),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
-            "num_tokens": tf.where(is_empty, 0, _steps(found)),
+            "num_tokens": tf.where(is_empty, 0, found.steps),
             "source_is_cut": sources.is_cut,
         }
 
@@ -202,11 +202,6 @@ def _of_any_batch(function: Function) -> Function:
         return {name: output[:num_texts] for name, output in outputs.items()}
 
     return call
-
-
-def _steps(found: BeamResult) -> Any:
-    """Steps that the hypotheses took: int32 [batch, n_best]."""
-    return found.lengths + tf.cast(found.is_finished, tf.int32)
 
 
 def _column(ids: Any, token: int) -> Any:
