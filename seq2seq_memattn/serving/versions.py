@@ -57,8 +57,8 @@ class ServedModel:
         if not versions:
             raise ValueError(f"{folder}: expected a folder of a version, such as 1, with a model")
         newest = max(versions)
+        self._stamp = _stamp(versions[newest])  # before: what comes meanwhile is a change
         self._current: LoadedModel = load(versions[newest])
-        self._stamp = _stamp(versions[newest])
         self._enter(self._current)
         self._thread = threading.Thread(target=self._watch, name=f"versions of {name}")
         self._thread.start()

@@ -188,6 +188,20 @@ def test_a_version_that_was_loaded_while_it_was_copied_is_loaded_again(folder: P
     model.close()
 
 
+def test_what_is_copied_while_the_first_version_is_loaded_is_not_missed(folder: Path) -> None:
+    def load(version: Path) -> Any:
+        (version / "later").write_text("what came meanwhile")
+        return FakeModel(version)
+
+    model = ServedModel("model", folder, 1000.0, load)
+    with model.lease() as before:
+        pass
+    model.look()
+    with model.lease() as after:
+        assert after is not before
+    model.close()
+
+
 def test_a_folder_that_is_away_for_a_moment_changes_nothing(folder: Path) -> None:
     model = serve(folder, poll_seconds=0.005)
     moved = folder.rename(folder.with_name("moved"))
