@@ -54,13 +54,17 @@ def define_batch_size() -> None:
     flags.DEFINE_integer("batch_size", 100, "sources taken at a time", lower_bound=1)
 
 
-def load_run() -> Any:
-    """The run that the flags name; damaged checkpoints that were passed over are said."""
+def load_run(precision: Precision | None = None) -> Any:
+    """The run that the flags name; damaged checkpoints that were passed over are said.
+
+    Args:
+        precision: in place of the flag.
+    """
     from seq2seq_memattn.training import run_directory
 
     options = flags.FLAGS
     run = run_directory.load_run(
-        Path(options.run_dir), options.checkpoint, options.threshold, options.precision
+        Path(options.run_dir), options.checkpoint, options.threshold, precision or options.precision
     )
     for problem in run.problems:
         cli.print_note(f"{problem}; the one before it is used")

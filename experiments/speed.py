@@ -7,8 +7,8 @@ rows say so. With `--data_dir` and `--split` they decode the sources of a data d
 the lengths of its targets (mode "data"). With `--run_dir` and `--source`, a run decodes the lines
 of a file (mode "run").
 
-Loading, building and compiling are not measured. Rows of one mode and length take turns, so that a
-change of the machine's speed meets all of them alike. Beside each stands what the machine does in
+Loading and building are not measured, compiling is said apart. Rows of one mode take turns, so that
+a change of the machine's speed meets all of them alike. Beside each stands what the machine does in
 the same turns: its rate of matrix products of the loop's shapes and operands, and of tanh.
 """
 
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from absl import flags
 
 from data_prep.workers import num_cores
@@ -26,9 +27,12 @@ from experiments.experiment import experiment_names, load_experiment
 from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
 from experiments.records import hardware, provenance, write_json
+from experiments.step_parts import step_parts
 from experiments.timed_work import MODES, OF_DATA, Setting, Work, data_vocab_size, make_work
 from seq2seq_memattn.config import Precision, TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
+
+GRAPHS = ("xla", "plain")
 
 
 def measure(settings: Sequence[Setting], repeats: int) -> tuple[list[dict[str, Any]], list[Work]]:
@@ -45,23 +49,26 @@ def measure(settings: Sequence[Setting], repeats: int) -> tuple[list[dict[str, A
         gflops = {kind: rate() / 1e9 for kind, rate in rates.items()}
         tanhs = tanh_rate()
         for work, kind, turns in zip(works, kinds, timed, strict=True):
-            tokens, seconds = _timed(work.run)
+            done = [_timed(batch) for batch in work.batches]
             encoding = _timed(work.encode)[1] if work.encode else 0.0
+            tokens, seconds = sum(count for count, _ in done), [taken for _, taken in done]
             turns.append(_Turn(tokens, seconds, encoding, gflops[kind], tanhs))
         cli.print_note(f"turn {turn} of {repeats}")
-    # The first was warm-up.
-    rows = [_row(s, w, t[1:]) for s, w, t in zip(settings, works, timed, strict=True)]
-    return rows, works
+    return [_row(*of) for of in zip(settings, works, timed, strict=True)], works
 
 
 class _Turn(NamedTuple):
     """What one turn gave a setting, and the machine's rates just before."""
 
     tokens: int
-    seconds: float
+    batch_seconds: list[float]
     encoding: float
     gflops: float
     tanhs: float
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.batch_seconds)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -71,6 +78,7 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]:
+    warm_up, *turns = turns
     seconds, gflops = _median(turn.seconds for turn in turns), _median(t.gflops for t in turns)
     weights = {"run": "trained", "train": "untrained"}
     row = {
@@ -80,12 +88,19 @@ def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]
         "all_seconds": [round(turn.seconds, 4) for turn in turns],
         "target_tokens": turns[0].tokens,
         "target_tokens_per_second": round(turns[0].tokens / seconds, 1),
+        # What the first turn took more.
+        "compile_seconds": round(max(0.0, warm_up.seconds - seconds), 2),
         "product_gflops_at_loop_shapes": round(gflops, 1),
         "tanh_per_second": round(_median(turn.tanhs for turn in turns)),
     }
+    if setting.batch_size == 1:
+        each = [1000 * taken for turn in turns for taken in turn.batch_seconds]
+        row["p50_ms"], row["p95_ms"] = (round(float(np.percentile(each, q)), 2) for q in (50, 95))
     if work.encode:
+        steps_seconds = _median(turn.seconds - turn.encoding for turn in turns)
         row["encoding_seconds"] = round(_median(turn.encoding for turn in turns), 4)
-        row["steps_seconds"] = round(_median(t.seconds - t.encoding for t in turns), 4)
+        row["steps_seconds"] = round(steps_seconds, 4)
+        row["ms_per_step"] = round(1000 * steps_seconds / work.num_steps, 4)
     if not work.operations:
         return row
     # Of the equations' multiply-adds, at the machine's rate; in its own turn, for both swing.
@@ -115,6 +130,8 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
     rows, works = measure(settings, options.repeats)
     for row in rows:
         row["threads"] = options.threads or num_cores()
+    for row, setting in zip(rows, settings if options.parts else (), strict=False):
+        row["parts_ms"] = step_parts(setting)
     for row, peak in zip(rows, peaks, strict=False):
         row["peak_memory_mib"] = round(peak / 2**20, 1)
     if options.profile:
@@ -184,6 +201,10 @@ def _settings(options: Any) -> list[list[Setting]]:
         raise ValueError("--run_dir and --source: expected both or neither")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
+    if set(options.graphs) - set(GRAPHS):
+        raise ValueError(f"--graphs: expected some of {', '.join(GRAPHS)}; got {options.graphs}")
+    if options.parts and (options.run_dir or "train" in options.modes):
+        raise ValueError("--parts: expected decoding by untrained models")
     precisions = [  # refuses what is none
         TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
     ]
@@ -192,7 +213,9 @@ def _settings(options: Any) -> list[list[Setting]]:
     if options.data_dir:
         vocab_size = data_vocab_size(Path(options.data_dir))
 
-    def setting(attention: str, mode: str, length: int, precision: Precision) -> Setting:
+    def setting(
+        attention: str, mode: str, length: int, precision: Precision, graph: str
+    ) -> Setting:
         return Setting(
             attention,
             mode,
@@ -205,7 +228,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             options.deviation,
             options.input_feeding,
             precision,
-            options.jit_compile,
+            graph == "xla",
             options.folded,
             options.run_dir or "",
             options.source or "",
@@ -215,16 +238,21 @@ def _settings(options: Any) -> list[list[Setting]]:
 
     if options.run_dir:
         attention = read_model_config(Path(options.run_dir)).attention
-        return [[setting(attention, "run", 0, precision)] for precision in precisions]
-    modes, lengths = (["data"], [0]) if options.data_dir else (options.modes, lengths)
+        modes, attentions = ["run"], [attention]
+    else:
+        modes, attentions = options.modes, options.attentions
+    if options.data_dir:
+        modes = ["data"]
     return [
         [
-            setting(attention, mode, length, precision)
-            for attention in options.attentions
+            setting(attention, mode, length, precision, graph)
+            for length in ([0] if mode in OF_DATA else lengths)
+            for attention in attentions
             for precision in precisions
+            # Training is TensorFlow's plain graph.
+            for graph in (["plain"] if mode == "train" else options.graphs)
         ]
         for mode in modes
-        for length in lengths
     ]
 
 
@@ -241,11 +269,14 @@ if __name__ == "__main__":
     flags.DEFINE_integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
     flags.DEFINE_float("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
     flags.DEFINE_bool("input_feeding", True, "feed the context back")
-    flags.DEFINE_bool("jit_compile", True, "compile the steps of decoding with XLA")
+    flags.DEFINE_list(
+        "graphs", ["xla"], f"of the steps of decoding, in turns: {' and '.join(GRAPHS)}"
+    )
     flags.DEFINE_enum(
         "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
     )
     flags.DEFINE_integer("threads", None, "threads of TensorFlow; by default all", lower_bound=1)
+    flags.DEFINE_bool("parts", False, "add what the parts of a step of decoding take")
     flags.DEFINE_bool("memory", False, "add the peak memory of each row's work")
     flags.DEFINE_bool("profile", False, "add the share of each kind of work; with --modes=train")
     flags.DEFINE_string("run_dir", None, "decode with this run instead of untrained models")

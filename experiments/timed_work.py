@@ -1,6 +1,7 @@
 """What `experiments.speed` times: models of given sizes, or a run, on sources of given lengths."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,31 +112,43 @@ class Work(NamedTuple):
     """What is timed.
 
     Fields:
-        run: does it once; returns the target tokens (end tokens included) that it handled.
+        batches: its parts, one after another; each returns the target tokens (end tokens included)
+            that it handled.
         encode: does the part of decoding that comes before its steps; None for training.
+        num_steps: int. Of the loops of all batches together; 0: unknown.
         shapes: of the products in its loop over steps; see `loop_shapes`.
         product_dtype: of their operands.
         operations: float. Of its matrix products: of an update on real tokens alone, or of the
             steps of every hypothesis as the equations have them, with nothing folded. 0: unknown.
     """
 
-    run: Callable[[], int]
+    batches: Sequence[Callable[[], int]]
     encode: Callable[[], Any] | None
+    num_steps: int
     shapes: tuple[Shape, ...]
     product_dtype: str
     operations: float
+
+    def run(self) -> int:
+        """Does all of it once; returns the target tokens."""
+        return sum(batch() for batch in self.batches)
 
 
 def make_work(setting: Setting) -> Work:
     """The work of a setting, built."""
     if setting.mode == "run":
         return _run_work(setting)
-    if setting.mode == "data":
-        return _decoding(setting, *_pairs(setting))
-    sources = make_sources(setting)
     if setting.mode == "train":
-        return _training(setting, sources)
-    return _decoding(setting, sources, [len(source) for source in sources])
+        return _training(setting, make_sources(setting))
+    return _decoding(setting, *decoding_pairs(setting))
+
+
+def decoding_pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
+    """Sources without end tokens, and the lengths that hypotheses are forced to, without theirs."""
+    if setting.mode == "data":
+        return _pairs(setting)
+    sources = make_sources(setting)
+    return sources, [len(source) for source in sources]
 
 
 def make_sources(setting: Setting) -> list[np.ndarray]:
@@ -185,7 +198,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         (batch, np.array([targets[i] for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
-    folded = _is_folded(setting, model)
+    folded = is_folded(setting, model)
     search = ChunkedSearch(
         model,
         setting.beam_size,
@@ -197,23 +210,28 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         force_lengths=True,
     )
 
-    def run() -> int:
-        for batch, lengths in batches:
-            if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
-                raise ValueError("a hypothesis has not the length that it was forced to")
-        return sum(steps)
+    def decode(batch: np.ndarray, lengths: np.ndarray) -> int:
+        if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
+            raise ValueError("a hypothesis has not the length that it was forced to")
+        return int((lengths + 1).sum())
 
     def encode() -> None:
         for batch, _ in batches:
             np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
 
-    steps, operations = [length + 1 for length in targets], 0.0
+    operations = 0.0
     if keras.backend.backend() == "tensorflow":  # in whose graphs a step's products are counted
         of_step = StepOperations(model)
         of_source = [of_step(len(source) + 1) for source in sources]
-        operations = setting.beam_size * float(np.dot(steps, of_source))
-    shapes = loop_shapes(model, setting.batch_size * setting.beam_size, folded)
-    return Work(run, encode, shapes, product_dtype(model), operations)
+        operations = setting.beam_size * float(np.dot(np.add(targets, 1), of_source))
+    return Work(
+        [functools.partial(decode, *batch) for batch in batches],
+        encode,
+        sum(int(lengths.max()) + 1 for _, lengths in batches),
+        loop_shapes(model, setting.batch_size * setting.beam_size, folded),
+        product_dtype(model),
+        operations,
+    )
 
 
 def _run_work(setting: Setting) -> Work:
@@ -232,12 +250,13 @@ def _run_work(setting: Setting) -> Work:
         found = decoder(sources, setting.batch_size)
         return sum(len(best[0].tokens) + 1 for best in found)
 
-    folded = _is_folded(setting, run.model)
+    folded = is_folded(setting, run.model)
     shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
-    return Work(decode, None, shapes, product_dtype(run.model), 0.0)
+    return Work([decode], None, 0, shapes, product_dtype(run.model), 0.0)
 
 
-def _is_folded(setting: Setting, model: Any) -> bool:
+def is_folded(setting: Setting, model: Any) -> bool:
+    """Whether decoding folds the context's maps into the rows: as the setting says, or by rule."""
     if setting.folded == "auto":
         return folds_rows(model, setting.beam_size, None)
     return setting.folded == "yes"
@@ -254,16 +273,23 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]
     updater(batches[0])
-    lengths = [len(source) + 1 for source in sources]
 
-    def run() -> int:
-        for batch in batches:
-            updater(batch)
-        return sum(lengths)
+    def update(batch: Any, tokens: int) -> int:
+        updater(batch)
+        return tokens
 
     shapes = loop_shapes(model, setting.batch_size, folded=False)
-    operations = training_operations(model, lengths)
-    return Work(run, None, shapes, product_dtype(model), operations)
+    return Work(
+        [
+            functools.partial(update, batch, sum(len(source) + 1 for source in group))
+            for batch, group in zip(batches, groups, strict=True)
+        ],
+        None,
+        0,
+        shapes,
+        product_dtype(model),
+        training_operations(model, [len(source) + 1 for source in sources]),
+    )
 
 
 def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:

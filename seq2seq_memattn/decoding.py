@@ -116,6 +116,13 @@ class DecodingModel:
             scores: [batch, queries, rows], of the attention.
             state: as it came.
         """
+        mixed, scores, state = self.advance(tokens, memory, state)
+        return self.to_logits(mixed), scores, state
+
+    def advance(
+        self, tokens: Any, memory: SearchMemory, state: AttentionCellState
+    ) -> tuple[Any, Any, AttentionCellState]:
+        """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
         weights = self.weights
         output, scores, state = self._cell.advance(
             self._steps,
@@ -126,9 +133,9 @@ class DecodingModel:
             num_queries=tokens.shape[1],
             inputs=ops.take(weights.embeddings, tokens, axis=0),
         )
-        return self._to_logits(self._mix(output, state.context)), scores, state
+        return self._mix(output, state.context), scores, state
 
-    def _to_logits(self, mixed: Any) -> Any:
+    def to_logits(self, mixed: Any) -> Any:
         """As `Seq2Seq.to_logits`, of the output layer's matrix as it is here."""
         bias = self._model.logits.bias
         logits = _product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)

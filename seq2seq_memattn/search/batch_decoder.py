@@ -46,8 +46,9 @@ class BatchDecoder:
         model: `Seq2Seq`. Its weights are read anew at each call.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
-        jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: where
-            there are enough sources to make up for its time.
+        jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: as
+            `uses_xla` says.
+        folded: see `ChunkedSearch`.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -62,9 +63,11 @@ class BatchDecoder:
         max_length: int | None = None,
         return_alignments: bool = False,
         jit_compile: bool | None = None,
+        folded: bool | None = None,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
+        self._folded = folded
         self._options = (beam_size, n_best, length_penalty_exponent)
         self._n_best = n_best
         self._max_length = max_length
@@ -110,7 +113,7 @@ class BatchDecoder:
 
     def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
         """The search for batches of this size, with the weights as they are now."""
-        jit = num_sources >= MANY if self._jit_compile is None else self._jit_compile
+        jit = uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = ChunkedSearch(
                 self._model,
@@ -118,10 +121,16 @@ class BatchDecoder:
                 batch_size,
                 self._return_alignments,
                 jit,
+                self._folded,
             )
         else:
             self._searches[batch_size, jit].update_weights()
         return self._searches[batch_size, jit]
+
+
+def uses_xla(num_sources: int) -> bool:
+    """Whether so many sources make up for the time that XLA compiles."""
+    return num_sources >= MANY
 
 
 def sorted_batches(

@@ -101,8 +101,7 @@ def advance(
         beam = Beam(*beam)
         state = keras.tree.pack_sequence_as(structure, carried)
         logits, _, state = model.step(beam.tokens, memory, state)
-        beam, parent = _select(beam, ops.cast(logits, "float32"), step, rules)
-        carried = [pick(array, parent) for array in keras.tree.flatten(state)]
+        beam, carried, parent = select(beam, logits, state, step, rules)
         tokens, ancestors = (pick(array, parent) for array in written)
         here = ops.arange(num_steps) == step - begin
         tokens = ops.where(here, beam.tokens[:, :, None], tokens)
@@ -114,15 +113,31 @@ def advance(
     return step, Beam(*beam), state, Written(*written)
 
 
-def _select(beam: Beam, logits: Any, step: Any, rules: Rules) -> tuple[Beam, Any]:
-    """Chooses the best successors: the new beam and the parents, int32 [batch, beam]."""
+def select(
+    beam: Beam, logits: Any, state: Any, step: Any, rules: Rules
+) -> tuple[Beam, list[Any], Any]:
+    """Chooses the best successors.
+
+    Args:
+        beam: the hypotheses.
+        logits: [batch, beam, vocab_size]. Of their successors.
+        state: record, [batch, beam] first. Of the model, after the step that gave the logits.
+        step: int32 scalar. Steps taken before.
+        rules: of the search.
+
+    Returns:
+        beam: the successors.
+        carried: the arrays of their states.
+        parent: int32 [batch, beam]. Which hypothesis each comes from.
+    """
+    logits = ops.cast(logits, "float32")
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
     successors = _successors(beam, logits, frozen, step, rules)
     log_probs, parent, token = best_successors(successors, logits)
     was_frozen = pick(frozen, parent)
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(was_frozen, ends))
-    return Beam(
+    beam = Beam(
         tokens=ops.where(was_frozen, PAD_ID, token),
         log_probs=log_probs,
         lengths=pick(beam.lengths, parent) + ops.cast(grown, "int32"),
@@ -130,7 +145,8 @@ def _select(beam: Beam, logits: Any, step: Any, rules: Rules) -> tuple[Beam, Any
             pick(beam.is_finished, parent),
             ops.logical_and(ends, ops.logical_not(was_frozen)),
         ),
-    ), parent
+    )
+    return beam, [pick(array, parent) for array in keras.tree.flatten(state)], parent
 
 
 def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.timed_work import Setting, make_sources, make_work
+from experiments.step_parts import step_parts
+from experiments.timed_work import Setting, Work, make_sources, make_work
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 from tests.commands import run_python
@@ -28,10 +29,11 @@ def options(**given: Any) -> SimpleNamespace:
         "vocab_size": 5,
         "deviation": 2.0,
         "input_feeding": True,
-        "jit_compile": True,
+        "graphs": ["xla"],
         "folded": "auto",
         "threads": None,
         "profile": False,
+        "parts": False,
         "run_dir": None,
         "source": None,
         "data_dir": None,
@@ -63,6 +65,8 @@ def options(**given: Any) -> SimpleNamespace:
             "and --threads=1",
         ),
         ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
+        ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
+        ({"parts": True, "modes": ["train"]}, "--parts: expected decoding by untrained models"),
         ({"precisions": ["int4"]}, "`precision` must be one of"),
     ],
 )
@@ -87,22 +91,48 @@ def test_the_sources_of_a_data_directory_are_decoded_to_the_lengths_of_its_targe
     assert work.run() == sum(len(vocabulary.encode(target)) + 1 for target in targets)
 
 
-def test_rows_of_one_mode_and_length_take_turns() -> None:
-    groups = speed._settings(
-        options(modes=["exact", "train"], lengths=["3", "5"], precisions=["float32", "float64"])
+def test_rows_of_one_mode_take_turns() -> None:
+    decoding, training = speed._settings(
+        options(
+            modes=["exact", "train"],
+            lengths=["3", "5"],
+            precisions=["float32", "float64"],
+            graphs=["xla", "plain"],
+        )
     )
-    assert [{(one.mode, one.length) for one in group} for group in groups] == [
-        {("exact", 3)},
-        {("exact", 5)},
-        {("train", 3)},
-        {("train", 5)},
+    assert {one.mode for one in decoding} == {"exact"} and len(decoding) == 2 * 2 * 2 * 2
+    assert {one.mode for one in training} == {"train"} and len(training) == 2 * 2 * 2
+    assert [
+        (one.length, one.attention, one.precision, one.jit_compile) for one in decoding[:5]
+    ] == [
+        (3, "none", "float32", True),
+        (3, "none", "float32", False),
+        (3, "none", "float64", True),
+        (3, "none", "float64", False),
+        (3, "luong_dot", "float32", True),
     ]
-    assert [(one.attention, one.precision) for one in groups[0]] == [
-        ("none", "float32"),
-        ("none", "float64"),
-        ("luong_dot", "float32"),
-        ("luong_dot", "float64"),
+
+
+def test_a_row_has_percentiles_of_single_sentences_and_the_time_of_a_step() -> None:
+    setting = Setting("none", "exact", 3, 1, 4)
+    work = Work([], lambda: None, 16, (), "float32", 0.0)
+    turns = [
+        speed._Turn(16, [seconds, 0.001, 0.002, 0.003], 0.002, 1.0, 1.0)
+        for seconds in (5.0, 0.004, 0.004, 0.010)
     ]
+    row = speed._row(setting, work, turns)
+    assert row["seconds"] == 0.01 and row["compile_seconds"] == 5.0
+    assert (row["p50_ms"], row["p95_ms"]) == (2.5, 6.7)  # of 12 sentences; the first turn is apart
+    assert row["steps_seconds"] == 0.008 and row["ms_per_step"] == 0.5
+    assert "p50_ms" not in speed._row(dataclasses.replace(setting, batch_size=2), work, turns)
+
+
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_parts_of_a_step_are_timed(jit_compile: bool) -> None:
+    setting = Setting("k_memory:2", "uniform", 4, 3, 5, 2, 4, 5, jit_compile=jit_compile)
+    parts = step_parts(setting)
+    assert set(parts) == {"cells and attention", "output layer", "selection"}
+    assert all(milliseconds > 0 for milliseconds in parts.values())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""translate, score, average_checkpoints, batch_sizes, as users type them, on subwords."""
+"""translate, score, average_checkpoints, same_translations, as users type them, on subwords."""
 
 import json
 import signal
@@ -129,15 +129,29 @@ def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: P
     assert not output.exists()
 
 
-def test_batches_of_other_sizes_give_the_same_text(work: Path, tmp_path: Path) -> None:
+def test_other_ways_to_decode_give_the_same_translations(work: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "source.txt", LINES)
     options = (f"--input={source}", "--batch_sizes=5,1,3", "--beam_size=2")
-    result = command("batch_sizes", work, *options, f"--output={tmp_path / 'found.json'}")
+    result = command("same_translations", work, *options, f"--output={tmp_path / 'found.json'}")
     assert json.loads((tmp_path / "found.json").read_text()) == result
     rows = result["rows"]
     assert isinstance(rows, list)
-    assert [row["batch_size"] for row in rows] == [5, 1, 3]
-    assert rows[0]["different"] == rows[0]["largest_difference"] == 0
-    for row in rows:
+    again, *others, rounded = rows
+    assert again == {
+        "way": "again",
+        "different": 0,
+        "different_not_near": 0,
+        "largest_difference": 0.0,
+        "mean_difference": 0.0,
+    }
+    assert [row["way"] for row in others] == [
+        "batches of 1",
+        "batches of 3",
+        "not folded",
+        "XLA",
+        "one graph, no early exit",
+    ]
+    for row in others:
         assert row["different_not_near"] == 0
         assert row["largest_difference"] < 1e-4
+    assert rounded["way"] == "bfloat16 products" and rounded["largest_difference"] > 0
