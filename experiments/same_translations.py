@@ -1,13 +1,14 @@
 """Decodes a file in several ways: python -m experiments.same_translations --run_dir=D --input=F.
 
 Again in the same way, in batches of other sizes, with the maps of the context not folded into the
-rows, in TensorFlow's plain graph (or with XLA, where that was not the first way), in one graph where
+rows, in TensorFlow's plain graph (or with XLA, if that was not the first way), in one graph where
 sentences stay to the last step that they may take, and with products of bfloat16. All but the last
 compute the same, but not in the same order, and so not with the same last digits: where two
 hypotheses are that near to each other, either may come first. Says how many best hypotheses differ
 from those of the first way, and by how much the log-probabilities of all do.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> None:
     xla = uses_xla(len(sources))
     ways: dict[str, Callable[[], list[Best]]] = {
         "again": decode,
-        **{f"batches of {size}": lambda size=size: decode(size) for size in sizes[1:]},
+        **{f"batches of {size}": functools.partial(decode, size) for size in sizes[1:]},
         "not folded": lambda: decode(folded=False),
         "plain graph" if xla else "XLA": lambda: decode(jit_compile=not xla),
         "one graph, no early exit": lambda: _in_one_graph(run.model, sources, sizes[0]),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments import cli, study
+from experiments import study
 from experiments.copy_rows import (
     ATTENTIONS,
     LENGTHS,
@@ -17,9 +17,8 @@ from experiments.copy_rows import (
     tiny,
 )
 from experiments.experiment import load_experiment
-from experiments.jobs import run_command
-from experiments.records import provenance, read_json, write_json
 from experiments.study import Row, Study, copy_data
+from experiments.timings import timings
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 Scale = Literal["tiny", "small", "full"]
@@ -119,14 +118,7 @@ def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[
     """
     extended = []
     for name, group in figures(results).items():
-        arguments = _timing_arguments(group)
-        command, path = f"python -m {' '.join(arguments)}", folder / f"decoding_{name}.json"
-        if not path.exists() or read_json(path)["command"] != command:
-            cli.print_note(f"decoding times: {command}")
-            timed = run_command(arguments)
-            found = {**provenance(timed["hardware"]), "command": command, "rows": timed["rows"]}
-            write_json(path, found)
-        timed = read_json(path)
+        timed = timings(folder / f"decoding_{name}.json", _timing_arguments(group))
         by_attention = {row["attention"]: row for row in timed["rows"]}
         for result in group:
             row = by_attention[result["curve_name"]]
@@ -136,10 +128,9 @@ def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[
 
 
 def _timing_arguments(group: Sequence[dict[str, Any]]) -> list[str]:
-    """The command that times the models of a group, behind `python -m`."""
+    """The arguments of `experiments.speed` that time the models of a group."""
     first = group[0]
     return [
-        "experiments.speed",
         f"--lengths={first['length']}",
         f"--attentions={','.join(result['curve_name'] for result in group)}",
         "--modes=uniform",

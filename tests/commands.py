@@ -7,14 +7,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def run_python(*arguments: str, standard_input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def run_python(
+    *arguments: str, standard_input: bytes = b"", timeout: float = 300.0
+) -> subprocess.CompletedProcess[bytes]:
     """Runs Python with arguments in the root of the repository, and returns what came of it."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
         input=standard_input,
         capture_output=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
     )
 

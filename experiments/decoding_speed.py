@@ -1,0 +1,255 @@
+"""How fast each attention decodes: `reproduce decoding`, a page of commands of `speed`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments import study
+from experiments.copy_rows import label
+from experiments.speed import draw
+from experiments.study import Study
+from experiments.subject import Results, Subject
+from experiments.table1 import Scale
+from experiments.timings import timings
+
+EVERY = (
+    "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
+    "luong_concat", "luong_location", "local_m", "local_p", "flexible", "bahdanau",
+)  # fmt: skip
+MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
+CONTRASTED = ("none", "k_memory:64", "bahdanau")
+ONE_BATCH = "--num_sentences=128"
+# A trial of each part: the last of two equal flags counts.
+TINY = (
+    *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
+    *("--beam_size=2", "--units=8", "--repeats=1", "--graphs=plain"),
+)
+
+
+class Part(NamedTuple):
+    """One measurement, a section of the page.
+
+    Fields:
+        name: of its file.
+        title: of its section.
+        arguments: of `experiments.speed`.
+        figures: columns of its table, see `FIGURES`.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
+def _of(attentions: Sequence[str]) -> str:
+    return f"--attentions={','.join(attentions)}"
+
+
+def _single(units: int, beam_size: int) -> Part:
+    beam = "greedy" if beam_size == 1 else f"a beam of {beam_size}"
+    return Part(
+        f"single_{units}_beam_{beam_size}",
+        f"Single sentences of 20 tokens, {beam}, {units} units",
+        (
+            *(_of(CONTRASTED), "--modes=exact", "--lengths=20", "--batch_size=1"),
+            *("--num_sentences=50", f"--beam_size={beam_size}", f"--units={units}"),
+            *("--graphs=xla,plain", "--repeats=3"),
+        ),
+        ("p50", "p95", "of Att"),
+    )
+
+
+PARTS = (
+    Part(
+        "by_length",
+        "By length of the sources",
+        (
+            *(_of(MAIN), "--modes=exact,uniform", "--lengths=20,50,100,200"),
+            *("--num_sentences=512", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "of No Att", "of Att", "of unfolded products", "product rate"),
+    ),
+    Part(
+        "attentions",
+        "Every attention",
+        (_of(EVERY), "--modes=exact", "--lengths=20,50,100,200,500", ONE_BATCH, "--repeats=3"),
+        ("seconds", "ms per step", "of No Att", "of Att"),
+    ),
+    Part(
+        "growth",
+        "Memories of fixed size on longer sources",
+        (
+            *(_of(("k_memory:64", "linear")), "--modes=exact", "--lengths=50,200,500,1000"),
+            *(ONE_BATCH, "--repeats=5"),
+        ),
+        ("seconds", "ms per step"),
+    ),
+    Part(
+        "memory",
+        "Peak memory at L = 1,000",
+        (_of(EVERY), "--modes=exact", "--lengths=1000", ONE_BATCH, "--repeats=1", "--memory"),
+        ("seconds", "MiB"),
+    ),
+    Part(
+        "formats",
+        "Number formats",
+        (
+            *(_of(CONTRASTED), "--modes=exact,uniform", "--lengths=200", "--num_sentences=512"),
+            *("--precisions=float32,bfloat16_products", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "of Att", "product rate"),
+    ),
+    Part(
+        "graphs",
+        "XLA and TensorFlow's plain graph",
+        (
+            *(_of(CONTRASTED), "--modes=uniform", "--lengths=50,200", "--num_sentences=512"),
+            *("--graphs=xla,plain", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "compiling"),
+    ),
+    Part(
+        "parts",
+        "Parts of a step, toy model",
+        (_of(MAIN), "--modes=exact", "--lengths=200", ONE_BATCH, "--repeats=3", "--parts"),
+        ("ms per step", "cells and attention", "output layer", "selection"),
+    ),
+    *(_single(units, beam_size) for units in (256, 512) for beam_size in (1, 10)),
+)
+
+# What shapes a row; a part's table has a column for those in which its rows differ.
+SHAPE = {
+    "mode": "sources",
+    "length": "L",
+    "precision": "format",
+    "jit_compile": "graph",
+}
+UNFOLDED = "share_of_unfolded_seconds"
+
+
+def _over(attention: str) -> Callable[[dict[str, Any], Results], str]:
+    """The column of a row's time over another attention's of the same shape."""
+
+    def ratio(row: dict[str, Any], rows: Results) -> str:
+        shape = [row[key] for key in SHAPE]
+        for other in rows:
+            if other["attention"] == attention and [other[key] for key in SHAPE] == shape:
+                return f"{row['seconds'] / other['seconds']:.2f}"
+        return "-"
+
+    return ratio
+
+
+def _figure(key: str, form: str) -> Callable[[dict[str, Any], Results], str]:
+    return lambda row, rows: format(row[key], form) if key in row else "-"
+
+
+def _part(name: str) -> Callable[[dict[str, Any], Results], str]:
+    return lambda row, rows: f"{row['parts_ms'][name]:.2f}"
+
+
+FIGURES: dict[str, Callable[[dict[str, Any], Results], str]] = {
+    "seconds": lambda row, rows: (
+        f"{row['seconds']:.2f} ({min(row['all_seconds']):.2f} to {max(row['all_seconds']):.2f})"
+    ),
+    "tokens/s": _figure("target_tokens_per_second", ",.0f"),
+    "ms per step": _figure("ms_per_step", ".2f"),
+    "of No Att": _over("none"),
+    "of Att": _over("bahdanau"),
+    "of unfolded products": _figure(UNFOLDED, ".2f"),
+    "product rate": _figure("product_gflops_at_loop_shapes", ".0f"),
+    "MiB": _figure("peak_memory_mib", ",.0f"),
+    "compiling": _figure("compile_seconds", ".1f"),
+    "p50": _figure("p50_ms", ".1f"),
+    "p95": _figure("p95_ms", ".1f"),
+    "cells and attention": _part("cells and attention"),
+    "output layer": _part("output layer"),
+    "selection": _part("selection"),
+}
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its tables."""
+    del scale
+    return (
+        "Time to decode made-up sources with untrained models, each hypothesis forced to the "
+        "length of its source, the encoder included, after compilation; 256 units, two layers, 20 "
+        "symbols, batches of 128 sentences, beam 10 and XLA unless stated. Rows of a table took "
+        "turns; "
+        "medians, with the least and the most in brackets. `Of No Att` and `of Att` are over the "
+        "time without attention and with Bahdanau's. `Of unfolded products` is the time of the "
+        "steps over that of the equations' multiply-adds, nothing folded, at the product rate: "
+        "what the machine multiplies of the loop's shapes, in GFLOPS, measured in the same turns. "
+        "Times of single sentences and of steps are in ms, compiling is in seconds."
+    )
+
+
+def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+    """No rows: time depends on shapes, and nothing is trained.
+
+    Args:
+        scale, names, work_dir, results_dir: as in `table1.make_study`; small and full are the same.
+
+    Raises:
+        ValueError: if rows are named.
+    """
+    return study.make_study([], names, f"decoding/{scale}", work_dir, results_dir)
+
+
+def extend(of: Study) -> list[dict[str, Any]]:
+    """The rows of each part, which are measured unless they are there."""
+    more = TINY if of.results_dir.name == "tiny" else ()
+    rows = []
+    for part in PARTS:
+        found = timings(of.results_dir / f"{part.name}.json", [*part.arguments, *more])
+        made = {name: found[name] for name in ("command", "commit", "hardware")}
+        for number, row in enumerate(found["rows"]):
+            rows.append({**row, **made, "part": part.name, "name": f"{part.name} {number}"})
+    return rows
+
+
+def tables(results: Results) -> dict[str, str]:
+    """A table for each part, by suffix of file."""
+    sections = []
+    for part in PARTS:
+        rows = [row for row in results if row["part"] == part.name]
+        differing = [key for key in SHAPE if len({row[key] for row in rows}) > 1]
+        header = ["attention", *(SHAPE[key] for key in differing), *part.figures]
+        table = [header, ["---"] * len(header)]
+        table += [
+            [
+                label(row["attention"]),
+                *(_shown(key, row[key]) for key in differing),
+                *(FIGURES[name](row, rows) for name in part.figures),
+            ]
+            for row in rows
+        ]
+        lines = [f"| {' | '.join(cells)} |" for cells in table]
+        where = f"{rows[0]['hardware']}, commit {rows[0]['commit']}; `{rows[0]['command']}`"
+        sections.append("\n".join([f"## {part.title}", "", *lines, "", where]))
+    return {".md": "\n\n".join(sections) + "\n"}
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "jit_compile":
+        return "XLA" if value else "plain"
+    return str(value)
+
+
+def draw_times(of: Study, results: Results, stem: Path) -> dict[str, str]:
+    """Draws time against length: the main attentions in both modes, and all of them."""
+    del of
+    drawn = {}
+    for name in ("by_length", "attentions"):
+        rows = [row for row in results if row["part"] == name]
+        for path in draw(rows, stem.with_name(f"{stem.name}_{name}")):
+            if path.suffix == ".png":
+                ending = path.stem.removeprefix(f"{stem.name}_")
+                drawn[ending] = f"Decoding time by length of the source, {ending}"
+    return drawn
+
+
+SUBJECTS = {
+    "decoding": Subject("Decoding speed", introduction, make_study, extend, tables, draw_times)
+}
