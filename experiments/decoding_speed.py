@@ -19,7 +19,8 @@ EVERY = (
 MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
 CONTRASTED = ("none", "k_memory:64", "bahdanau")
 ONE_BATCH = "--num_sentences=128"
-# A trial of each part: the last of two equal flags counts.
+# A trial of what differs in more than its numbers: the last of two equal flags counts.
+TINY_PARTS = ("by_length", "attentions", "memory", "parts", "single_256_beam_1")
 TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
     *("--beam_size=2", "--units=8", "--repeats=1", "--graphs=plain"),
@@ -199,9 +200,12 @@ def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: 
 
 def extend(of: Study) -> list[dict[str, Any]]:
     """The rows of each part, which are measured unless they are there."""
-    more = TINY if of.results_dir.name == "tiny" else ()
+    is_tiny = of.results_dir.name == "tiny"
+    more = TINY if is_tiny else ()
     rows = []
     for part in PARTS:
+        if is_tiny and part.name not in TINY_PARTS:
+            continue
         found = timings(of.results_dir / f"{part.name}.json", [*part.arguments, *more])
         made = {name: found[name] for name in ("command", "commit", "hardware")}
         for number, row in enumerate(found["rows"]):
@@ -212,7 +216,10 @@ def extend(of: Study) -> list[dict[str, Any]]:
 def tables(results: Results) -> dict[str, str]:
     """A table for each part, by suffix of file."""
     sections = []
+    measured = {row["part"] for row in results}
     for part in PARTS:
+        if part.name not in measured:
+            continue
         rows = [row for row in results if row["part"] == part.name]
         differing = [key for key in SHAPE if len({row[key] for row in rows}) > 1]
         header = ["attention", *(SHAPE[key] for key in differing), *part.figures]

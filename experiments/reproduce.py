@@ -2,8 +2,8 @@
 
 What there is: table1, table2, table3, multi30k_sizes (of Table 2 at small scale), ambiguities;
 figure2 and, of rows of these, figure3a, figure3b, figure4, figure5, figure6, figure7 and figure8;
-decoding, the speed of each attention; of Shu and Nakayama (2017) flexible_table1, flexible_table2,
-flexible_table3, flexible_figure3 and flexible_figure4.
+decoding, the speed of each attention; scaling, what more GPUs would bring; of Shu and Nakayama
+(2017) flexible_table1, flexible_table2, flexible_table3, flexible_figure3 and flexible_figure4.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -28,6 +28,7 @@ from experiments import (
     flexible_speed,
     flexible_tables,
     position_figure,
+    scaling,
     sizes,
     table1,
     table2,
@@ -112,6 +113,7 @@ SUBJECTS = {
     ),
     **table3.SUBJECTS,
     **decoding_speed.SUBJECTS,
+    **scaling.SUBJECTS,
     **position_figure.SUBJECTS,
     **curve_figures.SUBJECTS,
     **alignment_figures.SUBJECTS,

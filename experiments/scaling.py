@@ -5,25 +5,39 @@ shares of it that 2, 8 and 64 replicas would have, and adds what a ring all-redu
 takes between GPUs of a machine and between machines. The all-reduce comes after the backward pass,
 as it does in `training/update.py`, so nothing hides it. Efficiency is the speed of n replicas over
 n times that of one: for a batch of the same size shared out (strong), and for a batch of that size
-on each (weak).
+on each (weak). `--speedups` are devices that many times as fast as this one: the faster they are,
+the more the links count. `reproduce scaling` makes a page of it, for the configuration of Table 2.
 """
 
+import itertools
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import flags
 
-from experiments import cli
+from experiments import cli, study
 from experiments.experiment import load_experiment
-from experiments.records import hardware, provenance, write_json
+from experiments.jobs import run_command
+from experiments.records import hardware, provenance, read_json, write_json
+from experiments.study import Study
+from experiments.subject import Results, Subject
+from experiments.table1 import Scale
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
 BYTES = 4  # of a gradient's number
+SPEEDUPS = "--speedups=1,30,300"
+TINY = (
+    *("--embedding_dim=8", "--encoder_units=8", "--decoder_units=8", "--attention_units=8"),
+    *("--batch_size=16", "--source_vocab_size=50", "--target_vocab_size=50"),
+    *("--length=6", "--repeats=2"),
+)
+ESTIMATE = "estimate.json"
 
 
 def all_reduce_seconds(num_bytes: int, num_replicas: int, options: Any) -> float:
@@ -68,6 +82,7 @@ def main(arguments: list[str]) -> None:
 
     options = flags.FLAGS
     replicas = [1, *cli.positive_numbers("replicas", options.replicas)]
+    speedups = cli.positive_numbers("speedups", options.speedups)
     experiment = load_experiment(options.config)
     model_config = cli.overridden(experiment.model)
     training = cli.overridden(experiment.training)
@@ -75,20 +90,21 @@ def main(arguments: list[str]) -> None:
     num_bytes = BYTES * sum(int(np.prod(v.shape)) for v in model.trainable_variables)
     seconds, rows = {}, []
     vocab_size = min(model_config.source_vocab_size, model_config.target_vocab_size)
-    for count in replicas:
+    for speedup, count in itertools.product(speedups, replicas):
         share = max(1, training.batch_size // count)
         if share not in seconds:
             times = update_seconds(updater, share, options.length, vocab_size, options.repeats)
             seconds[share] = statistics.median(times)
-        whole = seconds[training.batch_size]
+        whole, part = seconds[training.batch_size] / speedup, seconds[share] / speedup
         exchange = all_reduce_seconds(num_bytes, count, options)
         rows.append(
             {
+                "speedup": speedup,
                 "replicas": count,
                 "rows_each": share,
-                "compute_seconds": seconds[share],
+                "compute_seconds": part,
                 "all_reduce_seconds": exchange,
-                "strong_efficiency": whole / (count * (seconds[share] + exchange)),
+                "strong_efficiency": whole / (count * (part + exchange)),
                 "weak_efficiency": whole / (whole + exchange),
             }
         )
@@ -112,9 +128,90 @@ def main(arguments: list[str]) -> None:
     cli.print_result(result)
 
 
+def introduction(scale: Scale) -> str:
+    """What the page says before its table."""
+    del scale
+    return (
+        "What more GPUs would bring by this project's way to train, synchronous updates with one "
+        "all-reduce behind the backward pass. Updates were timed on the machine below, for the "
+        "whole batch and for each replica's share; for faster devices these times are divided. "
+        "Strong: the same batch shared out; weak: such a batch on each replica."
+    )
+
+
+def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
+    """No rows: nothing is trained.
+
+    Args:
+        scale, names, work_dir, results_dir: as in `table1.make_study`; small and full are the same.
+
+    Raises:
+        ValueError: if rows are named.
+    """
+    return study.make_study([], names, f"scaling/{scale}", work_dir, results_dir)
+
+
+def extend(of: Study) -> list[dict[str, Any]]:
+    """The rows of the estimate, which is made unless it is there."""
+    path = of.results_dir / ESTIMATE
+    if not path.exists():
+        more = TINY if of.results_dir.name == "tiny" else ()
+        run_command(["experiments.scaling", SPEEDUPS, *more, f"--output={path}"])
+    found = read_json(path)
+    made = {name: value for name, value in found.items() if name != "rows"}
+    return [
+        {**row, **made, "name": str(number), "seconds": row["compute_seconds"]}
+        for number, row in enumerate(found["rows"])
+    ]
+
+
+def tables(results: Results) -> dict[str, str]:
+    """The table and what it assumes, by suffix of file."""
+    columns = (
+        *("device's speed", "replicas", "sentences each", "compute, ms", "all-reduce, ms"),
+        *("strong efficiency", "weak efficiency"),
+    )
+    lines = [columns, ["---"] * len(columns)]
+    for row in results:
+        lines.append(
+            [
+                f"{row['speedup']} x",
+                str(row["replicas"]),
+                str(row["rows_each"]),
+                f"{1000 * row['compute_seconds']:.1f}",
+                f"{1000 * row['all_reduce_seconds']:.2f}",
+                f"{100 * row['strong_efficiency']:.0f} %",
+                f"{100 * row['weak_efficiency']:.0f} %",
+            ]
+        )
+    made, assumed = results[0], results[0]["assumed"]
+    text = (
+        f"Gradients of {made['gradient_bytes'] / 1e6:.1f} MB, batches of {made['batch_size']} "
+        f"sentences of {assumed['length']} tokens. Assumed: {assumed['gpus_per_machine']} GPUs a "
+        f"machine, links of {assumed['gpu_bandwidth']:g} GB/s and {assumed['gpu_latency']:g} "
+        f"microseconds inside, {assumed['network_bandwidth']:g} GB/s and "
+        f"{assumed['network_latency']:g} microseconds between machines. Timed on "
+        f"{made['hardware']}, commit {made['commit']}; `{made['command']}`"
+    )
+    rows = [f"| {' | '.join(cells)} |" for cells in lines]
+    return {".md": "\n".join([*rows, "", text]) + "\n"}
+
+
+SUBJECTS = {
+    "scaling": Subject(
+        "Scaling, estimated",
+        introduction,
+        make_study,
+        extend,
+        tables,
+        lambda of, results, stem: {},
+    )
+}
+
 if __name__ == "__main__":
     flags.DEFINE_string("config", "wmt17_en_de_k64", "experiment, a file in experiments/configs")
     flags.DEFINE_list("replicas", ["2", "8", "64"], "numbers of GPUs")
+    flags.DEFINE_list("speedups", ["1"], "speed of devices, in multiples of this one's")
     flags.DEFINE_integer("length", 25, "tokens of a sentence", lower_bound=1)
     flags.DEFINE_integer("repeats", 20, "timed updates, after one that is not", lower_bound=1)
     flags.DEFINE_integer("gpus_per_machine", 8, "GPUs with fast links", lower_bound=1)
