@@ -421,6 +421,44 @@ def test_double_precision_agrees_with_single(name: str) -> None:
     assert_close(ours, results(name, single))
 
 
+STEP = 1e-6  # of central differences, whose error is then about 1e-10
+
+
+# Without attention nothing depends on anything.
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "NoAttention"])
+def test_gradients_are_the_limits_of_differences(name: str) -> None:
+    """Along a random direction of all weights and inputs at once, in double precision."""
+    layer = built(name, dtype="float64")
+    outputs, mask, queries = inputs("float64")
+    generator = np.random.default_rng(3)
+    at = [v.value for v in layer.trainable_variables] + [outputs, queries]
+    at = [tf.convert_to_tensor(value) for value in at]
+    direction = [tensor(generator.normal(size=value.shape), "float64") for value in at]
+    shares = [
+        tensor(generator.normal(size=value.shape), "float64")
+        for value in results(name, layer, outputs, mask, queries)
+    ]
+
+    def loss(*values: Any) -> Any:
+        *weights, outputs, queries = values
+        mapping = list(zip(layer.trainable_variables, weights, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            found = results(name, layer, outputs, mask, queries)
+        return sum(ops.sum(share * value) for share, value in zip(shares, found, strict=True))
+
+    with tf.GradientTape() as tape:
+        tape.watch(at)
+        value = loss(*at)
+    gradients = tape.gradient(value, at, unconnected_gradients="zero")
+    along = sum(float(ops.sum(g * d)) for g, d in zip(gradients, direction, strict=True))
+    ahead, behind = (
+        float(loss(*(x + sign * STEP * d for x, d in zip(at, direction, strict=True))))
+        for sign in (1, -1)
+    )
+    assert along == pytest.approx((ahead - behind) / (2 * STEP), rel=1e-6, abs=1e-8)
+    assert abs(along) > 1e-3
+
+
 # Graphs
 
 
