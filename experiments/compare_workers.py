@@ -5,8 +5,9 @@
 
 Trains with what stands behind `--` (options of `train` but `--run_dir`) on clusters of each size,
 all on this machine, and compares what each update and the last checkpoint have with those of the
-first size. With plain gradient descent and a clip that is active a wrong scale of the gradient
-shows, which Adam would hide.
+first size. With plain gradient descent a wrong scale of the gradient shows, which Adam would hide;
+a clip hides it too where it is active, so the norms before it are compared, and how many of the
+updates were clipped is counted.
 """
 
 import subprocess
@@ -19,15 +20,20 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.records import processor, provenance, write_json
+from experiments.records import processor, provenance, read_json, write_json
 from experiments.study import read_curve
 from seq2seq_memattn.training.checkpoints import CheckpointFolder
-from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME
+from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME, CONFIG_NAME
 
 
-def losses(run_dir: Path) -> list[float]:
-    """The loss of every update, nats per target token."""
-    return [point["loss"] for point in read_curve(run_dir) if point["kind"] == "train"]
+def figures(run_dir: Path, name: str) -> list[float]:
+    """What every update logged under a name."""
+    return [point[name] for point in read_curve(run_dir) if point["kind"] == "train"]
+
+
+def furthest(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The largest relative difference of two sequences."""
+    return max(abs(one / other - 1) for one, other in zip(ours, theirs, strict=True))
 
 
 def weights(run_dir: Path) -> dict[str, Any]:
@@ -77,14 +83,16 @@ def main(arguments: list[str]) -> None:
                 f"the training with {size} processes ended with status {error.returncode}"
             ) from error
         first = folder / f"workers_{sizes[0]}"
-        pairs = list(zip(losses(run_dir), losses(first), strict=True))
+        clip_norm = read_json(run_dir / CONFIG_NAME)["training"]["clip_norm"]
+        norms = figures(run_dir, "gradient_norm")
         worst, name = difference(weights(run_dir), weights(first))
         rows.append(
             {
                 "num_workers": size,
-                "updates": len(pairs),
-                # Relative.
-                "loss_difference": max(abs(ours / theirs - 1) for ours, theirs in pairs),
+                "updates": len(norms),
+                "clipped_updates": sum(norm > clip_norm for norm in norms) if clip_norm else 0,
+                "loss_difference": furthest(figures(run_dir, "loss"), figures(first, "loss")),
+                "norm_difference": furthest(norms, figures(first, "gradient_norm")),
                 "weight_difference": worst,
                 "variable": name.partition(":")[2],
             }

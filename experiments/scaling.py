@@ -96,7 +96,8 @@ def main(arguments: list[str]) -> None:
             times = update_seconds(updater, share, options.length, vocab_size, options.repeats)
             seconds[share] = statistics.median(times)
         whole, part = seconds[training.batch_size] / speedup, seconds[share] / speedup
-        exchange = all_reduce_seconds(num_bytes, count, options)
+        # With the gradients, the loss and its tokens; before them, whether a signal came.
+        exchange = sum(all_reduce_seconds(size, count, options) for size in (num_bytes, BYTES))
         rows.append(
             {
                 "speedup": speedup,

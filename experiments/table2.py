@@ -11,7 +11,7 @@ from experiments.copy_rows import label
 from experiments.experiment import load_experiment
 from experiments.study import DataSource, Evaluation, Row, Study
 from experiments.table1 import Scale
-from experiments.text_rows import PAPER, SMALL_PIECES, SMALL_UNITS
+from experiments.text_rows import PAPER, PIECES, SMALL_PIECES, SMALL_UNITS
 
 MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
 WMT_NEWS_ROWS = ("bahdanau", "k64")
@@ -118,7 +118,7 @@ def _corpus_of(name: str) -> tuple[str, str]:
 
 def _wmt17_rows() -> list[Row]:
     names = (f"wmt17_{pair}_{name}" for pair, cells in PAPER.items() for name in cells)
-    return [text_row(name, 16_000) for name in names]
+    return [text_row(name, PIECES) for name in names]
 
 
 def _wmt_news_rows() -> list[Row]:

@@ -8,6 +8,7 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 WIDTHS = ("embedding_dim", "encoder_units", "decoder_units", "attention_units")
 SMALL_UNITS = 384  # of every width; see results/multi30k_sizes.md
 SMALL_PIECES = 4000  # of the vocabulary of both languages; see the same
+PIECES = 16_000  # the paper's
 
 # Table 2 of the paper by pair and row: validation and test BLEU. English-Turkish has no test score.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
@@ -53,6 +54,8 @@ def wmt17_row(pair: str, name: str) -> Experiment:
         name: of the row in `PAPER`.
     """
     model = ModelConfig(
+        source_vocab_size=PIECES,
+        target_vocab_size=PIECES,
         embedding_dim=512,
         encoder_units=512,
         decoder_units=512,

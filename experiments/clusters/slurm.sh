@@ -3,7 +3,8 @@
 #
 # The first one, the chief, says how the training ended. Preempted (143), killed (137), or ended with
 # status 75 because another worker was lost, the job is queued again and goes on from the last
-# checkpoint. Slurm's SIGTERM, two minutes before the end of the job's time, makes the training save.
+# checkpoint, unless a worker ended for a reason that would come again. Slurm's SIGTERM, two minutes
+# before the end of the job's time, makes the training save.
 #SBATCH --job-name=seq2seq-train
 #SBATCH --nodes=8
 #SBATCH --ntasks-per-node=1
@@ -14,18 +15,23 @@
 port=2222
 workers=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/$/:$port/" | paste -sd,)
 
-ended=$(mktemp -u "$PWD/seq2seq-train-$SLURM_JOB_ID.XXXXXX") # the chief's status, if it tells one
+ended=$(mktemp -u "$PWD/seq2seq-train-$SLURM_JOB_ID.XXXXXX") # .0, .1, ...: the workers' statuses
 
 srun --kill-on-bad-exit=0 bash -c '
+  trap : TERM # or bash would end before Python has saved
   python -m experiments.train --workers="$0" --task_index="$SLURM_PROCID" "${@:2}"
   status=$?
-  [ "$SLURM_PROCID" != 0 ] || echo "$status" > "$1"
+  echo "$status" > "$1.$SLURM_PROCID"
   exit "$status"' "$workers" "$ended" "$@"
 
-# Without a status the chief was killed, or its node was lost.
-status=$(cat "$ended" 2> /dev/null || echo 137)
-rm -f "$ended"
+# Without a status a worker was killed, or its node was lost.
+status=$(cat "$ended.0" 2> /dev/null || echo 137)
+lasting=$(cat "$ended".* 2> /dev/null | grep -vxE '0|75|137|143' | head -n 1)
+rm -f "$ended".*
 case "$status" in
-  75 | 137 | 143) scontrol requeue "$SLURM_JOB_ID" ;;
+  75 | 137 | 143)
+    [ -z "$lasting" ] || exit "$lasting"
+    scontrol requeue "$SLURM_JOB_ID"
+    ;;
 esac
 exit "$status"

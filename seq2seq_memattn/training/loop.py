@@ -24,6 +24,7 @@ from seq2seq_memattn.training.run_directory import (
     BEST_NAME,
     CHECKPOINTS_NAME,
     check_run,
+    differences,
     load_weights,
     open_run,
     training_lock,
@@ -106,12 +107,14 @@ class Trainer:
     ) -> None:
         devices = devices or DevicesConfig(strategy="one_device")
         cluster = find_cluster(devices, os.environ)
+        options = None
         if cluster is None or not cluster.serves:
-            check_run(run_dir, data_dir, model_config, config, init_from)
+            options = check_run(run_dir, data_dir, model_config, config, init_from)
         if run_dir.exists() and (cluster is None or cluster.position == 0):
             with training_lock(run_dir):  # refused at once, not when data and model are there
                 pass
         strategy, self.workers, self._num_workers = find_devices(devices)
+        self._agree_on(options)
         self.run_dir = run_dir
         self.config = config
         first, last = profile if profile and self.workers.is_chief else (1, 0)
@@ -154,6 +157,15 @@ class Trainer:
             self.progress.load(saved)
             self._notes.append(f"going on from update {self.progress.update}")
 
+    def _agree_on(self, options: Any) -> None:
+        """Raises ValueError if this process was started with other options than the chief."""
+        with self.workers.named_losses():
+            chiefs = self.workers.from_chief(options)
+        # The chief alone begins with another run, which the others need not see.
+        if found := differences(chiefs, options, free=("init_from",)):
+            different = "; ".join(f"{name} is {own!r}, not {of!r}" for name, of, own in found)
+            raise ValueError(f"other options or data than the chief has: {different}")
+
     def _begin_with(self, init_from: Path, data_dir: Path) -> None:
         _check_vocabularies(init_from, data_dir)
         record, problems = load_weights(init_from, self.model.weights)
@@ -195,8 +207,10 @@ class Trainer:
             self.workers.wait_for_all()
         finally:
             caught.restore()
-            reporter.close()
-            self._profile.stop()
+            try:
+                reporter.close()
+            finally:
+                self._profile.stop()
         return TrainingResult(
             progress.update,
             loss if math.isfinite(loss) else None,
@@ -363,9 +377,15 @@ class Trainer:
                 if self._signal:
                     raise SignalCame
 
+            def on_scored(done: int) -> None:
+                if len(self.workers) == 1:
+                    on_decoded(done)
+                else:  # of which not all have as many batches: they agree when all have scored
+                    bar.update(done)
+
             if self._local_model is not self.model:
                 self._local_model.set_weights(self.model.get_weights())
-            return self.validator(bar.update, on_decoded)
+            return self.validator(on_scored, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
         """Waits for updates that were handed out."""

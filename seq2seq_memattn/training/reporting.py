@@ -151,8 +151,8 @@ def _has_tensorflow() -> bool:
 
 
 def _number(value: float) -> float | None:
-    """Six significant digits; JSON has no NaN or infinity."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+    """Nine significant digits, as many as tell float32 apart; JSON has no NaN or infinity."""
+    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _drop_after(path: Path, update: int) -> None:

@@ -16,7 +16,7 @@ import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +167,30 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     is_plateau = new["training"]["schedule"] == "plateau"
     free = FREE_OPTIONS - PLATEAU_OPTIONS if is_plateau else FREE_OPTIONS
-    differing = []
-    for group in new:
-        saved = {**defaults.get(group, {}), **old.get(group, {})}
-        for name in sorted({*saved, *new[group]}):
-            before, now = saved.get(name), new[group].get(name)
-            if before != now and name not in free:
-                differing.append(f"{name} was {before!r}, is {now!r}")
-    if differing:
-        raise ValueError(f"{path}: a run of another configuration: {'; '.join(differing)}")
+    saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
+    if found := differences(saved, new, free):
+        differing = "; ".join(f"{name} was {old!r}, is {now!r}" for name, old, now in found)
+        raise ValueError(f"{path}: a run of another configuration: {differing}")
+
+
+def differences(
+    first: dict[str, Any], second: dict[str, Any], free: Collection[str] = ()
+) -> list[tuple[str, Any, Any]]:
+    """The options in which two records differ, as `check_run` returns them.
+
+    Args:
+        first, second: options by group, of the same groups.
+        free: names of options that may differ.
+
+    Returns:
+        Name and both values of each.
+    """
+    return [
+        (name, first[group].get(name), second[group].get(name))
+        for group in second
+        for name in sorted({*first[group], *second[group]})
+        if first[group].get(name) != second[group].get(name) and name not in free
+    ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import os
 import signal
-import socket
+import sys
 import time
 from typing import Any
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training.cluster import VARIABLE, Cluster, find_cluster
-from seq2seq_memattn.training.workers import ALONE, Devices, LostWorker, Workers
+from seq2seq_memattn.training.workers import ALONE, Devices, LostWorker, Workers, answers
 
 LOOK_EVERY = 1.0  # seconds between two looks at the chief
 
@@ -205,7 +205,16 @@ def _resolver(cluster: Cluster) -> Any:
 
 
 def _serve(cluster: Cluster, config: DevicesConfig) -> None:
-    """Does what the chief asks for, until it has ended."""
+    """Does what the chief asks for, until it has ended.
+
+    A signal that ends a training comes to all its processes: the chief then needs this one once
+    more, to save, and this one ends by it when the chief has ended.
+    """
+    signals: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: signals.append(number))
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
     server = tf.distribute.Server(
         tf.train.ClusterSpec(cluster.addresses),
         job_name=cluster.job,
@@ -213,21 +222,19 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
         protocol="grpc",
     )
     (chief,) = cluster.addresses["chief"]
-    heard, limit = time.monotonic(), config.start_timeout
+    heard, limit, came = time.monotonic(), config.start_timeout, False
     while time.monotonic() - heard < limit:
-        if _answers(chief):
-            heard, limit = time.monotonic(), config.peer_timeout
+        if answers(chief):
+            heard, limit, came = time.monotonic(), config.peer_timeout, True
+        elif signals:
+            break
         time.sleep(LOOK_EVERY)
     del server
-    if limit == config.start_timeout:
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if signals:
+        signal.raise_signal(signals[0])
+    if not came:
         raise LostWorker(f"the chief ({chief}) did not come within {config.start_timeout:.0f} s")
+    print(f"the chief ({chief}) has ended, or was lost: it alone says how", file=sys.stderr)
     raise SystemExit(0)
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=LOOK_EVERY):
-            return True
-    except OSError:
-        return False

@@ -49,9 +49,11 @@ class Validator:
         """Validation BLEU, and the loss in nats per target token, without label smoothing.
 
         Args:
-            on_scored: called with the number of sentences after each batch that is scored.
-            on_decoded: the same of each that is decoded, and with 0 by workers that have fewer of
-                them, so that all call it as often. What it raises ends this.
+            on_scored: called with the number of sentences after each batch that is scored. What it
+                raises ends this.
+            on_decoded: the same of each that is decoded, and with 0 before the first one and by
+                workers that have fewer of them, so that all call it as often. What it raises ends
+                this.
         """
         calls = self._num_calls
 
@@ -63,6 +65,7 @@ class Validator:
         sources = [np.asarray(self._split.source[i]) for i in self._share]
         targets = [np.asarray(self._split.target[i]) for i in self._share]
         log_probs = self.scorer(sources, targets, VALIDATION_BATCH, on_scored)
+        on_decoded(0)
         found = self.decoder(sources, VALIDATION_BATCH, count)
         while calls > 0 and len(self._workers) > 1:
             count(0)

@@ -7,6 +7,7 @@ decisions; the first, the chief, alone writes files.
 import contextlib
 import json
 import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from seq2seq_memattn.training.cluster import Places
 
 MESSAGE = 1 << 20  # numbers that are sent at once
+ANSWER_SECONDS = 1.0  # in which another process must answer that is there
 
 # What TensorFlow says where an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
@@ -115,9 +117,15 @@ class Workers:
         except of_peers as error:
             raise LostWorker(self._loss(str(error))) from error
         except errors.OpError as error:
-            if not re.search(ABORTED, str(error)):
+            # What the libraries that connect GPUs say of lost peers differs.
+            if not re.search(ABORTED, str(error)) and self._all_answer():
                 raise
             raise LostWorker(self._loss(str(error))) from error
+
+    def _all_answer(self) -> bool:
+        others = {**self._places, **self._servers}
+        del others[list(self._places)[self.index]]
+        return all(map(answers, others.values()))
 
     def _loss(self, message: str) -> str:
         others = "the others end too; start all again: they go on from the last checkpoint"
@@ -134,6 +142,16 @@ class Workers:
         causes = re.findall(r"grpc_message:\"([^\"]+)|(stopped sending heartbeats)", message)
         why = next((first or second for first, second in causes), message.strip().split("\n")[-1])
         return f"{lost} was lost ({why}); {others}"
+
+
+def answers(address: str) -> bool:
+    """Whether something listens at host:port."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 ALONE = Workers()

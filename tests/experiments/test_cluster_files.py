@@ -60,16 +60,26 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
     assert options["run_dir"].startswith(mounted["runs"])
 
 
-@pytest.mark.parametrize("status", [0, 1, 75, 137, 143])
-def test_slurm_gets_a_command_for_each_task_and_goes_by_the_chief(
-    tmp_path: Path, status: int
+@pytest.mark.parametrize(
+    ("status", "other", "ends_with"),
+    [
+        (0, 75, 0),
+        (1, 75, 1),
+        (75, 137, 75),
+        (75, 1, 1),  # such as data that this worker has not: waiting would not help
+        (137, 75, 137),
+        (143, 143, 143),
+    ],
+)
+def test_slurm_gets_a_command_for_each_task_and_goes_by_their_statuses(
+    tmp_path: Path, status: int, other: int, ends_with: int
 ) -> None:
-    # Slurm's own commands, as far as the script uses them; the other worker fails each time.
+    # Slurm's own commands, as far as the script uses them; SIGTERM comes to each task's shell.
     fakes = {
         "scontrol": 'if [ "$1" = show ]; then printf "n1\\nn2\\n"; else echo "$@" > queued; fi',
         "srun": 'shift; SLURM_PROCID=1 "$@"; SLURM_PROCID=0 "$@"; exit 139',
         "python": 'printf "%s\\n" "$@" > "arguments$SLURM_PROCID"; '
-        f"if [ $SLURM_PROCID = 0 ]; then exit {status}; else exit 1; fi",
+        f"kill -TERM $PPID; if [ $SLURM_PROCID = 0 ]; then exit {status}; else exit {other}; fi",
     }
     for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
@@ -87,7 +97,7 @@ def test_slurm_gets_a_command_for_each_task_and_goes_by_the_chief(
         capture_output=True,
         check=False,
     )
-    assert process.returncode == status, process.stderr
+    assert process.returncode == ends_with, process.stderr
     for task in (0, 1):
         assert (tmp_path / f"arguments{task}").read_text().splitlines() == [
             "-m",
@@ -97,5 +107,5 @@ def test_slurm_gets_a_command_for_each_task_and_goes_by_the_chief(
             "--config=copy_20_k4",
             "--data_dir=a b",
         ]
-    assert (tmp_path / "queued").exists() == (status in (75, 137, 143))
+    assert (tmp_path / "queued").exists() == (ends_with in (75, 137, 143))
     assert not list(tmp_path.glob("seq2seq-train*"))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from experiments.cli import EXIT_TRY_AGAIN
-from experiments.compare_workers import difference, losses, weights
+from experiments.compare_workers import difference, figures, weights
 from experiments.launch_local import free_addresses
 from tests.commands import ROOT
 from tests.training.runs import (
@@ -28,11 +28,11 @@ from tests.training.runs import (
 )
 
 SECONDS = 300  # that a start may take on a machine that does other things too
-# Plain gradient descent with a clip that is active: a wrong scale of the gradient shows.
+# Plain gradient descent with a clip that some updates meet: a wrong scale of the gradient shows.
 EXACT: dict[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 1.0,
-    "clip_norm": 0.05,
+    "clip_norm": 0.3,
     "num_updates": 10,
     "log_every": 1,
     "batch_size": 7,
@@ -116,9 +116,15 @@ def last_update(run_dir: Path) -> int:
     return int(arrays_of(checkpoints(run_dir)[-1])[1]["update"])
 
 
-def assert_close_runs(ours: Path, theirs: Path) -> None:
-    np.testing.assert_allclose(losses(ours), losses(theirs), rtol=1e-5)
+def assert_close_updates(ours: Path, theirs: Path) -> None:
+    """Before the clip, which hides the scale of what it clips, and behind it."""
+    for name in ("loss", "gradient_norm"):
+        np.testing.assert_allclose(figures(ours, name), figures(theirs, name), rtol=1e-5)
     assert difference(weights(ours), weights(theirs))[0] < 1e-5
+
+
+def assert_close_runs(ours: Path, theirs: Path) -> None:
+    assert_close_updates(ours, theirs)
     for name in ("bleu", "loss"):
         expected = [line[name] for line in metrics(theirs) if line["kind"] == "valid"]
         found = [line[name] for line in metrics(ours) if line["kind"] == "valid"]
@@ -136,7 +142,9 @@ def alone(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_two_workers_do_the_ten_updates_of_one(data_dir: Path, tmp_path: Path, alone: Path) -> None:
     finish(data_dir, tmp_path / "run", {"worker": 2}, more=(WITHOUT_DROPOUT,), **EXACT)
-    assert len(losses(tmp_path / "run")) == 10
+    assert len(figures(tmp_path / "run", "loss")) == 10
+    clipped = [norm > EXACT["clip_norm"] for norm in figures(alone, "gradient_norm")]
+    assert any(clipped) and not all(clipped)
     assert_close_runs(tmp_path / "run", alone)
 
 
@@ -165,8 +173,7 @@ def test_a_checkpoint_goes_on_with_another_number_of_workers(
         options = {**EXACT, "num_updates": until}
         finish(data_dir, run_dir, {"worker": count}, more=(WITHOUT_DROPOUT,), **options)
         assert last_update(run_dir) == until
-    np.testing.assert_allclose(losses(run_dir), losses(alone), rtol=1e-5)
-    assert difference(weights(run_dir), weights(alone))[0] < 1e-5
+    assert_close_updates(run_dir, alone)
 
 
 @pytest.mark.slow
@@ -243,3 +250,31 @@ def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Pa
     # The weights are those of any other run.
     options = {"num_updates": 16, "learning_rate": 0.02}
     assert train(data_dir, copy_run(run_dir, tmp_path / "copy"), **options).update == 16
+
+
+ASYNCHRONOUS = {"chief": 1, "worker": 2, "ps": 1}
+ENDLESS: dict[str, Any] = {"num_updates": 100_000, "validate_every": 100_000}
+
+
+@pytest.mark.slow
+def test_a_signal_to_all_lets_parameter_servers_help_the_chief_to_save(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir = tmp_path / "run"
+    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+        for process in reversed(cluster.processes):  # the servers first
+            process.send_signal(signal.SIGTERM)
+        assert cluster.wait() == [143] * 4, [cluster.said(i) for i in range(4)]
+        assert f"SIGTERM: saved {checkpoints(run_dir)[-1]}" in cluster.said()
+
+
+@pytest.mark.slow
+def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+        cluster.processes[0].send_signal(signal.SIGKILL)
+        assert cluster.wait() == [-signal.SIGKILL, 0, 0, 0]
+        for index in (1, 2, 3):
+            assert "has ended, or was lost: it alone says how" in cluster.said(index)

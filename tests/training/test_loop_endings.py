@@ -144,13 +144,35 @@ def test_a_signal_saves_after_the_update_and_ends_the_run(
     assert again.run().update == NUM_UPDATES
 
 
-def test_a_signal_during_the_last_update_ends_nothing(scripted: Scripted) -> None:
+def test_a_signal_during_the_last_update_puts_its_validation_off(scripted: Scripted) -> None:
     def updates() -> Iterator[UpdateResult]:
         yield update()
         os.kill(os.getpid(), signal.SIGTERM)
         yield update()
 
-    assert scripted(updates(), num_updates=2).run().reason == "updates"
+    with pytest.raises(InterruptedRun):
+        scripted(updates(), num_updates=2).run()
+    again = scripted(num_updates=2)
+    assert (again.progress.update, again.progress.validated) == (2, 0)
+    assert again.run().reason == "updates"
+    assert again.progress.validated == 2
+
+
+def test_a_signal_while_a_validation_scores_is_heard_before_it_decodes(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    made = trainer(data_dir, tmp_path / "run", checkpoint_minutes=30.0)
+
+    def score(sources: Any, targets: Any, batch_size: int, on_scored: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        on_scored(len(sources))
+        pytest.fail("the validation went on")
+
+    made.validator.scorer = score
+    with pytest.raises(InterruptedRun):
+        made.run()
+    _, record = arrays_of(checkpoints(tmp_path / "run")[-1])
+    assert (record["update"], record["validated"]) == (5, 0)
 
 
 @pytest.mark.slow

@@ -32,13 +32,13 @@ def report(run_dir: Path, begin: int, end: int) -> None:
     reporter.close()
 
 
-def test_a_line_has_kind_update_and_six_digits(tmp_path: Path) -> None:
+def test_a_line_has_kind_update_and_nine_digits(tmp_path: Path) -> None:
     reporter = Reporter(tmp_path, 0, 12)
     reporter.log("train", 3, {"loss": 2 / 3, "tokens_per_second": 1234567.8})
     reporter.log("valid", 3, {"bleu": float("nan"), "seconds": float("inf")})
     reporter.close()
     assert lines_of(tmp_path) == [
-        {"kind": "train", "update": 3, "loss": 0.666667, "tokens_per_second": 1234570.0},
+        {"kind": "train", "update": 3, "loss": 0.666666667, "tokens_per_second": 1234567.8},
         {"kind": "valid", "update": 3, "bleu": None, "seconds": None},
     ]
 

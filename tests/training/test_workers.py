@@ -1,6 +1,8 @@
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -8,7 +10,8 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.training.cluster import Places
-from seq2seq_memattn.training.workers import ALONE, LostWorker, Workers
+from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.workers import ALONE, LostWorker, Workers, answers
 from tests.tolerances import as_array
 
 HOSTS = ("a:1", "b:2", "c:3")
@@ -137,8 +140,31 @@ def test_a_server_may_be_lost_too() -> None:
     assert message.startswith("ps 0 (c:3) was lost")
 
 
-def test_other_errors_stay_as_they_are() -> None:
+def test_a_process_with_other_options_or_data_is_refused() -> None:
+    def refusal(workers: Workers) -> str:
+        options = {
+            "training": {"seed": int(workers.index == 1), "batch_size": 8},
+            "data": {"manifest": "changed" if workers.index == 2 else "same"},
+            "start": {"init_from": f"on machine {workers.index}"},
+        }
+        try:
+            Trainer._agree_on(SimpleNamespace(workers=workers), options)  # type: ignore[arg-type]
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    assert together(refusal) == [
+        "",
+        "other options or data than the chief has: seed is 1, not 0",
+        "other options or data than the chief has: manifest is 'changed', not 'same'",
+    ]
+
+
+def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     import tensorflow as tf
+
+    there = {"b:2", "c:3"}
+    monkeypatch.setattr("seq2seq_memattn.training.workers.answers", there.__contains__)
 
     with pytest.raises(ValueError, match="^wrong$"), Workers(PLACES).named_losses():
         raise ValueError("wrong")
@@ -147,3 +173,15 @@ def test_other_errors_stay_as_they_are() -> None:
     # A fault of its own, which another start would have as well.
     with pytest.raises(tf.errors.InternalError), Workers(PLACES).named_losses():
         raise tf.errors.InternalError(None, None, "/job:worker/task:1: cuDNN does not like this")
+    # The same where another one is gone: its loss is the cause.
+    there.remove("c:3")
+    said = r"^one of .* \(NCCL: unhandled system error\); "
+    with pytest.raises(LostWorker, match=said), Workers(PLACES).named_losses():
+        raise tf.errors.InternalError(None, None, "NCCL: unhandled system error")
+
+
+def test_what_listens_answers() -> None:
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+        assert answers(address)
+    assert not answers(address)
