@@ -49,7 +49,7 @@ def sweep_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The points of figure 3, a table for each corpus, by suffix of file."""
     parts = []
     for result in results:
-        corpus = CORPORA[corpus_of(result)]
+        corpus = CORPORA[corpus_of(result["name"])]
         lines = [f"## {corpus.title}, {result['label']}", ""]
         lines += ["| τ | valid window | valid BLEU | test window | test BLEU |", "|" + "---|" * 5]
         for valid, test in zip(sweep(result, "valid"), sweep(result, corpus.test), strict=True):
@@ -76,7 +76,7 @@ def draw_sweeps(of: Study, results: Sequence[dict[str, Any]], stem: Path) -> dic
     del of
     drawn = {}
     for result in results:
-        name = corpus_of(result)
+        name = corpus_of(result["name"])
         points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
         figure = plots.bleu_by_window(points, CORPORA[name].title)
         plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
@@ -103,7 +103,7 @@ def sweep(result: dict[str, Any], split: str) -> list[dict[str, Any]]:
 def span_tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """What figure 4 is of, by suffix of file."""
     lines = [
-        f"* {CORPORA[corpus_of(result)].title}: {NUM_SENTENCES} sentences drawn from "
+        f"* {CORPORA[corpus_of(result['name'])].title}: {NUM_SENTENCES} sentences drawn from "
         f"the longest {LONG:.0%} of the validation set, τ = {result[THRESHOLD] or '∞'}."
         for result in results
     ]

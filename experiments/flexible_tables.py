@@ -316,13 +316,12 @@ def by_corpus(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
     """Results by the name of their corpus."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        groups.setdefault(corpus_of(result), []).append(result)
+        groups.setdefault(corpus_of(result["name"]), []).append(result)
     return groups
 
 
-def corpus_of(result: dict[str, Any]) -> str:
-    """The name of a result's corpus, which that of its row begins with."""
-    name: str = result["name"]
+def corpus_of(name: str) -> str:
+    """The name of a row's corpus, which its own begins with."""
     return name.removesuffix("_tuned").rpartition("_")[0]
 
 
