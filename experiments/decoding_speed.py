@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import study
 from experiments.copy_rows import label
 from experiments.speed import draw
 from experiments.study import Study
-from experiments.subject import Results, Subject
+from experiments.subject import Results, Subject, markdown_table, without_rows
 from experiments.table1 import Scale
-from experiments.timings import timings
+from experiments.timings import origin, timings
 
 EVERY = (
     "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
@@ -186,18 +185,6 @@ def introduction(scale: Scale) -> str:
     )
 
 
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
-    """No rows: time depends on shapes, and nothing is trained.
-
-    Args:
-        scale, names, work_dir, results_dir: as in `table1.make_study`; small and full are the same.
-
-    Raises:
-        ValueError: if rows are named.
-    """
-    return study.make_study([], names, f"decoding/{scale}", work_dir, results_dir)
-
-
 def extend(of: Study) -> list[dict[str, Any]]:
     """The rows of each part, which are measured unless they are there."""
     is_tiny = of.results_dir.name == "tiny"
@@ -223,8 +210,7 @@ def tables(results: Results) -> dict[str, str]:
         rows = [row for row in results if row["part"] == part.name]
         differing = [key for key in SHAPE if len({row[key] for row in rows}) > 1]
         header = ["attention", *(SHAPE[key] for key in differing), *part.figures]
-        table = [header, ["---"] * len(header)]
-        table += [
+        cells = [
             [
                 label(row["attention"]),
                 *(_shown(key, row[key]) for key in differing),
@@ -232,9 +218,8 @@ def tables(results: Results) -> dict[str, str]:
             ]
             for row in rows
         ]
-        lines = [f"| {' | '.join(cells)} |" for cells in table]
-        where = f"{rows[0]['hardware']}, commit {rows[0]['commit']}; `{rows[0]['command']}`"
-        sections.append("\n".join([f"## {part.title}", "", *lines, "", where]))
+        table = markdown_table(header, cells)
+        sections.append(f"## {part.title}\n\n{table}\n\n{origin(rows[0])}")
     return {".md": "\n\n".join(sections) + "\n"}
 
 
@@ -258,5 +243,7 @@ def draw_times(of: Study, results: Results, stem: Path) -> dict[str, str]:
 
 
 SUBJECTS = {
-    "decoding": Subject("Decoding speed", introduction, make_study, extend, tables, draw_times)
+    "decoding": Subject(
+        "Decoding speed", introduction, without_rows("decoding"), extend, tables, draw_times
+    )
 }

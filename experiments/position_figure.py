@@ -1,15 +1,12 @@
 """Figure 2 of the memory paper: the surface of its position encodings."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments import study
 from experiments.study import Study
-from experiments.subject import Results, Subject
-from experiments.table1 import Scale
+from experiments.subject import Results, Subject, without_rows
 
 # The paper does not say its K and S: these are the slots of its Figure 8, and the tokens at which
 # google/seq2seq cuts sources unless it is told otherwise. K/2 and S/2 are a slot and a position.
@@ -26,18 +23,6 @@ The values are those of `seq2seq_memattn/attention/position_encoding.py`, neithe
 renormalised. Nothing is trained and nothing is random: the command makes the same figure at every
 scale.
 """
-
-
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
-    """No rows: nothing is trained.
-
-    Args:
-        scale, names, work_dir, results_dir: as in `table1.make_study`.
-
-    Raises:
-        ValueError: if rows are named.
-    """
-    return study.make_study([], names, f"figure2/{scale}", work_dir, results_dir)
 
 
 def surface_tables(results: Results) -> dict[str, str]:
@@ -88,7 +73,7 @@ SUBJECTS = {
     "figure2": Subject(
         "Figure 2: the surface of position encodings",
         lambda scale: INTRODUCTION,
-        make_study,
+        without_rows("figure2"),
         Study.finished,
         surface_tables,
         draw_surface,

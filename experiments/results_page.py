@@ -18,6 +18,7 @@ from experiments.copy_rows import label
 from experiments.records import read_json
 from experiments.reproduce import SUBJECTS
 from experiments.study import Row, Study
+from experiments.subject import markdown_table
 from seq2seq_memattn.data.text_files import open_output
 
 PAGE = "README.md"
@@ -68,20 +69,15 @@ def make_page(results_dir: Path) -> str:
     sections = [
         INTRODUCTION.strip(),
         "## The memory paper (Britz, Guan, Luong 2017)",
-        _table(("", "paper", "ours", "difference", "scale"), _memory_paper(results_dir)),
+        markdown_table(("", "paper", "ours", "difference", "scale"), _memory_paper(results_dir)),
         "## Its Table 2 in miniature: Multi30k and news",
-        _table(("", "valid BLEU", "test BLEU", "updates"), _miniature(results_dir)),
+        markdown_table(("", "valid BLEU", "test BLEU", "updates"), _miniature(results_dir)),
         "## Flexible Attention (Shu, Nakayama 2017)",
-        _table(("", "paper", "ours", "difference", "scale"), _flexible(results_dir)),
+        markdown_table(("", "paper", "ours", "difference", "scale"), _flexible(results_dir)),
         "## What else was measured",
-        _table(("files", "what they show", "made by"), _measured(results_dir)),
+        markdown_table(("files", "what they show", "made by"), _measured(results_dir)),
     ]
     return "\n\n".join(sections) + "\n"
-
-
-def _table(header: Line, lines: Iterator[Line]) -> str:
-    rows = [header, ["---"] * len(header), *lines]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def _memory_paper(results_dir: Path) -> Iterator[Line]:

@@ -12,20 +12,20 @@ the more the links count. `reproduce scaling` makes a page of it, for the config
 import itertools
 import statistics
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import flags
 
-from experiments import cli, study
+from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.jobs import run_command
 from experiments.records import hardware, provenance, read_json, write_json
 from experiments.study import Study
-from experiments.subject import Results, Subject
+from experiments.subject import Results, Subject, markdown_table, no_figures, without_rows
 from experiments.table1 import Scale
+from experiments.timings import origin
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
@@ -140,18 +140,6 @@ def introduction(scale: Scale) -> str:
     )
 
 
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
-    """No rows: nothing is trained.
-
-    Args:
-        scale, names, work_dir, results_dir: as in `table1.make_study`; small and full are the same.
-
-    Raises:
-        ValueError: if rows are named.
-    """
-    return study.make_study([], names, f"scaling/{scale}", work_dir, results_dir)
-
-
 def extend(of: Study) -> list[dict[str, Any]]:
     """The rows of the estimate, which is made unless it is there."""
     path = of.results_dir / ESTIMATE
@@ -172,7 +160,7 @@ def tables(results: Results) -> dict[str, str]:
         *("device's speed", "replicas", "sentences each", "compute, ms", "all-reduce, ms"),
         *("strong efficiency", "weak efficiency"),
     )
-    lines = [columns, ["---"] * len(columns)]
+    lines = []
     for row in results:
         lines.append(
             [
@@ -192,20 +180,19 @@ def tables(results: Results) -> dict[str, str]:
         f"machine, links of {assumed['gpu_bandwidth']:g} GB/s and {assumed['gpu_latency']:g} "
         f"microseconds inside, {assumed['network_bandwidth']:g} GB/s and "
         f"{assumed['network_latency']:g} microseconds between machines. Timed on "
-        f"{made['hardware']}, commit {made['commit']}; `{made['command']}`"
+        f"{origin(made)}"
     )
-    rows = [f"| {' | '.join(cells)} |" for cells in lines]
-    return {".md": "\n".join([*rows, "", text]) + "\n"}
+    return {".md": f"{markdown_table(columns, lines)}\n\n{text}\n"}
 
 
 SUBJECTS = {
     "scaling": Subject(
         "Scaling, estimated",
         introduction,
-        make_study,
+        without_rows("scaling"),
         extend,
         tables,
-        lambda of, results, stem: {},
+        no_figures,
     )
 }
 

@@ -30,6 +30,7 @@ from absl import flags
 from experiments import cli
 from experiments.process_memory import process_tree_mib
 from experiments.records import processor, provenance, write_json
+from experiments.same_translations import NEAR
 from seq2seq_memattn.data.text_files import check_output, read_lines
 
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
@@ -38,7 +39,6 @@ SAVED_MODEL_CLIENT = Path(__file__).parent / "clients" / "saved_model_client.py"
 WARM_UP = 20  # requests before single ones are timed
 FILE_BATCH = 100  # sentences, as `translate` takes them
 BEAM_SIZES = (10, 1)
-NEAR = 1e-4  # in nats: hypotheses that are nearer to each other may change places
 
 
 class Server(NamedTuple):

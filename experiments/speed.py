@@ -187,8 +187,8 @@ def main(arguments: list[str]) -> None:
     cli.print_result({"hardware": hardware(), "rows": rows})
 
 
-def _settings(options: Any) -> list[list[Setting]]:
-    """What the flags ask for: groups whose rows take turns."""
+def _check(options: Any) -> None:
+    """Raises ValueError for flags that do not go together."""
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
@@ -205,6 +205,11 @@ def _settings(options: Any) -> list[list[Setting]]:
         raise ValueError(f"--graphs: expected some of {', '.join(GRAPHS)}; got {options.graphs}")
     if options.parts and (options.run_dir or "train" in options.modes):
         raise ValueError("--parts: expected decoding by untrained models")
+
+
+def _settings(options: Any) -> list[list[Setting]]:
+    """What the flags ask for: groups whose rows take turns."""
+    _check(options)
     precisions = [  # refuses what is none
         TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
     ]

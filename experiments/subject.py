@@ -1,10 +1,10 @@
 """What `reproduce` takes by name: a study, and the tables and figures made of its results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import table1
+from experiments import study, table1
 from experiments.study import Study, valid_curves
 
 Results = Sequence[dict[str, Any]]
@@ -31,6 +31,27 @@ class Subject(NamedTuple):
     extend: Callable[[Study], list[dict[str, Any]]]
     tables: Callable[[Results], dict[str, str]]
     draw: Draw
+
+
+def without_rows(name: str) -> Callable[[Any, Sequence[str], Path, Path], Study]:
+    """What makes the study of a subject that trains nothing; rows that are named are refused.
+
+    Args:
+        name: of the subject.
+    """
+    return lambda scale, names, *where: study.make_study([], names, f"{name}/{scale}", *where)
+
+
+def no_figures(of: Study, results: Results, stem: Path) -> dict[str, str]:
+    """What draws the figures of a subject that is a table alone."""
+    del of, results, stem
+    return {}
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, from the cells of its rows."""
+    first, *others = (f"| {' | '.join(cells)} |" for cells in (header, *rows))
+    return "\n".join([first, "|" + "---|" * len(header), *others])
 
 
 def learning_curves(groups: Groups, title: Callable[[str], str] | None = None) -> Draw:

@@ -1,16 +1,13 @@
 """Table 3 of the memory paper: decoding time on the news that validate WMT'17 en-de."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from experiments import study
 from experiments.copy_rows import label
 from experiments.jobs import run_command
 from experiments.study import DataSource, Study
-from experiments.subject import Results, Subject
+from experiments.subject import Results, Subject, markdown_table, no_figures, without_rows
 from experiments.table1 import Scale
-from experiments.timings import timings
+from experiments.timings import origin, timings
 
 PAPER = {"k_memory:32": 26.85, "k_memory:64": 27.13, "bahdanau": 33.28}  # seconds
 SPLIT = "valid"  # newstest2015
@@ -22,10 +19,8 @@ SIZES = {
 }
 TIMES = "decoding.json"
 HEADER = (
-    "| model | seconds, paper | seconds | of Att, paper | of Att | steps alone, seconds "
-    "| output layer and selection | unfolded products at the machine's rate, seconds |\n|"
-    + "---|"
-    * 8
+    *("model", "seconds, paper", "seconds", "of Att, paper", "of Att", "steps alone, seconds"),
+    *("output layer and selection", "unfolded products at the machine's rate, seconds"),
 )
 
 
@@ -41,25 +36,12 @@ def introduction(scale: Scale) -> str:
     )
 
 
-def make_study(scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path) -> Study:
-    """No rows: time depends on shapes, and nothing is trained.
-
-    Args:
-        scale, names, work_dir, results_dir: as in `table1.make_study`.
-
-    Raises:
-        ValueError: if rows are named.
-    """
-    return study.make_study([], names, f"table3/{scale}", work_dir, results_dir)
-
-
 def extend(of: Study) -> list[dict[str, Any]]:
     """The times of each model, which are measured unless they are there."""
     corpus, pieces, sentences, units = SIZES[of.results_dir.name]
     data, path = of.data_dir / f"{corpus}_en_de_{pieces}", of.results_dir / TIMES
-    if not path.exists():
-        command = (f"data_prep.{corpus}", "--pair=en-de", f"--vocab_size={pieces}")
-        of.prepare(DataSource(data.name, command, corpus), run_command)
+    command = (f"data_prep.{corpus}", "--pair=en-de", f"--vocab_size={pieces}")
+    source = DataSource(data.name, command, corpus)
     arguments = [
         f"--data_dir={data}",
         f"--split={SPLIT}",
@@ -68,7 +50,7 @@ def extend(of: Study) -> list[dict[str, Any]]:
         f"--attentions={','.join(PAPER)}",
         "--parts",
     ]
-    found = timings(path, arguments)
+    found = timings(path, arguments, lambda: of.prepare(source, run_command))
     made = {name: found[name] for name in ("command", "commit", "hardware")}
     return [{**row, **made, "name": row["attention"]} for row in found["rows"]]
 
@@ -76,10 +58,8 @@ def extend(of: Study) -> list[dict[str, Any]]:
 def tables(results: Results) -> dict[str, str]:
     """The table, by suffix of file."""
     (ours,) = (row["seconds"] for row in results if row["attention"] == "bahdanau")
-    lines = [f"| {' | '.join(_cells(row, ours))} |" for row in results]
-    made = results[0]
-    where = f"{made['hardware']}, commit {made['commit']}; `{made['command']}`"
-    return {".md": "\n".join([HEADER, *lines, "", where]) + "\n"}
+    table = markdown_table(HEADER, [_cells(row, ours) for row in results])
+    return {".md": f"{table}\n\n{origin(results[0])}\n"}
 
 
 def _cells(row: dict[str, Any], ours: float) -> list[str]:
@@ -100,9 +80,9 @@ SUBJECTS = {
     "table3": Subject(
         "Table 3: decoding time of translation",
         introduction,
-        make_study,
+        without_rows("table3"),
         extend,
         tables,
-        lambda of, results, stem: {},
+        no_figures,
     )
 }

@@ -7,7 +7,6 @@ import pytest
 
 from experiments import table3
 from experiments.reproduce import SUBJECTS, write_results
-from experiments.study import Study
 
 
 def row(attention: str, seconds: float) -> dict[str, Any]:
@@ -26,8 +25,7 @@ def test_the_page_has_the_papers_seconds_and_ratios_and_ours(
     of = SUBJECTS["table3"].study("tiny", [], tmp_path, tmp_path / "results")
     times = [row("k_memory:32", 10.0), row("k_memory:64", 12.0), row("bahdanau", 20.0)]
     made = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
-    monkeypatch.setattr(table3, "timings", lambda path, arguments: {**made, "rows": times})
-    monkeypatch.setattr(Study, "prepare", lambda *of: None)
+    monkeypatch.setattr(table3, "timings", lambda path, arguments, prepare: {**made, "rows": times})
     results = SUBJECTS["table3"].extend(of)
     write_results("table3", "tiny", of, results, tmp_path / "results")
     page = (tmp_path / "results" / "table3_tiny.md").read_text()
