@@ -260,7 +260,8 @@ class Trainer:
         if self.config.has_schedule:
             self.optimizer.learning_rate = rate
         self._profile.before_update(progress.update + 1)
-        result = self.updater(batch, progress.loss_scale.value)
+        scale = progress.loss_scale.value
+        result = self.workers.served(lambda: self.updater(batch, scale))
         progress.update += 1
         progress.position = self.train.advance(progress.position, 1)
         progress.seconds = self._clock.seconds()
@@ -389,7 +390,7 @@ class Trainer:
 
     def _settle(self, reporter: Any) -> None:
         """Waits for updates that were handed out."""
-        for result in self._finish():
+        for result in self.workers.served(self._finish):
             self._take(result, reporter)
 
     def _save(self, reporter: Any) -> Path | None:

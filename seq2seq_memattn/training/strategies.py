@@ -11,9 +11,14 @@ import tensorflow as tf
 
 from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training.cluster import VARIABLE, Cluster, find_cluster
-from seq2seq_memattn.training.workers import ALONE, Devices, LostWorker, Workers, answers
-
-LOOK_EVERY = 1.0  # seconds between two looks at the chief
+from seq2seq_memattn.training.workers import (
+    ALONE,
+    LOOK_EVERY,
+    Devices,
+    LostWorker,
+    Workers,
+    answers,
+)
 
 
 def make_devices(config: DevicesConfig) -> Devices:
@@ -188,7 +193,8 @@ def _parameter_server(cluster: Any, config: DevicesConfig) -> Devices:
         _serve(cluster, config)
     count = len(cluster.addresses["worker"])
     places = cluster.places()
-    workers = Workers({("chief", 0): places.pop(("chief", 0))}, servers=places)
+    chief = {("chief", 0): places.pop(("chief", 0))}
+    workers = Workers(chief, servers=places, patience=config.peer_timeout)
     with workers.named_losses():
         strategy = tf.distribute.ParameterServerStrategy(_resolver(cluster))
     return Devices(strategy, workers, count)

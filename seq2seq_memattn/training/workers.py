@@ -4,10 +4,13 @@ Each runs the same loop over the same batches, of which it computes its rows, an
 decisions; the first, the chief, alone writes files.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import re
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +20,9 @@ from seq2seq_memattn.training.cluster import Places
 
 MESSAGE = 1 << 20  # numbers that are sent at once
 ANSWER_SECONDS = 1.0  # in which another process must answer that is there
+LOOK_EVERY = 1.0  # seconds between two looks at those that are waited for
+
+RESTART = "the others end too; start all again: they go on from the last checkpoint"
 
 # What TensorFlow says where an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
@@ -34,6 +40,7 @@ class Workers:
         index: int. Which of them this process is.
         total: sums arrays of int32 or float64, [n], over all processes; each must call it as often.
         servers: as `places`, of processes that do not run the loop.
+        patience: seconds to wait for workers among `servers` of which none answers.
 
     Attributes:
         index: int.
@@ -46,11 +53,13 @@ class Workers:
         index: int = 0,
         total: Callable[[Any], Any] = np.asarray,
         servers: Places | None = None,
+        patience: float = float("inf"),
     ) -> None:
         self.index = index
         self.is_chief = index == 0
         self._places = places or {("worker", 0): ""}
         self._servers = servers or {}
+        self._patience = patience
         self._total = total
 
     def __len__(self) -> int:
@@ -95,6 +104,28 @@ class Workers:
         """Returns when every process has come here."""
         self.largest(0)
 
+    def served(self, call: Callable[[], Any]) -> Any:
+        """What `call` returns, which waits for work that the workers among the servers do.
+
+        Raises:
+            LostWorker: if none of them answers for too long. TensorFlow would wait for ever: it
+                hands the work of a lost one to the others, or to itself when it comes back.
+        """
+        addresses = [place for (job, _), place in self._servers.items() if job == "worker"]
+        if not addresses:
+            return call()
+        result = _called(call)
+        heard = time.monotonic()
+        while not concurrent.futures.wait([result], LOOK_EVERY).done:
+            if any(map(answers, addresses)):
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._patience:
+                raise LostWorker(
+                    f"all workers were lost ({', '.join(addresses)}: none answered for "
+                    f"{self._patience:.0f} s); {RESTART}"
+                )
+        return result.result()
+
     def _bytes_from_chief(self, content: bytes) -> bytes:
         (size,) = self.total(np.array([self.is_chief * len(content)], np.int32))
         numbers = np.zeros(-(-size // 4), np.int32)
@@ -128,7 +159,6 @@ class Workers:
         return all(map(answers, others.values()))
 
     def _loss(self, message: str) -> str:
-        others = "the others end too; start all again: they go on from the last checkpoint"
         every = {**self._places, **self._servers}
         named = {
             (job, int(task)) for job, task in re.findall(r"/job:(\w+)[^\s]*?/task:(\d+)", message)
@@ -141,7 +171,21 @@ class Workers:
             lost = f"one of {', '.join(every.values())}"
         causes = re.findall(r"grpc_message:\"([^\"]+)|(stopped sending heartbeats)", message)
         why = next((first or second for first, second in causes), message.strip().split("\n")[-1])
-        return f"{lost} was lost ({why}); {others}"
+        return f"{lost} was lost ({why}); {RESTART}"
+
+
+def _called(call: Callable[[], Any]) -> concurrent.futures.Future[Any]:
+    """What `call` will return, from a thread that keeps no process from ending."""
+    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def work() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return result
 
 
 def answers(address: str) -> bool:

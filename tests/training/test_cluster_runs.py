@@ -278,3 +278,16 @@ def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_pat
         assert cluster.wait() == [-signal.SIGKILL, 0, 0, 0]
         for index in (1, 2, 3):
             assert "has ended, or was lost: it alone says how" in cluster.said(index)
+
+
+@pytest.mark.slow
+def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+        for index in (1, 2):
+            cluster.processes[index].send_signal(signal.SIGKILL)
+        assert cluster.processes[0].wait(timeout=60) == EXIT_TRY_AGAIN, cluster.said()
+        assert "all workers were lost" in cluster.said()
+        assert cluster.processes[3].wait(timeout=60) == 0  # the parameter server
+    assert last_update(run_dir) > 0  # and what is left can be read

@@ -185,3 +185,29 @@ def test_what_listens_answers() -> None:
         address = f"localhost:{server.getsockname()[1]}"
         assert answers(address)
     assert not answers(address)
+
+
+SERVERS = {("worker", 0): "a:1", ("worker", 1): "b:2", ("ps", 0): "c:3"}
+
+
+def serving(monkeypatch: pytest.MonkeyPatch, answering: tuple[str, ...]) -> Workers:
+    monkeypatch.setattr("seq2seq_memattn.training.workers.LOOK_EVERY", 0.01)
+    monkeypatch.setattr("seq2seq_memattn.training.workers.answers", answering.__contains__)
+    return Workers({("chief", 0): "d:4"}, servers=SERVERS, patience=0.1)
+
+
+def test_work_is_waited_for_while_one_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    threading.Timer(0.5, released.set).start()
+    assert serving(monkeypatch, ("b:2",)).served(lambda: released.wait(10))
+
+
+def test_work_is_given_up_when_no_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LostWorker, match="all workers were lost \\(a:1, b:2: none answered"):
+        serving(monkeypatch, ("c:3",)).served(lambda: threading.Event().wait(10))
+
+
+def test_errors_of_served_work_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        serving(monkeypatch, ("a:1",)).served(lambda: 1 // 0)
+    assert ALONE.served(lambda: 3) == 3
