@@ -65,6 +65,30 @@ def test_each_logged_update_and_validation_has_one_line(
     assert all("bleu" in line for line in lines if line["kind"] == "valid")
 
 
+def test_a_line_of_the_log_says_speed_memory_and_the_time_left(
+    finished: tuple[Path, TrainingResult],
+) -> None:
+    text = (finished[0] / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [line for line in map(json.loads, text.splitlines()) if line["kind"] == "train"]
+    for line in lines:
+        assert line["tokens_per_second"] > 0
+        assert line["tokens_per_second_per_worker"] == line["tokens_per_second"]  # the only one
+        assert 0 <= line["waiting"] <= 1
+        assert line["memory_mib"] > 100
+        assert line["seconds_left"] >= 0
+    assert lines[-1]["seconds_left"] == 0
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
+
+
+@pytest.mark.slow
+def test_a_profile_of_some_updates_is_found_by_tensorboard(data_dir: Path, tmp_path: Path) -> None:
+    options = dataclasses.replace(TRAINING, num_updates=4, validate_every=4)
+    result = Trainer(tmp_path / "run", data_dir, MODEL, options, profile=(2, 3)).run()
+    assert result.update == 4
+    (found,) = (tmp_path / "run" / "tensorboard" / "plugins" / "profile").rglob("*.xplane.pb")
+    assert found.stat().st_size > 10_000
+
+
 @pytest.mark.slow
 def test_validation_is_by_the_bleu_that_was_asked_for(data_dir: Path, tmp_path: Path) -> None:
     made = trainer(data_dir, tmp_path / "run", num_updates=2, validation_bleu="smoothed")

@@ -13,6 +13,7 @@ from seq2seq_memattn.decoding import DecodingModel
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.precision import dtype_policy
+from seq2seq_memattn.training.loss_scale import LossScale
 from seq2seq_memattn.training.optimizer import make_optimizer
 from seq2seq_memattn.training.strategies import one_device
 from seq2seq_memattn.training.update import Updater
@@ -258,9 +259,10 @@ def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention:
     assert {array.dtype for array in keras.tree.flatten(state)} == {tf.float32}
 
 
-@pytest.mark.parametrize("precision", slow("mixed_bfloat16", "float64"))
+@pytest.mark.parametrize("precision", slow("mixed_bfloat16", "mixed_float16", "float64"))
 def test_updates_in_other_precisions_are_nearly_those_of_float32(precision: str) -> None:
     config = dataclasses.replace(TRAINING, precision=precision)
-    expected, result = make()[2](batch()), make(config=config)[2](batch())
+    scale = LossScale.first(precision).value
+    expected, result = make()[2](batch()), make(config=config)[2](batch(), scale)
     assert result.is_applied
     assert result[:3] == pytest.approx(expected[:3], rel=2e-2)

@@ -99,7 +99,6 @@ function setBusy(isBusy) {
 async function refreshModels() {
   models = await loadModels(token);
   byId("token-row").hidden = true;
-  if (!models.length) throw new RequestError("The server has no model yet. Try again in a moment.", 0);
   byId("models").hidden = models.length < 2;
   byId("model-choices").replaceChildren(...models.map(choice));
   chooseModel(models.find((each) => each.name === model?.name) ?? models[0]);

@@ -1,0 +1,69 @@
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import interruptions
+from seq2seq_memattn.training.checkpoints import CheckpointFolder
+from tests.training.runs import flags, make_data
+
+
+class Named:
+    """As much of a variable as a checkpoint needs."""
+
+    def __init__(self, name: str, value: list[float]) -> None:
+        self.path, self.value = name, np.array(value, np.float32)
+        self.shape, self.dtype = self.value.shape, "float32"
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        return self.value
+
+
+def run_of(folder: Path, value: list[float], **record: Any) -> Path:
+    """A run that saved once, at update 3."""
+    record = {"update": 3, "best_bleu": 4.0, "seconds": 1.5, "memory_mib": 7.0} | record
+    CheckpointFolder(folder / "checkpoints", 2).save(3, [Named("w", value)], record)
+    return folder
+
+
+def test_runs_are_the_same_but_for_their_timings(tmp_path: Path) -> None:
+    one = run_of(tmp_path / "one", [1.0, 2.0])
+    assert interruptions.saved(one) == 3
+    assert interruptions.saved(tmp_path / "none") == 0
+    for name, value, record, expected in (
+        ("same", [1.0, 2.0], {"seconds": 9.0, "memory_mib": 8.0}, True),
+        ("weights", [1.0, np.nextafter(np.float32(2), np.float32(3))], {}, False),
+        ("record", [1.0, 2.0], {"best_bleu": 5.0}, False),
+    ):
+        other = run_of(tmp_path / name, value, **record)
+        assert interruptions.is_same(other, one) == expected, name
+
+
+def test_the_last_update_of_the_log_is_of_a_whole_line(tmp_path: Path) -> None:
+    assert interruptions.logged(tmp_path) == 0
+    lines = [json.dumps({"kind": "train", "update": n}) for n in (1, 2)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    assert interruptions.logged(tmp_path) == 2
+
+
+@pytest.mark.slow
+def test_what_a_kill_and_a_stop_leave_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruptions, "SPREAD", 0.5)
+    data_dir, whole = make_data(tmp_path / "data"), tmp_path / "whole"
+    options = {"num_updates": 400, "validate_every": 400, "checkpoint_minutes": 0.0}
+    arguments = flags(data_dir, whole, **options)
+    arguments.remove(f"--run_dir={whole}")
+    interruptions.finish(whole, arguments)
+    killed = interruptions.kills(tmp_path / "killed", whole, arguments, 1)
+    assert killed["same_weights"] and killed["count"] == 1
+    assert 0 <= killed["most_updates_behind_the_last_checkpoint"] <= 1
+    stopped = interruptions.stops(tmp_path / "stopped", whole, arguments, 1)
+    assert stopped["same_weights"] and stopped["goes_on_at_the_next_update"]
+    assert stopped["statuses"] == [128 + signal.SIGTERM]
+    with pytest.raises(ValueError, match="ended before all kills"):
+        interruptions.kills(whole, whole, arguments, 1)
