@@ -2,8 +2,9 @@
 
 What there is: table1, table2, table3, multi30k_sizes (of Table 2 at small scale), ambiguities;
 figure2 and, of rows of these, figure3a, figure3b, figure4, figure5, figure6, figure7 and figure8;
-decoding, the speed of each attention; scaling, what more GPUs would bring; of Shu and Nakayama
-(2017) flexible_table1, flexible_table2, flexible_table3, flexible_figure3 and flexible_figure4.
+decoding, the speed of each attention; scaling, what more GPUs would bring; unseen_lengths, copies
+of longer sequences than a model was trained on; of Shu and Nakayama (2017) flexible_table1,
+flexible_table2, flexible_table3, flexible_figure3 and flexible_figure4.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -33,6 +34,7 @@ from experiments import (
     table1,
     table2,
     table3,
+    unseen_lengths,
 )
 from experiments.study import Study
 from experiments.subject import Subject, learning_curves, no_figures
@@ -114,6 +116,7 @@ SUBJECTS = {
     **table3.SUBJECTS,
     **decoding_speed.SUBJECTS,
     **scaling.SUBJECTS,
+    **unseen_lengths.SUBJECTS,
     **position_figure.SUBJECTS,
     **curve_figures.SUBJECTS,
     **alignment_figures.SUBJECTS,
