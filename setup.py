@@ -26,6 +26,7 @@ DEVELOPMENT = [
     "hypothesis",
     "kubernetes-validate",
     "mypy",
+    "pdoc",
     "playwright",
     "pytest>=8",
     "pytest-xdist",

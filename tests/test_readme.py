@@ -31,6 +31,7 @@ SMALLER = {
     "experiments.evaluate": ["--beam_size=2"],
     "experiments.translate": ["--beam_size=2"],
     "experiments.draw_alignment": ["--beam_size=2"],
+    "experiments.api_docs": [],
     "experiments.average_checkpoints": [],
     "experiments.score": [],
     "experiments.export": ["--beam_size=5"],

@@ -53,11 +53,11 @@ class KMemoryAttention(Attention):
             with position encodings.
         use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
 
-    Call arguments of `read`:
+    Call arguments:
         queries: float [batch, queries, query_units]. Decoder outputs.
         memory: record from `prepare`; rows is [batch, num_slots, memory_units].
 
-    Returns of `read`:
+    Returns:
         context: float [batch, queries, memory_units].
         scores: float [batch, queries, num_slots]. Sum to 1 over slots under softmax.
 
