@@ -55,7 +55,7 @@ SUBJECTS = {
         table2.make_study,
         table2.extend,
         table2.tables,
-        learning_curves(table2.figures),
+        learning_curves(table2.curves),
     ),
     "multi30k_sizes": Subject(
         "Sizes for Multi30k",

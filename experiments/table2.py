@@ -186,6 +186,23 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     return {f"{corpus}_{pair}": found for (corpus, pair), found in _groups(results).items()}
 
 
+def curves(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """For each corpus and pair a figure of its models, and one of other seeds and scores."""
+    found = {}
+    for name, members in figures(results).items():
+        variants = [result for result in members if result["curve_name"] == result["name"]]
+        models = [result for result in members if result not in variants]
+        names = [result["name"] for result in variants]
+        of = [
+            result
+            for result in models
+            if any(name.startswith(f"{result['name']}_") for name in names)
+        ]
+        renamed = [{**result, "curve_name": result["label"]} for result in [*of, *variants]]
+        found |= {name: models, f"{name}_variants": renamed if variants else []}
+    return {name: shown for name, shown in found.items() if shown}
+
+
 def _groups(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for result in results:

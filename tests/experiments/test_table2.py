@@ -144,6 +144,19 @@ def test_a_row_of_the_paper_that_has_no_test_shows_its_validation_alone() -> Non
     assert cells["wmt17_en_de_k32"] == ["26.20", "28.82", "12.00"]
 
 
+def test_other_seeds_and_scores_have_a_figure_of_their_own(tmp_path: Path) -> None:
+    names = ["bahdanau", "k32", "k32_pe", "k32_seed1", "k32_sigmoid_softmax"]
+    of = table2.make_study("tiny", [f"multi30k_en_de_{name}" for name in names], tmp_path, tmp_path)
+    rows = {row.name: row for row in of.rows}
+    curves = table2.curves([result_of(rows[name], 1.0) for name in of.names()])
+    shown = {name: [result["curve_name"] for result in found] for name, found in curves.items()}
+    assert shown == {
+        "multi30k_en_de": ["bahdanau", "k_memory:32", "k_memory:32 + PE"],
+        "multi30k_en_de_variants": ["K=32", "K=32, seed1", "K=32, sigmoid/softmax"],
+    }
+    assert list(table2.curves([result_of(rows[of.names()[0]], 1.0)])) == ["multi30k_en_de"]
+
+
 def test_figures_are_by_corpus_and_pair(tmp_path: Path, data_dir: Path) -> None:
     results = make_study(tmp_path, data_dir).finished()
     other = result_of(table2.text_row("wmt17_en_cs_k32", 16_000), 10.0)
