@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from data_prep.parallel_text import prepare
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.text_form import TextForm
 from tests.commands import ROOT, error_lines, run_python
-from tests.texts import STRANGE, make_text_data, write_lines
+from tests.texts import STRANGE, make_text_data, pairs, text_options, write_lines
 
 TINY = (
     *("--embedding_dim=8", "--encoder_units=8", "--decoder_units=8", "--attention_units=8"),
@@ -25,7 +28,31 @@ pytestmark = pytest.mark.slow
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, in a folder that has nothing else: the data it was trained on are gone."""
     folder = tmp_path_factory.mktemp("work")
-    data = make_text_data(folder / "text")
+    return trained_in(folder, make_text_data(folder / "text"))
+
+
+@pytest.fixture(scope="module")
+def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with text that was tokenised and truecased."""
+    folder = tmp_path_factory.mktemp("moses")
+    (folder / "model").write_text("the (9/10) The (1/10)\n")
+    options = text_options(
+        folder / "text",
+        pairs(300, 1),
+        pairs(20, 2),
+        source_language="en",
+        target_language="de",
+        is_tokenised=True,
+        is_truecased=True,
+        truecase_model=str(folder / "model"),
+    )
+    prepare(options)
+    (folder / "model").unlink()
+    return trained_in(folder, Path(options.output_dir))
+
+
+def trained_in(folder: Path, data: Path) -> Path:
+    """Trains a run in a folder, and takes the data away."""
     trained = run_python(
         *("-m", "experiments.train", "--config=multi30k_en_de_k4"),
         *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
@@ -65,6 +92,64 @@ def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_pa
     found = [float(line) for line in lines_of(scores)[:-1]]
     assert found[1] == 0.0
     assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
+
+
+def test_evaluate_counts_lines_that_are_empty_or_too_long(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    options = (f"--source={source}", f"--reference={source}", "--beam_size=2")
+    result = command("evaluate", work, *options, "--max_source_length=60")
+    assert (result["lines"], result["empty"], result["cut"]) == (len(LINES), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("translate", ["--input={file}", "--output={output}"]),
+        ("score", ["--source={file}", "--target={file}", "--output={output}"]),
+    ],
+)
+def test_files_that_are_missing_or_empty_are_named(
+    work: Path, tmp_path: Path, name: str, options: list[str]
+) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    for file in ("none.txt", "empty.txt"):
+        where = {"file": tmp_path / file, "output": tmp_path / "output.txt"}
+        given = [option.format(**where) for option in options]
+        done = run_python("-m", f"experiments.{name}", f"--run_dir={work / 'run'}", *given)
+        assert done.returncode == 1, file
+        (error,) = error_lines(done)
+        assert file in error
+        assert not (tmp_path / "output.txt").exists()
+
+
+def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of_it(
+    moses: Path, tmp_path: Path
+) -> None:
+    form = TextForm.from_dict(dict(read_manifest(moses / "run", check_files=False).text_form))
+    written = ["The ba, dö (ki).", "", 'He said "ba" & ki.', *STRANGE, "carriage\rreturn"]
+    given = form.as_trained(written, moses / "run")
+    assert given[0] == "the ba , dö ( ki ) ."
+    assert not any("\n" in line for line in given)
+    people = write_lines(tmp_path / "people.txt", written)
+    corpus = write_lines(tmp_path / "corpus.txt", given)
+    found = {}
+    for name, source, more in (
+        ("readable", people, ()),
+        ("raw", corpus, ("--noreadable_sources", "--noreadable")),
+    ):
+        output = tmp_path / f"{name}.txt"
+        options = (f"--input={source}", f"--output={output}", "--beam_size=2", *more)
+        assert command("translate", moses, *options)["lines"] == len(written)
+        found[name] = lines_of(output)[:-1]
+    assert found["readable"] == form.readable(found["raw"])
+    assert found["readable"][1] == ""
+    # Who forgets that the text is tokenised already is told.
+    output = tmp_path / "again.txt"
+    done = run_python(
+        *("-m", "experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
+        *(f"--input={corpus}", f"--output={output}"),
+    )
+    assert b"corpus.txt: looks tokenised already; --noreadable_sources" in done.stderr
 
 
 def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":
