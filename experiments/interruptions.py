@@ -137,11 +137,12 @@ def is_same(run_dir: Path, expected: Path) -> bool:
     )
 
 
-def finish(run_dir: Path, arguments: Sequence[str]) -> None:
-    """Trains a run to its end."""
+def finish(run_dir: Path, arguments: Sequence[str]) -> str:
+    """Trains a run to its end; what it wrote."""
     with started(run_dir, arguments) as training:
         if training.end() != [0]:
             raise ValueError(f"a training failed: {training.said().splitlines()[-1]}")
+        return training.said()
 
 
 def kills(run_dir: Path, whole: Path, arguments: Sequence[str], count: int) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def kills(run_dir: Path, whole: Path, arguments: Sequence[str], count: int) -> d
         half_written.update(run_dir.rglob("*.tmp"))
         unreadable += "damaged" in training.said()
         lost.append(logged(run_dir) - saved(run_dir))
-    finish(run_dir, arguments)
+    unreadable += "damaged" in finish(run_dir, arguments)
     return {
         "what": "SIGKILL at random moments",
         "count": count,

@@ -101,20 +101,32 @@ class LocalCluster:
 
     def _watch(self) -> int:
         """Waits until all have ended, for those left only so long after one has failed."""
-        failed, deadline = 0, float("inf")
+        failed, deadline, told = 0, float("inf"), set[str]()
         while any(status is None for status in self._statuses()):
             for name, status in zip(self._names, self._statuses(), strict=True):
-                if status and not failed:
-                    cli.print_note(f"{name} ended with status {status}")
+                if not status or failed or name in told:
+                    continue
+                cli.print_note(f"{name} ended with status {status}")
+                told.add(name)
+                if self._is_needed(name):
                     failed, deadline = status, time.monotonic() + PATIENCE
             if "chief" in self._jobs and self._running[0].poll() is not None:
                 break  # the others only served it
             if time.monotonic() > deadline:
                 break
             time.sleep(LOOK_EVERY)
-        failed = failed or next(filter(None, self._statuses()), 0)
+        needed = (
+            status
+            for name, status in zip(self._names, self._statuses(), strict=True)
+            if self._is_needed(name)
+        )
+        failed = failed or next(filter(None, needed), 0)
         # Of a process that a signal ended, what a shell would report.
         return 128 - failed if failed < 0 else failed
+
+    def _is_needed(self, name: str) -> bool:
+        """Whether the others cannot go on without it: beside a chief, they do without a worker."""
+        return "chief" not in self._jobs or not name.startswith("worker")
 
     def _statuses(self) -> list[int | None]:
         return [process.poll() for process in self._running]

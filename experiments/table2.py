@@ -188,7 +188,7 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
 
 def curves(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """For each corpus and pair a figure of its models, and one of other seeds and scores."""
-    found = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for name, members in figures(results).items():
         variants = [result for result in members if result["curve_name"] == result["name"]]
         models = [result for result in members if result not in variants]

@@ -51,6 +51,7 @@ def make_app(service: Service, max_body_bytes: int, token: str | None = None) ->
         routes += [
             Route(path + ":predict", endpoints.predict, methods=["POST"]),
             Route(path + ":{verb}", endpoints.other_verb, methods=["POST"]),
+            Route(path + ":{verb}", endpoints.malformed),
             Route(path + "/metadata", endpoints.metadata),
             Route(path, endpoints.status),
         ]
@@ -81,8 +82,6 @@ class _Endpoints:
         self._num_open = 0  # predictions
 
     async def predict(self, request: Request) -> Response:
-        if self._num_open >= MAX_OPEN:
-            raise RequestError(503, f"{MAX_OPEN} requests are open", {"Retry-After": RETRY_AFTER})
         self._num_open += 1
         try:
             return await self._predict(request)
@@ -92,19 +91,25 @@ class _Endpoints:
     async def _predict(self, request: Request) -> Response:
         started = time.perf_counter()
         try:
+            if self._num_open > MAX_OPEN:
+                wait = {"Retry-After": RETRY_AFTER}
+                raise RequestError(503, f"{MAX_OPEN} requests are open", wait)
             name, version = request.path_params["name"], _version(request)
             body = await _read_body(request, self._max_body_bytes)
         except RequestError as error:
             seconds = time.perf_counter() - started
             self._service.metrics.request_done("", "", error.status, 0, seconds)
             raise
-        done = await _unless_gone(request, self._service.predict(name, version, body))
+        done = await _unless_gone(request, self._service.predict(name, version, body, started))
         if done is None:
             return Response(status_code=CLIENT_GONE)
         return Response(done.body, done.status, done.headers, JSON_TYPE)
 
     async def other_verb(self, request: Request) -> Response:
         raise invalid(f"{request.path_params['verb']!r} is not served here, only 'predict'")
+
+    async def malformed(self, request: Request) -> Response:
+        raise invalid(f"Malformed request: {request.method} {request.url.path}")
 
     async def status(self, request: Request) -> Response:
         found = self._service.status(request.path_params["name"], _version(request))

@@ -87,8 +87,11 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _scores(run: Run) -> Iterator[str]:
-    if "best_bleu" in run.record:
-        yield f"Validation BLEU of these weights or better ones: {run.record['best_bleu']:.2f}.\n"
+    if "bleu" in run.record:  # the best weights
+        yield f"Validation BLEU: {run.record['bleu']:.2f}.\n"
+    elif run.record.get("best_bleu", -1.0) >= 0.0:  # of a checkpoint
+        best, update = run.record["best_bleu"], run.record["best_update"]
+        yield f"Best validation BLEU of the run: {best:.2f}, at update {update:,}.\n"
     rows: list[list[str]] = []
     for path in sorted(run.directory.glob(EVALUATIONS)):
         found = json.loads(path.read_text(encoding="utf-8"))

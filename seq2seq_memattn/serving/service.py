@@ -80,19 +80,22 @@ class Service:
             self.close()
             raise
 
-    async def predict(self, name: str, version: int | None, body: bytes) -> Prediction:
+    async def predict(
+        self, name: str, version: int | None, body: bytes, started: float | None = None
+    ) -> Prediction:
         """Answers a `:predict` request.
 
         Args:
             name: of the model.
             version: of the model; None for the newest.
             body: of the request.
+            started: `time.perf_counter()` when its head came; None: now.
 
         Returns:
             The answer, or the error, as the response says it.
         """
         prediction = Prediction()
-        started = time.perf_counter()
+        started = time.perf_counter() if started is None else started
         try:
             endpoint = self._endpoint(name)
             prediction.model = name

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.attention.k_memory import KMemory
 from seq2seq_memattn.decoding import DecodingModel, DecodingWeights, folds_rows, make_weights
-from seq2seq_memattn.pair_scorer import target_log_probs
+from seq2seq_memattn.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.serving.graph_text import graph_vocabulary, pieces_with_ends
@@ -141,17 +141,35 @@ class ServingGraph:
         """
         sources = self._read(text)
         target = self._target_text.encode(translation)
-        log_probs = target_log_probs(
-            self._model,
+        log_probs = self._log_probs(
             sources.ids,
             _padded(tf.concat([_column(target, START_ID), target], axis=1)),
             _padded(tf.concat([target, _column(target, END_ID)], axis=1)),
         )
         return {
-            "log_probs": tf.cast(log_probs, tf.float32),
+            "log_probs": log_probs,
             "num_tokens": tf.cast(target.row_lengths() + 1, tf.int32),
             "source_is_cut": sources.is_cut,
         }
+
+    def _log_probs(self, *pairs: Any) -> Any:
+        """`target_log_probs`, of few pairs at a time where logits are many: float32 [batch]."""
+        num_pairs, num_steps = tf.shape(pairs[-1])[0], tf.shape(pairs[-1])[1]
+        size = tf.maximum(MAX_LOGITS // self._model.config.target_vocab_size // num_steps, 1)
+
+        def score(first: Any, found: Any) -> tuple[Any, Any]:
+            some = (ids[first : first + size] for ids in pairs)
+            log_probs = tf.cast(target_log_probs(self._model, *some), tf.float32)
+            return first + size, tf.concat([found, log_probs], axis=0)
+
+        _, found = tf.while_loop(
+            lambda first, _: first < num_pairs,
+            score,
+            (0, tf.zeros([0])),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
+            parallel_iterations=1,
+        )
+        return found
 
     def _read(self, text: Any) -> _Sources:
         ids = self._source_text.encode(text)

@@ -21,6 +21,10 @@ from seq2seq_memattn.data.text_files import atomic_binary
 _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
+# What a damaged file or disk makes of reading: other errors, such as that of a missing permission,
+# say nothing of the file.
+_DAMAGE = (None, errno.EINVAL, errno.EIO)
+
 
 class DamagedCheckpoint(ValueError):
     """A file of weights that cannot be read; its name, and why."""
@@ -100,7 +104,12 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The record and the arrays of a file, by their keys and in their order."""
+    """The record and the arrays of a file, by their keys and in their order.
+
+    Raises:
+        DamagedCheckpoint: if the file's content is not what was written.
+        OSError: if it cannot be read for another reason.
+    """
     try:
         with open(path, "rb") as stream, np.load(stream) as archive:
             damaged = archive.zip.testzip()  # a damaged header may hide a checksum from NumPy
@@ -109,6 +118,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             record = json.loads(archive[_RECORD].tobytes())
             return record, {name: archive[name] for name in archive.files if name != _RECORD}
     except Exception as error:  # a damaged archive can raise nearly anything
+        if isinstance(error, OSError) and error.errno not in _DAMAGE:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise DamagedCheckpoint(f"{path}: damaged checkpoint ({_reason(error)})") from error
 
 

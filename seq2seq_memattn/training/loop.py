@@ -156,6 +156,8 @@ class Trainer:
         if saved is not None:
             self.progress.load(saved)
             self._notes.append(f"going on from update {self.progress.update}")
+        if first <= last <= self.progress.update:
+            self._notes.append(f"no profile: updates {first} to {last} are done already")
 
     def _agree_on(self, options: Any) -> None:
         """Raises ValueError if this process was started with other options than the chief."""
@@ -385,7 +387,8 @@ class Trainer:
                     bar.update(done)
 
             if self._local_model is not self.model:
-                self._local_model.set_weights(self.model.get_weights())
+                weights = self.workers.served(self.model.get_weights)
+                self._local_model.set_weights(weights)
             return self.validator(on_scored, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
@@ -397,7 +400,10 @@ class Trainer:
         self._settle(reporter)
         if not self.workers.is_chief:
             return None
-        path = self.folder.save(self.progress.update, self.variables, self.progress.to_dict())
+        record = self.progress.to_dict()
+        path: Path = self.workers.served(
+            lambda: self.folder.save(self.progress.update, self.variables, record)
+        )
         self._checkpoints = self.folder.paths()
         return path
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class Reporter:
         self._path = run_dir / "metrics.jsonl"
         _drop_after(self._path, update)
         self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
-        self._board = _Board(run_dir / "tensorboard") if _has_tensorflow() else None
+        self._board = _Board(run_dir / "tensorboard", update) if _has_tensorflow() else None
         self._bar = tqdm(
             total=num_updates,
             initial=update,
@@ -116,14 +117,20 @@ class SilentReporter:
 
 
 class _Board:
-    """TensorBoard scalars."""
+    """TensorBoard scalars.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Path.
+        update: int. As of `Reporter`: TensorBoard forgets the figures of later ones.
+    """
+
+    def __init__(self, folder: Path, update: int) -> None:
         import tensorflow as tf
 
         self._tf = tf
         self._folder = folder
         with self._os_errors():
+            _say_start(folder, update)
             self._writer = tf.summary.create_file_writer(str(folder))
 
     def write(self, figures: dict[str, float], update: int) -> None:
@@ -143,6 +150,22 @@ class _Board:
             yield
         except self._tf.errors.OpError as error:
             raise OSError(None, error.message, str(self._folder)) from error
+
+
+def _say_start(folder: Path, update: int) -> None:
+    """Tells TensorBoard that a start goes on from an update; the first one tells it that it may."""
+    from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
+        Event,
+        SessionLog,
+    )
+    from tensorboard.summary.writer.event_file_writer import (  # type: ignore[import-untyped]
+        EventFileWriter,
+    )
+
+    writer = EventFileWriter(str(folder), filename_suffix=".start")
+    log = SessionLog(status=SessionLog.START)
+    writer.add_event(Event(wall_time=time.time(), step=update + 1, session_log=log))
+    writer.close()
 
 
 def _has_tensorflow() -> bool:

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -194,10 +195,24 @@ def _parameter_server(cluster: Any, config: DevicesConfig) -> Devices:
     count = len(cluster.addresses["worker"])
     places = cluster.places()
     chief = {("chief", 0): places.pop(("chief", 0))}
+    _wait_for(places.values(), config.start_timeout)
     workers = Workers(chief, servers=places, patience=config.peer_timeout)
     with workers.named_losses():
         strategy = tf.distribute.ParameterServerStrategy(_resolver(cluster))
     return Devices(strategy, workers, count)
+
+
+def _wait_for(addresses: Collection[str], seconds: float) -> None:
+    """Returns when all servers are there; without them, TensorFlow would wait for ever.
+
+    Raises:
+        LostWorker: if that takes longer than so many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while missing := [address for address in addresses if not answers(address)]:
+        if time.monotonic() > deadline:
+            raise LostWorker(f"{', '.join(missing)} did not come within {seconds:.0f} s")
+        time.sleep(LOOK_EVERY)
 
 
 def _resolver(cluster: Cluster) -> Any:

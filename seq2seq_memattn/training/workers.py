@@ -40,7 +40,7 @@ class Workers:
         index: int. Which of them this process is.
         total: sums arrays of int32 or float64, [n], over all processes; each must call it as often.
         servers: as `places`, of processes that do not run the loop.
-        patience: seconds to wait for workers among `servers` of which none answers.
+        patience: seconds to wait for servers that do not answer.
 
     Attributes:
         index: int.
@@ -105,26 +105,35 @@ class Workers:
         self.largest(0)
 
     def served(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns, which waits for work that the workers among the servers do.
+        """What `call` returns, which waits for work that the servers do.
 
         Raises:
-            LostWorker: if none of them answers for too long. TensorFlow would wait for ever: it
-                hands the work of a lost one to the others, or to itself when it comes back.
+            LostWorker: if none of the workers among them, or one that holds weights, answers for
+                too long. TensorFlow would wait for ever: it hands the work of a lost worker to the
+                others, or to itself when it comes back.
         """
-        addresses = [place for (job, _), place in self._servers.items() if job == "worker"]
-        if not addresses:
+        if not self._servers:
             return call()
         result = _called(call)
-        heard = time.monotonic()
+        heard = dict.fromkeys(self._servers, time.monotonic())
         while not concurrent.futures.wait([result], LOOK_EVERY).done:
-            if any(map(answers, addresses)):
-                heard = time.monotonic()
-            elif time.monotonic() - heard > self._patience:
-                raise LostWorker(
-                    f"all workers were lost ({', '.join(addresses)}: none answered for "
-                    f"{self._patience:.0f} s); {RESTART}"
-                )
+            answering = (at for at, address in self._servers.items() if answers(address))
+            heard.update(dict.fromkeys(answering, time.monotonic()))
+            self._check(heard)
         return result.result()
+
+    def _check(self, heard: dict[tuple[str, int], float]) -> None:
+        """Raises LostWorker if servers that are needed were heard of last too long ago."""
+        silent = [at for at, when in heard.items() if time.monotonic() - when > self._patience]
+        workers = [at for at in self._servers if at[0] == "worker"]
+        lost = [at for at in silent if at not in workers]
+        if set(workers) <= set(silent):
+            lost += workers
+        if lost:
+            named = ", ".join(f"{job} {task} ({self._servers[job, task]})" for job, task in lost)
+            raise LostWorker(
+                f"{named} did not answer for {self._patience:.0f} s: lost, or cut off; {RESTART}"
+            )
 
     def _bytes_from_chief(self, content: bytes) -> bytes:
         (size,) = self.total(np.array([self.is_chief * len(content)], np.int32))

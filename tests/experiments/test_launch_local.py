@@ -87,6 +87,24 @@ def test_when_one_fails_the_others_are_ended(
     assert "worker 1 ended with status 7" in capfd.readouterr().err
 
 
+def test_a_chief_goes_on_without_one_of_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch_local, "PATIENCE", 0.1)
+    # The chief ends some time after worker 1 has failed.
+    program = PROGRAM.replace(
+        'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
+    ).replace(
+        'if what == "wait"',
+        """while name == "chief0" and not os.path.exists(f"{folder}/worker1.ended"): pass
+time.sleep(2 * (name == "chief0"))
+if name != "chief0\"""",
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), "wait"]
+    assert launch_local.LocalCluster(command, 2, 1).run() == 0
+    assert capfd.readouterr().err.count("worker 1 ended with status 7") == 1
+
+
 def test_signals_are_handed_on(tmp_path: Path) -> None:
     process = launch(tmp_path, "wait", "--num_workers=2", "--restarts=3")
     deadline = time.monotonic() + 60

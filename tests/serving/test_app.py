@@ -118,6 +118,7 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(server: Running)
         ("POST", f"{REVERSER}/versions/x:predict", 400, "whole number as version, got 'x'"),
         ("GET", f"{REVERSER}/versions/{'9' * 5000}", 400, "whole number as version"),
         ("POST", f"{REVERSER}:classify", 400, "'classify' is not served"),
+        ("GET", PREDICT, 400, f"Malformed request: GET {PREDICT}"),
         ("POST", f"{REVERSER}/versions/1:regress", 400, "'regress' is not served"),
         ("POST", REVERSER, 400, "Method Not Allowed"),
         ("DELETE", PREDICT, 400, "Method Not Allowed"),
@@ -297,9 +298,11 @@ def test_a_path_with_a_slash_too_many_is_not_redirected(server: Running) -> None
 def test_more_open_requests_than_are_allowed_are_told_to_come_again(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    requests = server.service.metrics.num_requests
     monkeypatch.setattr(app_module, "MAX_OPEN", 0)
     answer = server.post(PREDICT, {"instances": ["a"]})
     assert answer.status_code == 503 and answer.headers["Retry-After"] == "1"
+    assert server.service.metrics.num_requests == requests + 1
 
 
 def test_an_answer_that_is_too_large_is_refused(

@@ -133,6 +133,11 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     assert card.startswith("# model, version 3\n")
     assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
     assert "older" not in card  # other weights
+    assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
+    record = {"best_bleu": 7.0, "best_update": 1200}
+    of_checkpoint = dataclasses.replace(load_run(directory), record=record)
+    card = exporting.model_card(of_checkpoint, "model", 3, description)
+    assert "Best validation BLEU of the run: 7.00, at update 1,200." in card
     assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
 
 

@@ -98,6 +98,17 @@ def test_given_translations_are_scored() -> None:
     assert found["num_tokens"].tolist() == [3, 2, 1]
 
 
+def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, targets = ["x y x", "", "z", "y", "x"], ["a b", "c", "", "a a a", "b"]
+    expected = call(answers("k_memory", "score"), sources, targets)
+    monkeypatch.setattr("seq2seq_memattn.serving.serving_graph.MAX_LOGITS", 2 * 4 * 6)
+    in_parts = ServingGraph(run_of("k_memory"), OPTIONS).function("score")
+    loops = [op for op in in_parts.graph.get_operations() if op.type == "StatelessWhile"]
+    assert loops or [op for op in in_parts.graph.get_operations() if op.type == "While"]
+    found = call(in_parts, sources, targets)
+    np.testing.assert_allclose(found["log_probs"], expected["log_probs"], rtol=1e-5)
+
+
 def test_long_texts_are_cut_and_that_is_said() -> None:
     options = OPTIONS._replace(max_source_length=4)
     function = ServingGraph(run_of("k_memory"), options).function("align")

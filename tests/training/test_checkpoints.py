@@ -204,6 +204,30 @@ def test_the_one_before_a_damaged_checkpoint_is_used_and_that_is_said(
     assert problem.startswith(f"{folder.paths()[-1]}: damaged checkpoint (")
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_what_cannot_be_read_for_another_reason_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder = CheckpointFolder(tmp_path, keep=3)
+    for update in (1, 2):
+        save(folder, update)
+    load = np.load
+
+    def refused(stream: Any) -> Any:
+        if stream.name == str(folder.paths()[-1]):
+            raise OSError(number, os.strerror(number))
+        return load(stream)
+
+    monkeypatch.setattr(np, "load", refused)
+    if number == errno.EIO:  # a damaged disk
+        record, problems = folder.restore(variables(0))
+        assert record is not None and record["update"] == 1 and len(problems) == 1
+        return
+    with pytest.raises(OSError) as error:
+        folder.restore(variables(0))
+    assert (error.value.errno, error.value.filename) == (number, str(folder.paths()[-1]))
+
+
 def test_if_all_checkpoints_are_damaged_that_is_an_error(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=3)
     for update in (1, 2):

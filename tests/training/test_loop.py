@@ -89,6 +89,17 @@ def test_a_profile_of_some_updates_is_found_by_tensorboard(data_dir: Path, tmp_p
     assert found.stat().st_size > 10_000
 
 
+def test_updates_that_are_done_are_not_profiled_and_that_is_said(
+    data_dir: Path,
+    tmp_path: Path,
+    finished: tuple[Path, TrainingResult],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run_dir = copy_run(finished[0], tmp_path / "run")
+    Trainer(run_dir, data_dir, MODEL, TRAINING, profile=(2, 3)).run()
+    assert "no profile: updates 2 to 3 are done already" in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_validation_is_by_the_bleu_that_was_asked_for(data_dir: Path, tmp_path: Path) -> None:
     made = trainer(data_dir, tmp_path / "run", num_updates=2, validation_bleu="smoothed")

@@ -1,9 +1,13 @@
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing import (  # type: ignore[import-untyped]
+    plugin_event_accumulator,
+)
 from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
     EventAccumulator,
 )
@@ -80,6 +84,16 @@ def test_tensorboard_has_the_same_figures(tmp_path: Path) -> None:
         assert [event.step for event in found] == [line["update"] for line in expected]
         values = [float(make_ndarray(event.tensor_proto)) for event in found]
         assert values == pytest.approx([line[name] for line in expected], rel=1e-5)
+
+
+def test_tensorboard_forgets_what_an_interrupted_start_left(tmp_path: Path) -> None:
+    for begin, end in ((0, 5), (3, 6)):
+        report(tmp_path, begin, end)
+        time.sleep(1.1)  # TensorBoard reads files in the order of their seconds
+    folder = str(tmp_path / "tensorboard")
+    events = plugin_event_accumulator.EventAccumulator(folder)  # of its pages
+    events.Reload()
+    assert [event.step for event in events.Tensors("train/loss")] == [1, 2, 3, 4, 5, 6]
 
 
 @small_disk_of("64k")

@@ -6,6 +6,7 @@ from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training import strategies
 from seq2seq_memattn.training.cluster import Cluster
 from seq2seq_memattn.training.parts import find_devices
+from seq2seq_memattn.training.workers import LostWorker
 
 WORKERS = Cluster({"worker": ["a:1", "b:2"]}, "worker", 0)
 ALONE = Cluster({"worker": ["a:1"]}, "worker", 0)
@@ -53,6 +54,14 @@ def test_what_does_not_fit_the_cluster_is_refused(
     with pytest.raises(ValueError) as error:
         strategies._chosen(DevicesConfig(**options), cluster)
     assert message in str(error.value)
+
+
+def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(strategies, "answers", lambda address: address == "b:2")
+    with pytest.raises(LostWorker, match="^c:3 did not come within 0 s$"):
+        strategies._wait_for(["b:2", "c:3"], 0.05)
+    strategies._wait_for(["b:2"], 0.0)
 
 
 def test_mirrored_needs_several_devices() -> None:

@@ -196,15 +196,22 @@ def serving(monkeypatch: pytest.MonkeyPatch, answering: tuple[str, ...]) -> Work
     return Workers({("chief", 0): "d:4"}, servers=SERVERS, patience=0.1)
 
 
-def test_work_is_waited_for_while_one_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_waited_for_while_what_it_needs_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     released = threading.Event()
     threading.Timer(0.5, released.set).start()
-    assert serving(monkeypatch, ("b:2",)).served(lambda: released.wait(10))
+    assert serving(monkeypatch, ("b:2", "c:3")).served(lambda: released.wait(10))
 
 
 def test_work_is_given_up_when_no_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(LostWorker, match="all workers were lost \\(a:1, b:2: none answered"):
+    with pytest.raises(LostWorker, match=r"worker 0 \(a:1\), worker 1 \(b:2\) did not answer"):
         serving(monkeypatch, ("c:3",)).served(lambda: threading.Event().wait(10))
+
+
+def test_so_it_is_when_one_that_holds_weights_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LostWorker, match=r"^ps 0 \(c:3\) did not answer for 0 s"):
+        serving(monkeypatch, ("a:1", "b:2")).served(lambda: threading.Event().wait(10))
 
 
 def test_errors_of_served_work_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
