@@ -7,7 +7,7 @@ goes on where it stopped), or takes the files from a folder that has them: `corp
 `dev.tgz` and `true.tgz`, or what these unpack to. Then makes a data directory as
 `data_prep.parallel_text` does: 16,000 pieces for both languages, newstest2015 for validation
 (newsdev2016 for Turkish) and newstest2016 for the test. Which files those are stands in
-`corpora/wmt17.toml`.
+`corpora/wmt17.toml`. For research; see https://www.statmt.org/wmt17/translation-task.html.
 """
 
 from data_prep.known_corpora import run

@@ -42,7 +42,9 @@ TINY: dict[str, Any] = {
 }
 HEADER = (
     "| row | valid, paper | test, paper | valid | test, tokenised | test, standard | chrF "
-    "| against Att | p | parameters | updates | tokens/s | hours |\n|" + "---|" * 13
+    "| against Att | p | parameters | updates | tokens/s | waiting for input | hours |\n|"
+    + "---|"
+    * 14
 )
 
 
@@ -211,7 +213,7 @@ def _groups(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dic
 
 
 def _cells(result: dict[str, Any]) -> list[str]:
-    standard, tokenised = _first_and_last(result)
+    standard, tokenised = first_and_last(result)
     compared = result.get(bootstrap.KEY, {}).get("bleu")
     train = [point for point in result["curve"] if point["kind"] == "train"]
     paper = result["paper"]
@@ -230,11 +232,12 @@ def _cells(result: dict[str, Any]) -> list[str]:
         f"{statistics.median(point['tokens_per_second'] for point in train):,.0f}"
         if train
         else "-",
+        f"{100 * statistics.mean(point['waiting'] for point in train):.1f} %" if train else "-",
         f"{result['training']['seconds'] / 3600:.1f}",
     ]
 
 
-def _first_and_last(result: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def first_and_last(result: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tests that give the standard and the tokenised scores; one test may give both."""
     tests = list(result["tests"].values())
     return tests[0], tests[-1]
@@ -244,7 +247,7 @@ def _signatures(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What the scores of a table are, as sacrebleu says it; each that differs between rows."""
     found: dict[str, None] = {}
     for result in results:
-        standard, tokenised = _first_and_last(result)
+        standard, tokenised = first_and_last(result)
         compared = result.get(bootstrap.KEY, {}).get("bleu")
         found |= {
             f"* tokenised: `{tokenised['signature']}`": None,

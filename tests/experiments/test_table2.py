@@ -45,7 +45,13 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
         "evaluation": evaluation(bleu + 2, "valid"),
         "tests": {one.name: evaluation(bleu - i, f"test {i}") for i, one in enumerate(row.tests)},
         "curve": [
-            {"kind": "train", "update": 20, "loss": 1.0, "tokens_per_second": 800.0},
+            {
+                "kind": "train",
+                "update": 20,
+                "loss": 1.0,
+                "tokens_per_second": 800.0,
+                "waiting": 0.004,
+            },
             {"kind": "valid", "update": 20, "bleu": bleu},
         ],
     }
@@ -127,7 +133,7 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     difference = results[1][KEY]["bleu"]["score"] - results[1][KEY]["bleu"]["baseline"]
     assert lines[3].startswith("| K=4 | - | - | 32.00 | 29.00 | 29.00 | 50.00 | -")
     assert f"| {difference:+.2f} | " in lines[3]
-    assert lines[3].endswith("| 1.23 M | 1,500 | 800 | 1.5 |")
+    assert lines[3].endswith("| 1.23 M | 1,500 | 800 | 0.4 % | 1.5 |")
     assert lines[2].count("| - | - |") == 2  # no figures of a paper, and nothing compared
     said = [line for line in multi30k.splitlines() if line.startswith("* ")]
     assert said[:3] == ["* tokenised: `test 1`", "* standard: `standard`", "* chrF: `chrf`"]
