@@ -132,7 +132,7 @@ class Workers:
         if lost:
             named = ", ".join(f"{job} {task} ({self._servers[job, task]})" for job, task in lost)
             raise LostWorker(
-                f"{named} did not answer for {self._patience:.0f} s: lost, or cut off; {RESTART}"
+                f"{named} did not answer for {self._patience:.0f} s and was lost; {RESTART}"
             )
 
     def _bytes_from_chief(self, content: bytes) -> bytes:
