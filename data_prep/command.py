@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from absl import flags
+
 from experiments import cli
 from seq2seq_memattn.data.manifest import Manifest
+
+flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
 
 def run_command(

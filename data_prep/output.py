@@ -18,6 +18,7 @@ from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.data.text_files import open_output, remove_leftovers, sync_directory
+from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
 WORK_NAME = "work"  # inside a preparation that can be gone on with: what only it needs
 _STATE_NAME = "state.json"
@@ -181,6 +182,8 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
 def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifest:
     """Returns the manifest of a prepared directory; ValueError if its task or options differ."""
     manifest = manifests.read_manifest(output_dir)
+    for vocabulary in (manifest.source_vocabulary, manifest.target_vocabulary):
+        vocabulary_from_dict(vocabulary, Path(output_dir))  # whose files may be gone
     found = {"task": manifest.task, **manifest.options}
     wanted = {"task": task, **options}
     differences = [
@@ -189,7 +192,10 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
         if found.get(name) != wanted.get(name)
     ]
     if differences:
-        raise ValueError(f"{output_dir}: prepared with other options: {', '.join(differences)}")
+        raise ValueError(
+            f"{output_dir}: prepared with other options: {', '.join(differences)}; it is kept "
+            "as it is, and another --output_dir takes the new one"
+        )
     return manifest
 
 

@@ -26,6 +26,7 @@ from data_prep.text_preparation import (
     prepare_text,
     run_text_command,
 )
+from experiments import cli
 from seq2seq_memattn.config import option
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.text_form import TextForm
@@ -86,7 +87,14 @@ def prepare(options: ParallelTextOptions) -> tuple[Manifest, bool]:
         ValueError: also if the directory was made from files of other sizes.
     """
     kept = {**options.kept(), "input_bytes": _input_bytes(options)}
-    return prepare_text(options, TASK, kept, options.files)
+    manifest, is_new = prepare_text(options, TASK, kept, options.files)
+    if not is_new:
+        for path in _newer(options):
+            cli.print_note(
+                f"{path}: was written after {options.output_dir} was made; as its size is the "
+                "same, it is not read again"
+            )
+    return manifest, is_new
 
 
 def _split(names: str) -> list[str]:
@@ -120,6 +128,13 @@ def _input_bytes(options: ParallelTextOptions) -> dict[str, int]:
             check_input(name, path)
             sizes[name] = os.path.getsize(path)
     return sizes
+
+
+def _newer(options: ParallelTextOptions) -> list[str]:
+    """Returns the input files that were written after the data directory."""
+    made = (Path(options.output_dir) / MANIFEST_NAME).stat().st_mtime_ns
+    paths = [path for path in options.inputs().values() if os.path.exists(path)]
+    return [path for path in paths if os.stat(path).st_mtime_ns > made]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from absl import flags
+
 from data_prep import output
 from data_prep.command import run_command
 from data_prep.text_corpus import EvaluationText, TextPreparation
@@ -17,6 +19,8 @@ from data_prep.workers import num_cores
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.data.text_files import atomic_binary
 from seq2seq_memattn.text_form import TextForm, check_truecase_model
+
+flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
 FilePair = tuple[str, str]
 TRUECASE_NAME = "source.truecase"  # in the data directory

@@ -130,5 +130,10 @@ if __name__ == "__main__":
         "sources are as people write them, to be tokenised and truecased as the training text is",
     )
     flags.DEFINE_bool("readable", True, "undo the tokenisation and truecasing of the training text")
-    flags.DEFINE_string("alignments", None, "an .npz file for the alignments")
+    flags.DEFINE_string(
+        "alignments",
+        None,
+        "an .npz file that gets, as LINE.RANK from 0, the alignment of each translation: its "
+        "tokens by those of the source, end tokens included",
+    )
     cli.run(main)

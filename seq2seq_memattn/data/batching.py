@@ -265,6 +265,41 @@ def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.d
     return dataset.with_options(options)
 
 
+def iterate_prefetched(
+    batches: Callable[[], Iterator[tuple[Batch, Position]]],
+) -> Iterator[dict[str, "tf.Tensor"]]:
+    """Iterates over a dataset of `prefetched`; what is wrong with the data it raises as it is.
+
+    TensorFlow would wrap the error of a damaged file in one of its own, traceback and all.
+
+    Args:
+        batches: begins the iteration.
+
+    Yields:
+        The batches as dicts of tensors.
+    """
+    failures: list[Exception] = []
+
+    def watched() -> Iterator[tuple[Batch, Position]]:
+        try:
+            yield from batches()
+        except (ValueError, OSError) as error:
+            failures.append(error)
+            raise
+
+    iterator = iter(prefetched(watched))
+    while True:
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            return
+        except Exception:
+            if failures:
+                raise failures[0] from None
+            raise
+        yield batch
+
+
 def _batch_starts(sizes: npt.NDArray[np.integer], batch_sizes: npt.NDArray[np.integer]) -> Indices:
     """Returns where batches begin when buckets of these sizes lie one after the other."""
     starts = [

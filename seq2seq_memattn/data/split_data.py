@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..vocabulary import vocabulary_from_dict
-from .batching import FIRST_BATCH, Batch, Position, prefetched
+from .batching import FIRST_BATCH, Batch, Position, iterate_prefetched, prefetched
 from .manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -63,3 +63,10 @@ class SplitData(abc.ABC):
         The position after n of its batches is `advance(position, n)`.
         """
         return prefetched(lambda: self.numpy_batches(position, num_epochs))
+
+    def tf_batches(self, position: Position) -> Iterator[dict[str, "tf.Tensor"]]:
+        """Iterates over the batches from a position on, for ever, as a `tf_dataset` makes them.
+
+        What a file that is not as it should be raises is raised as it is.
+        """
+        return iterate_prefetched(lambda: self.numpy_batches(position))

@@ -79,12 +79,13 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         A text stream in UTF-8 whose newlines are written as they are.
     """
     if os.fspath(path) == STANDARD_STREAM:
-        with _text_stream(sys.stdout.buffer) as stream:
+        with _naming("standard output"), _text_stream(sys.stdout.buffer) as stream:
             yield stream
         return
     check_output(path)
     final = Path(path).resolve()  # behind a symbolic link, the file is replaced and not the link
     with (
+        _naming(os.fspath(path)),
         _binary_output(final) as binary,
         _packed(binary, final.suffix == ".gz") as content,
         _text_stream(content) as stream,
@@ -103,7 +104,7 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path`; on disk, it replaces `path` when the block ends."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as binary:
+        with _naming(str(path)), open(temporary, "wb") as binary:
             yield binary
             binary.flush()
             os.fsync(binary.fileno())
@@ -142,6 +143,17 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         return open(path, "wb")
     return atomic_binary(path)
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Gives an error of the system the name of the file, where it has none: that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, name) from error
 
 
 @contextlib.contextmanager

@@ -305,7 +305,7 @@ class Trainer:
 
     def _batches(self) -> Iterator[Any]:
         if self._is_tensorflow:
-            return iter(self.train.tf_dataset(self.progress.position))
+            return self.train.tf_batches(self.progress.position)
         return (batch for batch, _ in self.train.numpy_batches(self.progress.position))
 
     def _reason(self) -> str | None:
@@ -343,8 +343,10 @@ class Trainer:
         progress.stale += 1
         if progress.update % config.validate_every == 0:  # one after the last update may not count
             progress.plateau = progress.plateau.after(bleu, config.decay_patience)
-        if bleu > progress.best_bleu:
-            progress.best_bleu, progress.best_update, progress.stale = bleu, progress.update, 0
+        # A model that begins to learn has no BLEU yet, but a loss that falls.
+        if (bleu, -loss) > (progress.best_bleu, -progress.best_loss):
+            progress.best_bleu, progress.best_loss = bleu, loss
+            progress.best_update, progress.stale = progress.update, 0
             if self.workers.is_chief:
                 record = {"update": progress.update, "bleu": bleu}
                 write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)

@@ -1,5 +1,6 @@
 """How far a run has come: what a checkpoint holds beside the variables."""
 
+import math
 from typing import Any
 
 from seq2seq_memattn.data.batching import FIRST_BATCH, Position
@@ -15,6 +16,7 @@ class Progress:
         update: int. Updates done, the skipped ones too.
         position: `Position` of the next batch.
         best_bleu: float. Best validation BLEU, 0 to 100; -1 before the first validation.
+        best_loss: float. The validation loss with it: of two alike, the lower is the better.
         best_update: int. Its update.
         stale: int. Validations since the best.
         validated: int. The last update that was validated.
@@ -29,6 +31,7 @@ class Progress:
         self.update = 0
         self.position: Position = FIRST_BATCH
         self.best_bleu = -1.0
+        self.best_loss = math.inf
         self.best_update = 0
         self.stale = 0
         self.validated = 0

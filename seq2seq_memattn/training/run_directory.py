@@ -146,7 +146,13 @@ def check_run(
     }
     path = run_dir / CONFIG_NAME
     if path.exists():
-        _check_same(path, _read_json(path), new)
+        old = _read_json(path)
+        if old.get("data") != new["data"]:
+            raise ValueError(
+                f"{run_dir}: a run on other data than those of {data_dir}; it goes on with its "
+                "own, and --init_from begins a new run with its weights"
+            )
+        _check_same(path, old, new)
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
         raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
     return new

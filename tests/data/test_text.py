@@ -160,6 +160,19 @@ def test_the_dataset_has_the_batches_of_the_iteration(directory: Path) -> None:
             np.testing.assert_array_equal(found[name], array)
 
 
+def test_a_damaged_shard_is_named_through_the_dataset_too(tmp_path: Path) -> None:
+    directory = make_text_data(tmp_path, NUM_TRAIN, shard_pairs=45)
+    data = open_train(directory)
+    path = directory / "train-00000.tfrecord"
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{path}: changed since it was prepared") as raised:
+        for _ in zip(range(1000), data.tf_batches(Position()), strict=False):
+            pass
+    assert raised.value.__cause__ is None
+
+
 def test_a_small_split_is_read_whole_in_the_order_of_its_text(directory: Path) -> None:
     data = TextData(directory, "valid", batch_size=4, shuffle=False)
     sources, targets = pairs(20, 2)

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import io
 import os
@@ -165,6 +166,29 @@ def test_a_device_is_written_and_not_replaced() -> None:
     with open_output(os.devnull) as stream:
         stream.write("text")
     assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+def test_what_cannot_be_written_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(OSError, match=f"No space left.*{name}'$") as raised,
+        open_output(tmp_path / name) as stream,
+    ):
+        stream.write("text")
+    assert raised.value.filename == str(tmp_path / name)
+    assert files_in(tmp_path) == []
+    if Path("/dev/full").exists():
+        with (
+            pytest.raises(OSError, match="No space left.*'/dev/full'$"),
+            open_output("/dev/full") as stream,
+        ):
+            stream.write("text")
 
 
 def test_a_symbolic_link_goes_on_pointing_at_the_file(tmp_path: Path) -> None:

@@ -51,6 +51,30 @@ def test_other_options_and_other_text_are_refused(tmp_path: Path) -> None:
     assert contents(tmp_path / "data") == before
 
 
+def test_text_of_the_same_size_that_is_newer_is_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = options_in(tmp_path)
+    prepare(options)
+    prepare(options)
+    assert "was written after" not in capsys.readouterr().err
+    made = (tmp_path / "data" / "manifest.json").stat().st_mtime
+    os.utime(options.train_source, (made + 1, made + 1))
+    _, is_new = prepare(options)
+    assert not is_new
+    lines = [line for line in capsys.readouterr().err.splitlines() if "was written after" in line]
+    assert len(lines) == 1 and lines[0].startswith(options.train_source)
+
+
+def test_a_vocabulary_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    options = options_in(tmp_path)
+    prepare(options)
+    (model,) = (tmp_path / "data").glob("*.model")
+    model.unlink()
+    with pytest.raises(ValueError, match=f"{model}: no such file"):
+        prepare(options)
+
+
 def test_someone_elses_files_are_left_alone(tmp_path: Path) -> None:
     options = options_in(tmp_path)
     (tmp_path / "data").mkdir()

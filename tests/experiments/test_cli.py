@@ -73,6 +73,22 @@ def test_help_lists_the_flags_that_commands_share() -> None:
         assert f"--{flag}: " in text
 
 
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("copy_task", ("max_length", "output_dir", "seed")),
+        ("parallel_text", ("train_source", "vocab_size", "kind", "processes", "output_dir")),
+        ("multi30k", ("pair", "vocab_size", "source_dir")),
+    ],
+)
+def test_help_lists_the_flags_of_commands_that_prepare_data(
+    command: str, names: tuple[str, ...]
+) -> None:
+    text = run_python("-m", f"data_prep.{command}", "--help").stdout.decode()
+    for name in names:
+        assert f"--{name}: " in text
+
+
 def test_arguments_are_handed_on_where_a_command_accepts_them() -> None:
     process = run_command("one", "--size=3", "--", "--two", accepts=True)
     assert json.loads(process.stdout)["arguments"] == ["one", "--two"]

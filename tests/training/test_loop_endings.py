@@ -39,6 +39,14 @@ def test_a_run_stops_when_its_patience_ends(scripted: Scripted) -> None:
     assert (result.update, result.reason, result.best_update) == (8, "patience", 4)
 
 
+def test_while_bleu_is_zero_the_loss_tells_what_is_better(scripted: Scripted) -> None:
+    made = scripted(bleus=[0] * 5, num_updates=99, validate_every=2, patience=2)
+    losses = iter([9.0, 8.0, 7.0, 7.5, 7.0])
+    made.validator.scorer = lambda sources, *_: np.full(len(sources), -next(losses))  # type: ignore[assignment]
+    result = made.run()
+    assert (result.update, result.reason, result.best_update) == (10, "patience", 6)
+
+
 def test_patience_and_the_best_score_outlive_a_restart(scripted: Scripted) -> None:
     first = scripted(bleus=[5, 4], num_updates=4, validate_every=2, patience=2).run()
     assert first.reason == "updates"
