@@ -1,4 +1,4 @@
-"""The same training with one and with several processes: python -m experiments.compare_workers.
+r"""The same training with one and with several processes: python -m experiments.compare_workers.
 
     python -m experiments.compare_workers --num_workers=1,2,4,8 --output=F.json -- \
         --config=copy_20_k32 --data_dir=D --dropout=0 --optimizer=sgd --learning_rate=1
@@ -21,9 +21,8 @@ from absl import flags
 
 from experiments import cli
 from experiments.records import processor, provenance, read_json, write_json
-from experiments.study import read_curve
-from seq2seq_memattn.training.checkpoints import CheckpointFolder
-from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME, CONFIG_NAME
+from experiments.run_files import last_checkpoint, read_curve
+from seq2seq_memattn.training.run_directory import CONFIG_NAME
 
 
 def figures(run_dir: Path, name: str) -> list[float]:
@@ -38,10 +37,8 @@ def furthest(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def weights(run_dir: Path) -> dict[str, Any]:
     """The arrays of the last checkpoint, without those of random generators."""
-    path = CheckpointFolder(run_dir / CHECKPOINTS_NAME, sys.maxsize).paths()[-1]
-    with np.load(path) as archive:
-        names = [name for name in archive.files if name != "record" and "seed" not in name]
-        return {name: archive[name].astype(np.float64) for name in names}
+    arrays, _ = last_checkpoint(run_dir)
+    return {name: array.astype(np.float64) for name, array in arrays.items() if "seed" not in name}
 
 
 def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[float, str]:

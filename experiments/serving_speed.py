@@ -3,8 +3,8 @@
 Each run is exported and served on this machine. wrk, the load generator, plays so many clients that
 each send a sentence, wait for the answer, and send the next, in the order of the file, again and
 again; once while another version of the model is exported. The rows beside are of sentences of
-`--tokens` tokens, one at a time, over HTTP and without it, and of all sentences decoded as a file,
-whose translations are compared with those of the exported model in a process of its own.
+`--tokens` tokens, one at a time, over HTTP and without it in turns, and of all sentences decoded as
+a file, whose translations are compared with those of the exported model in a process of its own.
 """
 
 import contextlib
@@ -106,22 +106,22 @@ def measure_load(
     }
 
 
-def time_requests(server: Server, path: str, bodies: Sequence[bytes]) -> dict[str, float]:
-    """Latencies of requests that one client sends one after the other."""
+def requester(server: Server, path: str) -> Callable[[str], None]:
+    """Asks a server for the translation of a line, over one connection."""
     connection = http.client.HTTPConnection(server.address)
 
-    def ask(body: bytes) -> None:
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
+    def ask(line: str) -> None:
+        connection.request("POST", path, _body(line), {"Content-Type": "application/json"})
         response = connection.getresponse()
         answer = response.read()
         if response.status != http.client.OK:
             raise ValueError(f"{path}: {answer.decode()}")
 
-    return _percentiles(ask, bodies)
+    return ask
 
 
-def time_calls(export_dir: Path, lines: Sequence[str]) -> dict[str, float]:
-    """Latencies of calls of a SavedModel in this process."""
+def caller(export_dir: Path) -> Callable[[str], None]:
+    """Calls a SavedModel in this process."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  its operations
 
@@ -130,7 +130,30 @@ def time_calls(export_dir: Path, lines: Sequence[str]) -> dict[str, float]:
     def ask(line: str) -> None:
         function(text=tf.constant([line]))["translations"].numpy()
 
-    return _percentiles(ask, lines)
+    return ask
+
+
+def time_singles(
+    over_http: Callable[[str], None], direct: Callable[[str], None], lines: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Latencies of one line after the other, each asked for in both ways, in turns.
+
+    Returns:
+        Percentiles over HTTP, with the median of what each line took longer than by a call as
+        `overhead_ms`, and percentiles of the calls.
+    """
+    times = np.zeros([2, len(lines)])
+    for line in lines[:WARM_UP]:
+        over_http(line)
+        direct(line)
+    for number, line in enumerate(lines):
+        for way, ask in enumerate((over_http, direct)):
+            started = time.perf_counter()
+            ask(line)
+            times[way, number] = 1000 * (time.perf_counter() - started)
+    asked, called = times
+    overhead = round(float(np.median(asked - called)), 2)
+    return {**_percentiles(asked), "overhead_ms": overhead}, _percentiles(called)
 
 
 def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[str, Any]:
@@ -172,13 +195,8 @@ def _margin(best: Sequence[Any]) -> float:
     return float(first - second)
 
 
-def _percentiles(ask: Callable[[Any], None], questions: Sequence[Any]) -> dict[str, float]:
-    times = []
-    for question in (*questions[:WARM_UP], *questions):
-        started = time.perf_counter()
-        ask(question)
-        times.append(1000 * (time.perf_counter() - started))
-    p50, p95 = np.percentile(times[WARM_UP:], [50, 95])
+def _percentiles(times: np.ndarray) -> dict[str, float]:
+    p50, p95 = np.percentile(times, [50, 95])
     return {"p50_ms": round(float(p50), 2), "p95_ms": round(float(p95), 2)}
 
 
@@ -233,13 +251,13 @@ class Measurement:
             export(self._run_dir, export_dir, beam_size)
             row = {"model": self._name, "beam_size": beam_size}
             with serving(export_dir) as server:
-                singles = [_body(line) for line in self._singles]
-                over_http = time_requests(server, self._path, singles)
+                over_http, direct = time_singles(
+                    requester(server, self._path), caller(export_dir), self._singles
+                )
                 if beam_size == BEAM_SIZES[0]:
                     for found in self._loads(server):
                         yield {**row, "mode": "load", **found}
             yield {**row, "mode": "single, HTTP", **over_http}
-            direct = time_calls(export_dir, self._singles)
             yield {**row, "mode": "single, SavedModel", **direct}
         beam_size = BEAM_SIZES[0]
         found = compare_file(self._run_dir, self._exports[beam_size], self._lines)

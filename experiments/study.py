@@ -5,7 +5,6 @@ is recorded can be repeated by hand.
 """
 
 import dataclasses
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.jobs import Commands
 from experiments.records import portable, provenance, read_json, write_json
+from experiments.run_files import read_curve
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary
@@ -333,12 +333,6 @@ def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
 
 def _flag(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def read_curve(run_dir: Path) -> list[dict[str, Any]]:
-    """Loss and validation BLEU of a run: the lines of its metrics.jsonl."""
-    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def valid_curves(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
