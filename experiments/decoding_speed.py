@@ -1,13 +1,19 @@
-"""How fast each attention decodes: `reproduce decoding`, a page of commands of `speed`."""
+"""How fast each attention decodes: `reproduce decoding`, a page of commands of `speed`.
 
+In place of rows that are trained it has parts that are timed; `--rows` picks some.
+"""
+
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments import study
 from experiments.copy_rows import label
+from experiments.records import read_json
 from experiments.speed import draw
 from experiments.study import Study
-from experiments.subject import Results, Subject, markdown_table, without_rows
+from experiments.subject import Results, Subject, markdown_table
 from experiments.table1 import Scale
 from experiments.timings import origin, timings
 
@@ -185,15 +191,39 @@ def introduction(scale: Scale) -> str:
     )
 
 
-def extend(of: Study) -> list[dict[str, Any]]:
-    """The rows of each part, which are measured unless they are there."""
-    is_tiny = of.results_dir.name == "tiny"
-    more = TINY if is_tiny else ()
+@dataclasses.dataclass(frozen=True)
+class Measurements(Study):
+    """Parts in place of rows: `run` times those that have not been."""
+
+    def run(self) -> list[dict[str, Any]]:
+        more = TINY if self.results_dir.name == "tiny" else ()
+        for part in PARTS:
+            if part.name in self.names():
+                timings(self.path(part), [*part.arguments, *more])
+        return self.finished()
+
+    def finished(self) -> list[dict[str, Any]]:
+        return _rows({part: self.path(part) for part in PARTS if self.path(part).exists()})
+
+    def path(self, part: Part) -> Path:
+        """Where the times of a part are."""
+        return self.results_dir / f"{part.name}.json"
+
+
+def make_study(
+    scale: Scale, names: Sequence[str], work_dir: Path, results_dir: Path
+) -> Measurements:
+    """The parts, those that are named or all."""
+    parts: list[Any] = [part for part in PARTS if scale != "tiny" or part.name in TINY_PARTS]
+    made = study.make_study(parts, names, f"decoding/{scale}", work_dir, results_dir)
+    places = made.runs_dir, made.results_dir, made.data_dir
+    return Measurements(made.rows, *places, chosen=made.chosen)
+
+
+def _rows(paths: dict[Part, Path]) -> list[dict[str, Any]]:
     rows = []
-    for part in PARTS:
-        if is_tiny and part.name not in TINY_PARTS:
-            continue
-        found = timings(of.results_dir / f"{part.name}.json", [*part.arguments, *more])
+    for part, path in paths.items():
+        found = read_json(path)
         made = {name: found[name] for name in ("command", "commit", "hardware")}
         for number, row in enumerate(found["rows"]):
             rows.append({**row, **made, "part": part.name, "name": f"{part.name} {number}"})
@@ -235,7 +265,7 @@ def draw_times(of: Study, results: Results, stem: Path) -> dict[str, str]:
     drawn = {}
     for name in ("by_length", "attentions"):
         rows = [row for row in results if row["part"] == name]
-        for path in draw(rows, stem.with_name(f"{stem.name}_{name}")):
+        for path in rows and draw(rows, stem.with_name(f"{stem.name}_{name}")):
             if path.suffix == ".png":
                 ending = path.stem.removeprefix(f"{stem.name}_")
                 drawn[ending] = f"Decoding time by length of the source, {ending}"
@@ -244,6 +274,6 @@ def draw_times(of: Study, results: Results, stem: Path) -> dict[str, str]:
 
 SUBJECTS = {
     "decoding": Subject(
-        "Decoding speed", introduction, without_rows("decoding"), extend, tables, draw_times
+        "Decoding speed", introduction, make_study, lambda of: of.finished(), tables, draw_times
     )
 }

@@ -139,7 +139,7 @@ def write_results(
     drawn = subject.draw(of, results, folder / scale)
     pictures = [f"![{shown}]({name}/{scale}_{end}.png)" for end, shown in drawn.items()]
     default = subject.study(scale, [], results_dir, results_dir)
-    named = {result["name"] for result in results}
+    named = {_row_of(result) for result in results}
     is_default = not default.rows or named <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     command += "" if is_default else " --rows=all"
@@ -154,9 +154,14 @@ def write_results(
     return shown[1]
 
 
+def _row_of(result: dict[str, Any]) -> str:
+    """Which row of a study a result is of; a part that is timed has several."""
+    return str(result.get("part", result["name"]))
+
+
 def _missing(of: Study, results: Sequence[dict[str, Any]]) -> list[str]:
     """The chosen rows that have no result."""
-    found = {result["name"] for result in results}
+    found = {_row_of(result) for result in results}
     return [name for name in of.names() if name not in found]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from experiments import decoding_speed
+from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
 from tests.commands import run_python
 
@@ -40,15 +41,24 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     ]
     asked = {}
 
-    def timings(path: Path, arguments: list[str]) -> dict[str, Any]:
+    def timings(path: Path, arguments: list[str]) -> None:
         asked[path.name] = arguments
-        return {**MADE, "rows": rows}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {**MADE, "rows": rows})
 
     monkeypatch.setattr(decoding_speed, "timings", timings)
-    of = SUBJECTS["decoding"].study("small", [], tmp_path, tmp_path / "results")
-    results = SUBJECTS["decoding"].extend(of)
-    write_results("decoding", "small", of, results, tmp_path / "results")
+    where = (tmp_path, tmp_path / "results")
+    SUBJECTS["decoding"].study("small", ["by_length"], *where).run()
+    assert list(asked) == ["by_length.json"]
+    of = SUBJECTS["decoding"].study("small", [], *where)
+    write_results("decoding", "small", of, SUBJECTS["decoding"].extend(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
+    assert page.count("\n## ") == 1
+    assert "Without a result so far: attentions, growth, memory, formats," in page
+    of.run()
+    write_results("decoding", "small", of, SUBJECTS["decoding"].extend(of), where[1])
+    page = (tmp_path / "results" / "decoding.md").read_text()
+    assert "Without a result" not in page
     header = "| attention | L | seconds | ms per step | of No Att | of Att |"
     assert header in page
     assert "| K=64 | 50 | 75.00 (37.50 to 150.00) | 6.50 | 1.50 | 0.38 |" in page
@@ -60,6 +70,11 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
         "small_by_length_exact_float32.png",
         "small_attentions_exact_float32.png",
     }
+
+
+def test_a_part_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--rows: expected some of by_length, .*; got 'by_width'"):
+        SUBJECTS["decoding"].study("small", ["by_width"], tmp_path, tmp_path)
 
 
 def test_graphs_are_called_by_their_names() -> None:
