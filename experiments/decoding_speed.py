@@ -265,7 +265,9 @@ def draw_times(of: Study, results: Results, stem: Path) -> dict[str, str]:
     drawn = {}
     for name in ("by_length", "attentions"):
         rows = [row for row in results if row["part"] == name]
-        for path in rows and draw(rows, stem.with_name(f"{stem.name}_{name}")):
+        if not rows:
+            continue
+        for path in draw(rows, stem.with_name(f"{stem.name}_{name}")):
             if path.suffix == ".png":
                 ending = path.stem.removeprefix(f"{stem.name}_")
                 drawn[ending] = f"Decoding time by length of the source, {ending}"

@@ -16,13 +16,14 @@ from absl import flags
 from tqdm import tqdm
 
 from experiments import cli, decoding_flags
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.data.text_files import check_output, open_output
 
 
 def main(arguments: list[str]) -> None:
     """Scores from flags."""
     del arguments
     options = flags.FLAGS
+    check_output(options.output, options.source, options.target)
     source_lines, target_lines = decoding_flags.read_pair(options.source, options.target)
     run = decoding_flags.load_run()
     from seq2seq_memattn.pair_scorer import PairScorer

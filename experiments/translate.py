@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
     del arguments
     options = flags.FLAGS
     for path in filter(None, (options.output, options.alignments)):
-        check_output(path)
+        check_output(path, options.input)
     # What can be read twice is looked through before the work begins.
     name = display_name(options.input, "standard input")
     is_file = options.input != STANDARD_STREAM and not is_stream(options.input)

@@ -93,10 +93,21 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield stream
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError if a file has no directory to be written in; before long work."""
-    if os.fspath(path) != STANDARD_STREAM and not Path(path).resolve().parent.is_dir():
-        raise ValueError(f"{os.fspath(path)}: expected an existing directory to write it in")
+def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
+    """Raises ValueError if a file has no directory to be written in; before long work.
+
+    Args:
+        path: the file, or `-` for standard output.
+        sources: files that are read, of which it may be none.
+    """
+    name = os.fspath(path)
+    if name == STANDARD_STREAM:
+        return
+    if not Path(path).resolve().parent.is_dir():
+        raise ValueError(f"{name}: expected an existing directory to write it in")
+    for source in sources:
+        if Path(path).is_file() and Path(source).is_file() and Path(path).samefile(source):
+            raise ValueError(f"{name}: is read, and would be lost; expected another file to write")
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_memattn.data.text_files import (
+    check_output,
     iterate_bytes,
     iterate_lines,
     open_output,
@@ -160,6 +161,16 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
         open_output(tmp_path / "absent" / "text"),
     ):
         pass
+
+
+def test_a_file_that_is_read_is_not_written(tmp_path: Path) -> None:
+    text = write(tmp_path / "text", b"one")
+    (tmp_path / "link").symlink_to(text)
+    with pytest.raises(ValueError, match="link: is read, and would be lost"):
+        check_output(tmp_path / "link", "-", text)
+    check_output(tmp_path / "other", text)
+    check_output("-", text)
+    check_output(os.devnull, os.devnull)
 
 
 def test_a_device_is_written_and_not_replaced() -> None:
