@@ -17,7 +17,12 @@ from seq2seq_memattn._version import __version__
 from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
-from seq2seq_memattn.data.text_files import open_output, remove_leftovers, sync_directory
+from seq2seq_memattn.data.text_files import (
+    naming_errors,
+    open_output,
+    remove_leftovers,
+    sync_directory,
+)
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
 WORK_NAME = "work"  # inside a preparation that can be gone on with: what only it needs
@@ -107,14 +112,11 @@ def prepare_resumably(
             remove_leftovers(kept)
             remove_leftovers(kept / WORK_NAME)
             try:
-                manifest = write(kept)
+                with naming_errors(str(kept)):
+                    manifest = write(kept)
             except ValueError:
                 shutil.rmtree(kept, ignore_errors=True)
                 raise
-            except OSError as error:
-                if error.errno is None or error.filename is not None:
-                    raise
-                raise OSError(error.errno, error.strerror, str(kept)) from error
             manifests.write_manifest(kept, manifest)
         shutil.rmtree(kept / WORK_NAME, ignore_errors=True)
         kept.replace(final)

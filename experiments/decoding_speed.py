@@ -203,11 +203,19 @@ class Measurements(Study):
         return self.finished()
 
     def finished(self) -> list[dict[str, Any]]:
-        return _rows({part: self.path(part) for part in PARTS if self.path(part).exists()})
+        return [row for part in PARTS if self.path(part).exists() for row in self._rows(part)]
 
     def path(self, part: Part) -> Path:
         """Where the times of a part are."""
         return self.results_dir / f"{part.name}.json"
+
+    def _rows(self, part: Part) -> list[dict[str, Any]]:
+        found = read_json(self.path(part))
+        made = {name: found[name] for name in ("command", "commit", "hardware")}
+        return [
+            {**row, **made, "part": part.name, "name": f"{part.name} {number}"}
+            for number, row in enumerate(found["rows"])
+        ]
 
 
 def make_study(
@@ -218,16 +226,6 @@ def make_study(
     made = study.make_study(parts, names, f"decoding/{scale}", work_dir, results_dir)
     places = made.runs_dir, made.results_dir, made.data_dir
     return Measurements(made.rows, *places, chosen=made.chosen)
-
-
-def _rows(paths: dict[Part, Path]) -> list[dict[str, Any]]:
-    rows = []
-    for part, path in paths.items():
-        found = read_json(path)
-        made = {name: found[name] for name in ("command", "commit", "hardware")}
-        for number, row in enumerate(found["rows"]):
-            rows.append({**row, **made, "part": part.name, "name": f"{part.name} {number}"})
-    return rows
 
 
 def tables(results: Results) -> dict[str, str]:

@@ -79,13 +79,13 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         A text stream in UTF-8 whose newlines are written as they are.
     """
     if os.fspath(path) == STANDARD_STREAM:
-        with _naming("standard output"), _text_stream(sys.stdout.buffer) as stream:
+        with naming_errors("standard output"), _text_stream(sys.stdout.buffer) as stream:
             yield stream
         return
     check_output(path)
     final = Path(path).resolve()  # behind a symbolic link, the file is replaced and not the link
     with (
-        _naming(os.fspath(path)),
+        naming_errors(os.fspath(path)),
         _binary_output(final) as binary,
         _packed(binary, final.suffix == ".gz") as content,
         _text_stream(content) as stream,
@@ -115,7 +115,7 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path`; on disk, it replaces `path` when the block ends."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _naming(str(path)), open(temporary, "wb") as binary:
+        with naming_errors(str(path)), open(temporary, "wb") as binary:
             yield binary
             binary.flush()
             os.fsync(binary.fileno())
@@ -157,7 +157,7 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
+def naming_errors(name: str) -> Iterator[None]:
     """Gives an error of the system the name of the file, where it has none: that of a full disk."""
     try:
         yield
