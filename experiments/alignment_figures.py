@@ -8,9 +8,8 @@ from pathlib import Path
 
 from experiments import study, table1, table2
 from experiments.jobs import run_command
-from experiments.study import Study
+from experiments.study import Scale, Study
 from experiments.subject import Draw, Results, Subject, sources
-from experiments.table1 import Scale
 from seq2seq_memattn.data.text_files import read_lines
 
 FIGURE6_ROW = "copy_100_k32"

@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 
 from experiments import study
 from experiments.copy_rows import SMALL
-from experiments.study import Row, Study
-from experiments.table1 import Scale, table1_row
+from experiments.study import Row, Scale, Study
+from experiments.subject import markdown_table
+from experiments.table1 import table1_row
 
+HEADER = (
+    *("length", "reading", "best BLEU", "exact lines", "updates to 90", "updates to 99"),
+    "loss at 1,000",
+)
 # encoder score, axis of eq. 5, decoder score; a sigmoid has no axis
 PAIRS = (
     ("softmax", "slots", "softmax"),
@@ -145,19 +150,18 @@ def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
 
 def _markdown(results: Sequence[dict[str, Any]]) -> str:
     """The readings in order: how well and how soon they learn."""
-    lines = [
-        "| length | reading | best BLEU | exact lines | updates to 90 | updates to 99 "
-        "| loss at 1,000 |",
-        "|---|---|---|---|---|---|---|",
+    rows = [
+        [
+            str(result["length"]),
+            result["label"],
+            f"{result['bleu']:.2f}",
+            f"{100 * result['evaluation']['exact']:.1f} %",
+            *(_updates_to(result["curve"], bleu) for bleu in (90.0, 99.0)),
+            _loss_at(result["curve"], 1000),
+        ]
+        for result in results
     ]
-    for result in results:
-        curve = result["curve"]
-        lines.append(
-            f"| {result['length']} | {result['label']} | {result['bleu']:.2f} "
-            f"| {100 * result['evaluation']['exact']:.1f} % "
-            f"| {_updates_to(curve, 90.0)} | {_updates_to(curve, 99.0)} | {_loss_at(curve, 1000)} |"
-        )
-    return "\n".join(lines) + "\n"
+    return markdown_table(HEADER, rows) + "\n"
 
 
 def _updates_to(curve: Sequence[dict[str, Any]], bleu: float) -> str:

@@ -1,20 +1,21 @@
-r"""The same training with one and with several processes: python -m experiments.compare_workers.
+r"""The same training on one and on several: python -m experiments.compare_workers.
 
-    python -m experiments.compare_workers --num_workers=1,2,4,8 --output=F.json -- \
+    python -m experiments.compare_workers --num_workers=1,2,4,8 --num_devices=2 --output=F.json -- \
         --config=copy_20_k32 --data_dir=D --dropout=0 --optimizer=sgd --learning_rate=1
 
 Trains with what stands behind `--` (options of `train` but `--run_dir`) on clusters of each size,
-all on this machine, and compares what each update and the last checkpoint have with those of the
-first size. With plain gradient descent a wrong scale of the gradient shows, which Adam would hide;
-a clip hides it too where it is active, so the norms before it are compared, and how many of the
-updates were clipped is counted.
+all on this machine, and by one process on several of its devices (GPUs, or parts of its processor),
+and compares what each update and the last checkpoint have with those of the first cluster. With
+plain gradient descent a wrong scale of the gradient shows, which Adam would hide; a clip hides it
+too where it is active, so the norms before it are compared, and how many of the updates were
+clipped is counted.
 """
 
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import flags
@@ -54,38 +55,55 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[float, str
     return worst
 
 
-def train(run_dir: Path, num_workers: int, arguments: Sequence[str]) -> None:
-    """Trains a run on a cluster of some size; a line of the log for each update."""
+class Size(NamedTuple):
+    """How many processes train, and on how many devices if there is but one."""
+
+    num_workers: int
+    num_devices: int = 0
+
+    def __str__(self) -> str:
+        """Its words in messages."""
+        return (
+            f"{self.num_devices} devices" if self.num_devices else f"{self.num_workers} processes"
+        )
+
+
+def train(run_dir: Path, size: Size, arguments: Sequence[str]) -> None:
+    """Trains a run on so many; a line of the log for each update."""
     command = [sys.executable, "-m", "experiments.train", *arguments, f"--run_dir={run_dir}"]
-    launch = ["-m", "experiments.launch_local", f"--num_workers={num_workers}", "--"]
-    subprocess.run(
-        [sys.executable, *launch, *command, "--log_every=1"], check=True, stdout=subprocess.DEVNULL
-    )
+    command.append("--log_every=1")
+    if size.num_devices:
+        command += ["--strategy=mirrored", f"--num_devices={size.num_devices}"]
+    else:
+        launch = ["-m", "experiments.launch_local", f"--num_workers={size.num_workers}", "--"]
+        command = [sys.executable, *launch, *command]
+    try:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as error:
+        raise ValueError(f"the training on {size} ended with status {error.returncode}") from error
 
 
 def main(arguments: list[str]) -> None:
     """Compares from flags."""
     options = flags.FLAGS
-    sizes = cli.positive_numbers("num_workers", options.num_workers)
+    sizes = [Size(number) for number in cli.positive_numbers("num_workers", options.num_workers)]
+    if options.num_devices:
+        devices = cli.positive_numbers("num_devices", options.num_devices)
+        sizes += [Size(1, number) for number in devices]
     folder = Path(options.work_dir)
     if folder.exists():
         raise ValueError(f"{folder}: expected no such folder; runs of other code may be in it")
     rows: list[dict[str, Any]] = []
     for size in sizes:
-        run_dir = folder / f"workers_{size}"
-        try:
-            train(run_dir, size, arguments)
-        except subprocess.CalledProcessError as error:
-            raise ValueError(
-                f"the training with {size} processes ended with status {error.returncode}"
-            ) from error
-        first = folder / f"workers_{sizes[0]}"
+        run_dir = folder / str(size).replace(" ", "_")
+        train(run_dir, size, arguments)
+        first = folder / str(sizes[0]).replace(" ", "_")
         clip_norm = read_json(run_dir / CONFIG_NAME)["training"]["clip_norm"]
         norms = figures(run_dir, "gradient_norm")
         worst, name = difference(weights(run_dir), weights(first))
         rows.append(
             {
-                "num_workers": size,
+                **size._asdict(),
                 "updates": len(norms),
                 "clipped_updates": sum(norm > clip_norm for norm in norms) if clip_norm else 0,
                 "loss_difference": furthest(figures(run_dir, "loss"), figures(first, "loss")),
@@ -102,6 +120,7 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     flags.DEFINE_list("num_workers", ["1", "2", "4", "8"], "sizes of the clusters")
+    flags.DEFINE_list("num_devices", [], "numbers of devices of one process, by mirrored variables")
     flags.DEFINE_string("work_dir", "runs/compare_workers", "where the runs are made")
     flags.DEFINE_string("output", None, "JSON file for the result")
     cli.run(main, accepts_arguments=True)

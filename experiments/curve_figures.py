@@ -10,9 +10,8 @@ from typing import Any
 
 from experiments import ambiguities, study, table1, table2
 from experiments.copy_rows import short_name
-from experiments.study import Row, Study
+from experiments.study import Row, Scale, Study
 from experiments.subject import Groups, Results, Subject, learning_curves, sources
-from experiments.table1 import Scale
 
 # Figure 3b: the pairs of `ambiguities`, equation 5 as it is by default.
 COPY_PAIRS = (

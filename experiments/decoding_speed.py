@@ -12,9 +12,8 @@ from experiments import study
 from experiments.copy_rows import label
 from experiments.records import read_json
 from experiments.speed import draw
-from experiments.study import Study
+from experiments.study import Scale, Study
 from experiments.subject import Results, Subject, markdown_table
-from experiments.table1 import Scale
 from experiments.timings import origin, timings
 
 EVERY = (
@@ -93,9 +92,12 @@ PARTS = (
     ),
     Part(
         "memory",
-        "Peak memory at L = 1,000",
-        (_of(EVERY), "--modes=exact", "--lengths=1000", ONE_BATCH, "--repeats=1", "--memory"),
-        ("seconds", "MiB"),
+        "Peak memory at L = 1,000, batches of 32",
+        (
+            *(_of(EVERY), "--modes=exact", "--lengths=1000", "--num_sentences=32"),
+            *("--repeats=1", "--memory"),
+        ),
+        ("MiB",),
     ),
     Part(
         "formats",

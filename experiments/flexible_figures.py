@@ -10,8 +10,7 @@ import numpy as np
 
 from experiments.flexible_tables import CORPORA, THRESHOLD, WITHOUT, corpus_of, make_table1
 from experiments.jobs import run_command
-from experiments.study import Study
-from experiments.table1 import Scale
+from experiments.study import Scale, Study
 from seq2seq_memattn.data.text_files import read_lines
 
 NUM_SENTENCES = 6  # of figure 4

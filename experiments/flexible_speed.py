@@ -14,8 +14,7 @@ from experiments.flexible_tables import (
 )
 from experiments.jobs import run_command
 from experiments.records import read_json
-from experiments.study import Study
-from experiments.table1 import Scale
+from experiments.study import Scale, Study
 
 COMPARED = ("global", "flexible_tuned")
 PAPER = {"luong_concat": 751, "flexible": 677}  # milliseconds on a core of a CPU

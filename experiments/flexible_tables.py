@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from experiments import study, table2
 from experiments.experiment import load_experiment
 from experiments.flexible_rows import PAPER
-from experiments.study import DataSource, Evaluation, Row, Study
-from experiments.table1 import Scale
+from experiments.study import DataSource, Evaluation, Row, Scale, Study
+from experiments.subject import markdown_table
 
 THRESHOLDS = (0.3, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 5.0, 8.0)  # of figure 3, beside none
 SEARCHED = (0.8, 1.0, 1.2, 1.4, 1.6)  # from which tables have theirs
@@ -131,8 +131,8 @@ TABLE1 = ("multi30k_de_en", "tanaka_en_ja")
 TABLE2 = ("multi30k_de_en_characters",)
 TABLE1_FULL = ("wmt17_de_en",)
 HEADER = (
-    "| row | τ | window, paper | BLEU, paper | window | least | test BLEU | RIBES "
-    "| valid window | valid BLEU |\n|" + "---|" * 10
+    *("row", "τ", "window, paper", "BLEU, paper", "window", "least", "test BLEU", "RIBES"),
+    *("valid window", "valid BLEU"),
 )
 
 
@@ -304,11 +304,11 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """A table for each corpus, by suffix of file."""
     parts = []
     for name, members in by_corpus(results).items():
-        lines = [f"| {' | '.join(cells)} |" for cells in _lines(CORPORA[name], members)]
+        table = markdown_table(HEADER, _lines(CORPORA[name], members))
         first = measured(members[0], CORPORA[name].test)
         signatures = (first["signature"], first["ribes_signature"])
         said = [f"* `{signature}`" for signature in signatures]
-        parts.append("\n".join([f"## {CORPORA[name].title}", "", HEADER, *lines, "", *said]))
+        parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
     return {".md": "\n\n".join(parts) + "\n"}
 
 

@@ -6,18 +6,18 @@ r"""Kills and stops trainings and says what was lost: python -m experiments.inte
 Trains with what stands behind `--` (options of `train` but `--run_dir`) once to its end. Then again
 with SIGKILL at random moments, and again with SIGTERM: the last weights must be those of the first
 run, bit for bit. Then on clusters of this machine, of which it kills a worker, the chief, and all
-workers of a parameter server: the others must end, and say why.
+workers of a parameter server: the others must end, and say why. Then with a parameter server that
+is stopped half-way, and in folders that are full and that cannot be written, for which it mounts
+a small file system (without the right to, these two are left out).
 """
 
 import contextlib
-import json
-import os
 import re
+import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,115 +25,15 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.launch_local import free_addresses
 from experiments.records import processor, provenance, write_json
-from experiments.run_files import last_checkpoint, read_curve
+from experiments.run_files import read_curve
+from experiments.trainings import finish, is_same, logged, saved, started, wait
+from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME
 
-LOOK_EVERY = 0.01  # seconds
-PATIENCE = 300.0  # seconds for anything that is waited for
 SPREAD = 3.0  # seconds after a start's first update in which it is killed
-TIMINGS = ("seconds", "waiting", "memory")  # beginnings of names in a checkpoint's record
 SYNCHRONOUS = {"worker": 4}
 ASYNCHRONOUS = {"chief": 1, "worker": 2, "ps": 1}
-
-
-class Training:
-    """Processes of `experiments.train`, alone or as a cluster; each writes into a file."""
-
-    def __init__(
-        self, run_dir: Path, arguments: Sequence[str], jobs: dict[str, int] | None = None
-    ) -> None:
-        self.run_dir = run_dir
-        self._logs: list[Path] = []
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.addresses = free_addresses(jobs or {})
-        command = [sys.executable, "-m", "experiments.train", *arguments, f"--run_dir={run_dir}"]
-        run_dir.parent.mkdir(parents=True, exist_ok=True)
-        self._before = logged(run_dir)
-        tasks = [(job, task) for job, hosts in self.addresses.items() for task in range(len(hosts))]
-        for job, task in tasks or [("", 0)]:
-            environment = dict(os.environ)
-            if tasks:
-                place = {"cluster": self.addresses, "task": {"type": job, "index": task}}
-                environment["TF_CONFIG"] = json.dumps(place)
-            self._logs.append(run_dir.parent / f"{run_dir.name}_{job}{task}.log")
-            with open(self._logs[-1], "wb") as stream:
-                self.processes.append(
-                    subprocess.Popen(
-                        [*command, "--log_every=1"], env=environment, stdout=stream, stderr=stream
-                    )
-                )
-
-    def wait_for_an_update(self) -> None:
-        """Returns when this start has logged an update, or its first process has ended."""
-        wait(lambda: logged(self.run_dir) > self._before or self.processes[0].poll() is not None)
-
-    def end(self) -> list[int]:
-        """The exit statuses, when all have ended."""
-        return [process.wait(PATIENCE) for process in self.processes]
-
-    def said(self, index: int = 0) -> str:
-        """What a process wrote."""
-        return self._logs[index].read_text(encoding="utf-8")
-
-    def kill(self) -> None:
-        """Ends all that are left."""
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
-@contextlib.contextmanager
-def started(*arguments: Any) -> Iterator[Training]:
-    """A `Training` that does not outlive the block."""
-    training = Training(*arguments)
-    try:
-        yield training
-    finally:
-        training.kill()
-
-
-def wait(ready: Callable[[], bool]) -> None:
-    """Returns when it is; raises ValueError if that takes too long."""
-    deadline = time.monotonic() + PATIENCE
-    while not ready():
-        if time.monotonic() > deadline:
-            raise ValueError(f"a training did not get on for {PATIENCE:.0f} s")
-        time.sleep(LOOK_EVERY)
-
-
-def logged(run_dir: Path) -> int:
-    """The last update that a run logged; a line that is being written does not count."""
-    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        return max((line["update"] for line in read_curve(run_dir)), default=0)
-    return 0
-
-
-def saved(run_dir: Path) -> int:
-    """The update of a run's last checkpoint; 0 without one."""
-    return int(last_checkpoint(run_dir)[1]["update"])
-
-
-def is_same(run_dir: Path, expected: Path) -> bool:
-    """Whether two runs ended alike: weights, optimiser, random generators, position, scores."""
-    (ours, record), (theirs, its_record) = last_checkpoint(run_dir), last_checkpoint(expected)
-    return (
-        _without_timings(record) == _without_timings(its_record)
-        and len(ours) == len(theirs)
-        and all(map(np.array_equal, ours.values(), theirs.values()))
-    )
-
-
-def _without_timings(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if not name.startswith(TIMINGS)}
-
-
-def finish(run_dir: Path, arguments: Sequence[str]) -> str:
-    """Trains a run to its end; what it wrote."""
-    with started(run_dir, arguments) as training:
-        if training.end() != [0]:
-            raise ValueError(f"a training failed: {training.said().splitlines()[-1]}")
-        return training.said()
+ROOM = 2**30  # bytes of a file system that is large enough
 
 
 def kills(run_dir: Path, whole: Path, arguments: Sequence[str], count: int) -> dict[str, Any]:
@@ -217,6 +117,93 @@ def loss(
     }
 
 
+def parameter_server(run_dir: Path, arguments: Sequence[str], num_updates: int) -> dict[str, Any]:
+    """Trains a run with a parameter server and two workers in two starts, each to its end."""
+    half = num_updates // 2
+    for until in (half, num_updates):
+        with started(run_dir, [*arguments, f"--num_updates={until}"], ASYNCHRONOUS) as training:
+            statuses = training.end()
+            if any(statuses):
+                raise ValueError(f"a training failed: {training.said().splitlines()[-1]}")
+            said = training.said()
+    lines = read_curve(run_dir)
+    losses = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
+    return {
+        "what": "parameter server",
+        "cluster": ASYNCHRONOUS,
+        "updates": saved(run_dir),
+        "goes_on_at_the_next_update": f"going on from update {half}\n" in said,
+        "losses": [losses[0], losses[-1]],
+        "validation_losses": [line["loss"] for line in lines if line["kind"] == "valid"],
+    }
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[None]:
+    """A file system of some bytes while the block lasts.
+
+    Raises:
+        PermissionError: without the right to mount.
+    """
+    folder.mkdir(parents=True)
+    _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def _mount(*arguments: str) -> None:
+    made = subprocess.run(["mount", *arguments], capture_output=True, check=False)
+    if made.returncode:
+        raise PermissionError(made.stderr.decode(errors="replace").strip())
+
+
+def full_disk(disk: Path, whole: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """Trains a run where its second checkpoint finds no room, then goes on elsewhere."""
+    checkpoint = next((whole / CHECKPOINTS_NAME).iterdir())
+    elsewhere = disk.with_name("elsewhere")
+    with small_disk(disk, checkpoint.stat().st_size * 3 // 2):
+        refusal = _refused(disk / "run", arguments)
+        shutil.copytree(disk / "run", elsewhere)
+    return {"what": "full disk", **refusal, **_went_on(elsewhere, whole, arguments)}
+
+
+def read_only(disk: Path, whole: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """Stops a run, goes on with its folder read-only, then with the folder as it was."""
+    with small_disk(disk, ROOM):
+        with started(disk / "run", arguments) as training:
+            training.wait_for_an_update()
+            training.processes[0].send_signal(signal.SIGTERM)
+            training.end()
+        _mount("-o", "remount,ro", str(disk))
+        refusal = _refused(disk / "run", arguments)
+        _mount("-o", "remount,rw", str(disk))
+        return {"what": "read-only folder", **refusal, **_went_on(disk / "run", whole, arguments)}
+
+
+def _refused(run_dir: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """How a start ended that could not write; its output goes to where it can."""
+    with started(run_dir, arguments, logs_dir=run_dir.parent.parent) as training:
+        (status,) = training.end()
+        errors = re.findall("^error: (.*)", training.said(), re.MULTILINE)
+    return {
+        "status": status,
+        "errors": [error.replace(f"{run_dir.parent}/", "") for error in errors],
+    }
+
+
+def _went_on(run_dir: Path, whole: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """What the next start of a run went on from, and whether it ended like one without a break."""
+    update = saved(run_dir)
+    said = finish(run_dir, arguments)
+    return {
+        "update_of_the_last_checkpoint": update,
+        "goes_on_at_the_next_update": f"going on from update {update}\n" in said,
+        "same_weights": is_same(run_dir, whole),
+    }
+
+
 def main(arguments: list[str]) -> None:
     """Interrupts from flags and the options of `train` behind them."""
     options: Any = flags.FLAGS
@@ -233,9 +220,16 @@ def main(arguments: list[str]) -> None:
         lambda: loss(folder / "worker", [*endless, waiting], SYNCHRONOUS, [3]),
         lambda: loss(folder / "chief", [*endless, waiting], SYNCHRONOUS, [0]),
         lambda: loss(folder / "workers", [*endless, waiting], ASYNCHRONOUS, [1, 2]),
+        lambda: parameter_server(folder / "server", arguments, logged(whole)),
+        lambda: full_disk(folder / "full", whole, arguments),
+        lambda: read_only(folder / "read_only", whole, arguments),
     ):
-        rows.append(row())
-        cli.print_note(str(rows[-1]))
+        try:
+            rows.append(row())
+        except PermissionError as error:
+            cli.print_note(f"left out: {error}")
+        else:
+            cli.print_note(str(rows[-1]))
     result = {"peer_timeout": options.peer_timeout, "updates": logged(whole), "rows": rows}
     if options.output:
         write_json(Path(options.output), {**provenance(processor()), **result})

@@ -22,9 +22,8 @@ from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.jobs import run_command
 from experiments.records import hardware, provenance, read_json, write_json
-from experiments.study import Study
+from experiments.study import Scale, Study
 from experiments.subject import Results, Subject, markdown_table, no_figures, without_rows
-from experiments.table1 import Scale
 from experiments.timings import origin
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import study, table2
-from experiments.study import Row, Study
-from experiments.table1 import Scale
+from experiments.study import Row, Scale, Study
+from experiments.subject import markdown_table
 from experiments.text_rows import WIDTHS
 
 BASELINE = "multi30k_en_de_bahdanau"
@@ -61,14 +61,16 @@ def _row(pieces: int, units: int) -> Row:
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The table, by suffix of its file."""
-    lines = ["| size | valid BLEU | parameters | minutes |", "|---|---|---|---|"]
-    lines += [
-        f"| {result['label']} | {result['bleu']:.2f} "
-        f"| {result['evaluation']['parameters'] / 1e6:.2f} M "
-        f"| {result['training']['seconds'] / 60:.0f} |"
+    rows = [
+        [
+            result["label"],
+            f"{result['bleu']:.2f}",
+            f"{result['evaluation']['parameters'] / 1e6:.2f} M",
+            f"{result['training']['seconds'] / 60:.0f}",
+        ]
         for result in results
     ]
-    return {".md": "\n".join(lines) + "\n"}
+    return {".md": markdown_table(["size", "valid BLEU", "parameters", "minutes"], rows) + "\n"}
 
 
 def figures(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

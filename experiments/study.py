@@ -8,7 +8,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from experiments import cli
 from experiments.experiment import load_experiment
@@ -18,6 +18,8 @@ from experiments.run_files import read_curve
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text_files import atomic_binary
+
+Scale = Literal["tiny", "small", "full"]
 
 # Options of training that do not shape what is learned: a result stands if they change.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
@@ -333,6 +335,13 @@ def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
 
 def _flag(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def trained_on(result: dict[str, Any]) -> str:
+    """What a result was trained on; a lone row has all cores."""
+    jobs, backend = result.get("jobs", 1), result.get("backend")
+    at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""
+    return f"{result['hardware']}{f', {backend}' if backend else ''}{at_a_time}"
 
 
 def valid_curves(results: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import study, table1
-from experiments.study import Study, valid_curves
+from experiments import study
+from experiments.study import Study, trained_on, valid_curves
 
 Results = Sequence[dict[str, Any]]
 Groups = Callable[[Results], dict[str, list[dict[str, Any]]]]
@@ -79,9 +79,8 @@ def learning_curves(groups: Groups, title: Callable[[str], str] | None = None) -
 
 def sources(results: Results) -> dict[str, str]:
     """Where a figure comes from: its rows and the commands that trained them, by suffix of file."""
-    lines = ["| row | model | BLEU | updates | seed | commit |", "|" + "---|" * 6]
-    for result in results:
-        cells = [
+    rows = [
+        [
             result["name"],
             result["label"],
             f"{result['bleu']:.2f}",
@@ -89,8 +88,10 @@ def sources(results: Results) -> dict[str, str]:
             str(result["configuration"]["training"]["seed"]),
             result["commit"],
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    trained = "; ".join(sorted({table1.machine(result) for result in results}))
+        for result in results
+    ]
+    table = markdown_table(["row", "model", "BLEU", "updates", "seed", "commit"], rows)
+    trained = "; ".join(sorted({trained_on(result) for result in results}))
     commands = "\n".join(result["command"] for result in results)
-    page = [*lines, "", f"Trained on: {trained}; by", "", "```", commands, "```"]
+    page = [table, "", f"Trained on: {trained}; by", "", "```", commands, "```"]
     return {".md": "\n".join(page) + "\n"}

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from experiments import study
 from experiments.copy_rows import (
@@ -17,11 +17,19 @@ from experiments.copy_rows import (
     tiny,
 )
 from experiments.experiment import load_experiment
-from experiments.study import Row, Study, copy_data
-from experiments.timings import timings
+from experiments.study import Row, Scale, Study, copy_data, trained_on
+from experiments.subject import markdown_table
+from experiments.timings import origin, timings
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
-Scale = Literal["tiny", "small", "full"]
+HEADER = (
+    *("Length", "Model", "BLEU, paper", "BLEU, ours", "exact lines"),
+    *("seconds, paper", "seconds, ours", "updates", "minutes"),
+)
+TIMES_HEADER = (
+    *("Length", "Model", "seconds, paper", "seconds, ours", "of No Att, paper", "of No Att, ours"),
+    *("of Att, paper", "of Att, ours"),
+)
 SMALL_LENGTHS = (20,)  # what two CPU cores train within hours; the others want a GPU
 
 INTRODUCTION = """
@@ -104,35 +112,55 @@ def _differences(
 
 
 def extend(of: Study) -> list[dict[str, Any]]:
-    """The finished results with their decoding times."""
-    return add_decoding_times(of.finished(), of.results_dir)
+    """The finished results with the decoding times of all models of their length."""
+    every = () if of.results_dir.name == "tiny" else ATTENTIONS
+    return add_decoding_times(of.finished(), of.results_dir, every)
 
 
-def add_decoding_times(results: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+def add_decoding_times(
+    results: Sequence[dict[str, Any]], folder: Path, attentions: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Adds how long 1,000 sources of 0..L tokens take, sorted, all models in turns.
-
-    As `decoding_seconds`, and `decoded_on`: the machine and the size of batches.
 
     Decoding time depends on the shapes of a model, not on its weights, so untrained ones of the
     same shapes are timed, by `experiments.speed`.
+
+    Args:
+        results: of rows.
+        folder: where the times are kept.
+        attentions: whose models are timed; if empty, those of the results.
+
+    Returns:
+        The results with `decoding_seconds`, `decoded_on` (the machine and the size of batches),
+        `decoding_times` (the seconds of every model of their length, by attention) and
+        `decoded_by` (where these are from).
     """
     extended = []
     for name, group in figures(results).items():
-        timed = timings(folder / f"decoding_{name}.json", _timing_arguments(group))
-        by_attention = {row["attention"]: row for row in timed["rows"]}
-        for result in group:
-            row = by_attention[result["curve_name"]]
-            how = f"{timed['hardware']}, in batches of {row['batch_size']}"
-            extended.append({**result, "decoding_seconds": row["seconds"], "decoded_on": how})
+        arguments = _timing_arguments(group, attentions)
+        timed = timings(folder / f"decoding_{name}.json", arguments)
+        seconds = {row["attention"]: row["seconds"] for row in timed["rows"]}
+        how = f"{timed['hardware']}, in batches of {timed['rows'][0]['batch_size']}"
+        extended += [
+            {
+                **result,
+                "decoding_seconds": seconds[result["curve_name"]],
+                "decoding_times": seconds,
+                "decoded_on": how,
+                "decoded_by": origin(timed),
+            }
+            for result in group
+        ]
     return extended
 
 
-def _timing_arguments(group: Sequence[dict[str, Any]]) -> list[str]:
-    """The arguments of `experiments.speed` that time the models of a group."""
+def _timing_arguments(group: Sequence[dict[str, Any]], attentions: Sequence[str]) -> list[str]:
+    """The arguments of `experiments.speed` that time the models of a group's length."""
     first = group[0]
+    names = attentions or [result["curve_name"] for result in group]
     return [
         f"--lengths={first['length']}",
-        f"--attentions={','.join(result['curve_name'] for result in group)}",
+        f"--attentions={','.join(names)}",
         "--modes=uniform",
         f"--num_sentences={first['evaluation']['lines']}",
         f"--units={first['configuration']['model']['decoder_units']}",
@@ -141,36 +169,52 @@ def _timing_arguments(group: Sequence[dict[str, Any]]) -> list[str]:
 
 def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
     """The table: the paper's figures, ours, and how we got there."""
-    lines = [
-        "| Length | Model | BLEU, paper | BLEU, ours | exact lines | seconds, paper "
-        "| seconds, ours | updates | minutes |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for result in results:
         training, paper = result["training"], result["paper"]
-        cells = [
-            str(result["length"]),
-            result["label"],
-            _figure(paper.get("bleu")),
-            _figure(result["bleu"]),
-            f"{100 * result['evaluation']['exact']:.1f} %",
-            _figure(paper.get("seconds")),
-            _figure(result.get("decoding_seconds")),
-            f"{training['best_update']:,}",
-            f"{seconds_to_best(result) / 60:.0f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    trained = sorted({machine(result) for result in results})
+        rows.append(
+            [
+                str(result["length"]),
+                result["label"],
+                _figure(paper.get("bleu")),
+                _figure(result["bleu"]),
+                f"{100 * result['evaluation']['exact']:.1f} %",
+                _figure(paper.get("seconds")),
+                _figure(result.get("decoding_seconds")),
+                f"{training['best_update']:,}",
+                f"{seconds_to_best(result) / 60:.0f}",
+            ]
+        )
+    trained = sorted({trained_on(result) for result in results})
     decoded = sorted({result["decoded_on"] for result in results})
     where = f"Trained on: {'; '.join(trained)}. Decoded on: {'; '.join(decoded)}."
-    return "\n".join([*lines, "", where]) + "\n"
+    return f"{markdown_table(HEADER, rows)}\n\n{where}\n"
 
 
-def machine(result: dict[str, Any]) -> str:
-    """What a result was trained on; a lone row has all cores."""
-    jobs, backend = result.get("jobs", 1), result.get("backend")
-    at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""
-    return f"{result['hardware']}{f', {backend}' if backend else ''}{at_a_time}"
+def times_markdown(results: Sequence[dict[str, Any]]) -> str:
+    """Seconds of decoding beside the paper's: over those without attention and with Bahdanau's."""
+    rows, origins = [], []
+    for group in figures(results).values():
+        origins.append(f"* {group[0]['decoded_by']}")
+        length, ours = group[0]["length"], group[0]["decoding_times"]
+        papers = {
+            name: load_experiment(f"copy_{length}_{short_name(name)}").paper["seconds"]
+            for name in ours
+        }
+        rows += [
+            [
+                str(length),
+                label(name),
+                *(_figure(seconds.get(name)) for seconds in (papers, ours)),
+                *(
+                    _figure(seconds[name] / seconds[other] if other in seconds else None)
+                    for other in ("none", "bahdanau")
+                    for seconds in (papers, ours)
+                ),
+            ]
+            for name in ours
+        ]
+    return "\n".join([markdown_table(TIMES_HEADER, rows), "", *origins]) + "\n"
 
 
 def seconds_to_best(result: dict[str, Any]) -> float:
@@ -186,7 +230,8 @@ def _figure(value: float | None) -> str:
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The table, by suffix of its file."""
-    return {".md": table1_markdown(results), ".csv": _csv(results)}
+    text = f"{table1_markdown(results)}\n## Decoding time\n\n{times_markdown(results)}"
+    return {".md": text, ".csv": _csv(results)}
 
 
 def _csv(results: Sequence[dict[str, Any]]) -> str:

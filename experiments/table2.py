@@ -9,8 +9,8 @@ from typing import Any
 from experiments import bootstrap, study
 from experiments.copy_rows import label
 from experiments.experiment import load_experiment
-from experiments.study import DataSource, Evaluation, Row, Study
-from experiments.table1 import Scale
+from experiments.study import DataSource, Evaluation, Row, Scale, Study
+from experiments.subject import markdown_table
 from experiments.text_rows import PAPER, PIECES, SMALL_PIECES, SMALL_UNITS
 
 MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
@@ -41,10 +41,8 @@ TINY: dict[str, Any] = {
     "beam_size": 2,
 }
 HEADER = (
-    "| row | valid, paper | test, paper | valid | test, tokenised | test, standard | chrF "
-    "| against Att | p | parameters | updates | tokens/s | waiting for input | hours |\n|"
-    + "---|"
-    * 14
+    *("row", "valid, paper", "test, paper", "valid", "test, tokenised", "test, standard", "chrF"),
+    *("against Att", "p", "parameters", "updates", "tokens/s", "waiting for input", "hours"),
 )
 
 
@@ -171,9 +169,9 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """A table for each corpus and pair, with the signatures of its scores, by suffix of file."""
     parts = []
     for (corpus, pair), members in _groups(results).items():
-        lines = [f"| {' | '.join(_cells(result))} |" for result in members]
+        table = markdown_table(HEADER, map(_cells, members))
         title = group_title(f"{corpus}_{pair}")
-        parts.append("\n".join([f"## {title}", "", HEADER, *lines, "", *_signatures(members)]))
+        parts.append("\n".join([f"## {title}", "", table, "", *_signatures(members)]))
     return {".md": "\n\n".join(parts) + "\n"}
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from experiments.copy_rows import label
 from experiments.jobs import run_command
-from experiments.study import DataSource, Study
+from experiments.study import DataSource, Scale, Study
 from experiments.subject import Results, Subject, markdown_table, no_figures, without_rows
-from experiments.table1 import Scale
 from experiments.timings import origin, timings
 
 PAPER = {"k_memory:32": 26.85, "k_memory:64": 27.13, "bahdanau": 33.28}  # seconds

@@ -11,9 +11,8 @@ from experiments import cli, study, table1
 from experiments.copy_rows import ATTENTIONS, short_name
 from experiments.jobs import run_command
 from experiments.records import processor, provenance, read_json, write_json
-from experiments.study import Evaluation, Row, Study, copy_data, evaluate_arguments
+from experiments.study import Evaluation, Row, Scale, Study, copy_data, evaluate_arguments
 from experiments.subject import Results, Subject, markdown_table
-from experiments.table1 import Scale
 from seq2seq_memattn.data.text_files import read_lines
 from seq2seq_memattn.metrics import bleu_by_length
 

@@ -1,8 +1,8 @@
 """Every test starts from the same seeds and leaves the global state as it found it."""
 
+import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of
 
 import keras
 import pytest
+
+from experiments import interruptions
 
 SEED = 20170731
 
@@ -61,11 +63,9 @@ def seeded_and_isolated() -> Iterator[None]:
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A file system of the size that is the fixture's parameter: see `small_disk_of`."""
     disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={request.param}", "tmpfs", str(disk)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs the right to mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(interruptions.small_disk(disk, request.param))
+        except OSError as error:
+            pytest.skip(str(error))
+        yield disk

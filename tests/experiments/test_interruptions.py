@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import interruptions
+from experiments import interruptions, trainings
 from seq2seq_memattn.training.checkpoints import CheckpointFolder
 from tests.training.runs import flags, make_data
 
@@ -31,22 +31,32 @@ def run_of(folder: Path, value: list[float], **record: Any) -> Path:
 
 def test_runs_are_the_same_but_for_their_timings(tmp_path: Path) -> None:
     one = run_of(tmp_path / "one", [1.0, 2.0])
-    assert interruptions.saved(one) == 3
-    assert interruptions.saved(tmp_path / "none") == 0
+    assert trainings.saved(one) == 3
+    assert trainings.saved(tmp_path / "none") == 0
     for name, value, record, expected in (
         ("same", [1.0, 2.0], {"seconds": 9.0, "memory_mib": 8.0}, True),
         ("weights", [1.0, np.nextafter(np.float32(2), np.float32(3))], {}, False),
         ("record", [1.0, 2.0], {"best_bleu": 5.0}, False),
     ):
         other = run_of(tmp_path / name, value, **record)
-        assert interruptions.is_same(other, one) == expected, name
+        assert trainings.is_same(other, one) == expected, name
 
 
 def test_the_last_update_of_the_log_is_of_a_whole_line(tmp_path: Path) -> None:
-    assert interruptions.logged(tmp_path) == 0
+    assert trainings.logged(tmp_path) == 0
     lines = [json.dumps({"kind": "train", "update": n}) for n in (1, 2)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    assert interruptions.logged(tmp_path) == 2
+    assert trainings.logged(tmp_path) == 2
+
+
+def run_to_its_end(folder: Path) -> tuple[list[str], Path]:
+    """Options of a run that saves after each update, and that run."""
+    data_dir, whole = make_data(folder / "data"), folder / "whole"
+    options = {"num_updates": 400, "validate_every": 400, "checkpoint_minutes": 0.0}
+    arguments = flags(data_dir, whole, **options)
+    arguments.remove(f"--run_dir={whole}")
+    trainings.finish(whole, arguments)
+    return arguments, whole
 
 
 @pytest.mark.slow
@@ -54,11 +64,7 @@ def test_what_a_kill_and_a_stop_leave_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interruptions, "SPREAD", 0.5)
-    data_dir, whole = make_data(tmp_path / "data"), tmp_path / "whole"
-    options = {"num_updates": 400, "validate_every": 400, "checkpoint_minutes": 0.0}
-    arguments = flags(data_dir, whole, **options)
-    arguments.remove(f"--run_dir={whole}")
-    interruptions.finish(whole, arguments)
+    arguments, whole = run_to_its_end(tmp_path)
     killed = interruptions.kills(tmp_path / "killed", whole, arguments, 1)
     assert killed["same_weights"] and killed["count"] == 1
     assert 0 <= killed["most_updates_behind_the_last_checkpoint"] <= 1
@@ -67,3 +73,21 @@ def test_what_a_kill_and_a_stop_leave_is_found(
     assert stopped["statuses"] == [128 + signal.SIGTERM]
     with pytest.raises(ValueError, match="ended before all kills"):
         interruptions.kills(whole, whole, arguments, 1)
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_or_read_only_is_named_and_costs_nothing(tmp_path: Path) -> None:
+    arguments, whole = run_to_its_end(tmp_path)
+    for row, error in (
+        (interruptions.full_disk, "No space left on device"),
+        (interruptions.read_only, "Read-only file system"),
+    ):
+        try:
+            found = row(tmp_path / row.__name__, whole, arguments)
+        except PermissionError:
+            pytest.skip("needs the right to mount")
+        (said,) = found["errors"]
+        assert error in said and "run/" in said, said
+        assert found["status"] == 1
+        assert found["update_of_the_last_checkpoint"] > 0
+        assert found["goes_on_at_the_next_update"] and found["same_weights"]

@@ -55,8 +55,8 @@ TIMINGS = (
 )
 
 
-def small_disk_of(size: str) -> pytest.MarkDecorator:
-    """For tests with the fixture `small_disk`."""
+def small_disk_of(size: int) -> pytest.MarkDecorator:
+    """For tests with the fixture `small_disk`; bytes."""
     return pytest.mark.parametrize("small_disk", [size], indirect=True)
 
 

@@ -320,7 +320,7 @@ def test_what_cannot_be_read_again_does_not_replace_the_old_checkpoint(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000001.npz"]
 
 
-@small_disk_of("64k")
+@small_disk_of(2**16)
 def test_a_really_full_disk_leaves_the_old_checkpoint(small_disk: Path) -> None:
     folder = CheckpointFolder(small_disk / "checkpoints", keep=2)
     save(folder, 1)

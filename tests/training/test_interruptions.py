@@ -222,7 +222,7 @@ def test_bad_run_directories_give_one_line(data_dir: Path, tmp_path: Path) -> No
 
 
 # One checkpoint and a half
-@small_disk_of("128k")
+@small_disk_of(2**17)
 @pytest.mark.slow
 def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     data_dir: Path, tmp_path: Path, small_disk: Path, uninterrupted: Path

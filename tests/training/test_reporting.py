@@ -96,7 +96,7 @@ def test_tensorboard_forgets_what_an_interrupted_start_left(tmp_path: Path) -> N
     assert [event.step for event in events.Tensors("train/loss")] == [1, 2, 3, 4, 5, 6]
 
 
-@small_disk_of("64k")
+@small_disk_of(2**16)
 def test_a_full_disk_is_an_os_error_that_names_the_file(small_disk: Path) -> None:
     def fill() -> str:
         with pytest.raises(OSError) as raised:
