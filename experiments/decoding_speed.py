@@ -31,6 +31,9 @@ TINY = (
 )
 
 
+STEP = ("cells and attention", "output layer", "selection")  # what it consists of
+
+
 class Part(NamedTuple):
     """One measurement, a section of the page.
 
@@ -51,17 +54,17 @@ def _of(attentions: Sequence[str]) -> str:
     return f"--attentions={','.join(attentions)}"
 
 
-def _single(units: int, beam_size: int) -> Part:
+def _single(units: int, tokens: int, beam_size: int) -> Part:
     beam = "greedy" if beam_size == 1 else f"a beam of {beam_size}"
     return Part(
         f"single_{units}_beam_{beam_size}",
-        f"Single sentences of 20 tokens, {beam}, {units} units",
+        f"Single sentences of 20 tokens, {beam}, {units} units, {tokens:,} symbols",
         (
             *(_of(CONTRASTED), "--modes=exact", "--lengths=20", "--batch_size=1"),
             *("--num_sentences=50", f"--beam_size={beam_size}", f"--units={units}"),
-            *("--graphs=xla,plain", "--repeats=3"),
+            *(f"--vocab_size={tokens}", "--graphs=xla,plain", "--repeats=3", "--parts"),
         ),
-        ("p50", "p95", "of Att"),
+        ("p50", "p95", "of Att", "ms per step", *STEP),
     )
 
 
@@ -121,9 +124,13 @@ PARTS = (
         "parts",
         "Parts of a step, toy model",
         (_of(MAIN), "--modes=exact", "--lengths=200", ONE_BATCH, "--repeats=3", "--parts"),
-        ("ms per step", "cells and attention", "output layer", "selection"),
+        ("ms per step", *STEP),
     ),
-    *(_single(units, beam_size) for units in (256, 512) for beam_size in (1, 10)),
+    *(
+        _single(units, tokens, beam_size)
+        for units, tokens in ((256, 20), (512, 16_000))
+        for beam_size in (1, 10)
+    ),
 )
 
 # What shapes a row; a part's table has a column for those in which its rows differ.

@@ -160,10 +160,10 @@ def _mount(*arguments: str) -> None:
 
 
 def full_disk(disk: Path, whole: Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """Trains a run where its second checkpoint finds no room, then goes on elsewhere."""
+    """Trains a run where there is room for a checkpoint but not for three; goes on elsewhere."""
     checkpoint = next((whole / CHECKPOINTS_NAME).iterdir())
     elsewhere = disk.with_name("elsewhere")
-    with small_disk(disk, checkpoint.stat().st_size * 3 // 2):
+    with small_disk(disk, checkpoint.stat().st_size * 5 // 2):
         refusal = _refused(disk / "run", arguments)
         shutil.copytree(disk / "run", elsewhere)
     return {"what": "full disk", **refusal, **_went_on(elsewhere, whole, arguments)}

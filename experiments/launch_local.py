@@ -45,8 +45,7 @@ class LocalCluster:
         self._jobs = {"worker": num_workers}
         if num_parameter_servers:
             self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
-        self._running: list[subprocess.Popen[bytes]] = []
-        self._names: list[str] = []
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.caught = 0  # a signal that came
 
     def run(self) -> int:
@@ -81,45 +80,39 @@ class LocalCluster:
             **os.environ,
             "TF_CONFIG": json.dumps(cluster),
         }
-        self._names.append(job if job == "chief" else f"{job} {task}")
-        with shown_under(self._names[-1]) as stderr:
-            self._running.append(
-                subprocess.Popen(
-                    self._command,
-                    env=environment,
-                    stdout=None if is_first else stderr,
-                    stderr=stderr,
-                )
+        name = job if job == "chief" else f"{job} {task}"
+        with shown_under(name) as stderr:
+            self._running[name] = subprocess.Popen(
+                self._command,
+                env=environment,
+                stdout=None if is_first else stderr,
+                stderr=stderr,
             )
             yield
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.caught = number
-        for process in self._running:
+        for process in self._running.values():
             process.send_signal(number)
 
     def _watch(self) -> int:
         """Waits until all have ended, for those left only so long after one has failed."""
         failed, deadline, told = 0, float("inf"), set[str]()
-        while any(status is None for status in self._statuses()):
-            for name, status in zip(self._names, self._statuses(), strict=True):
+        while None in self._statuses().values():
+            for name, status in self._statuses().items():
                 if not status or failed or name in told:
                     continue
                 cli.print_note(f"{name} ended with status {status}")
                 told.add(name)
                 if self._is_needed(name):
                     failed, deadline = status, time.monotonic() + PATIENCE
-            if "chief" in self._jobs and self._running[0].poll() is not None:
+            if self._statuses().get("chief") is not None:
                 break  # the others only served it
             if time.monotonic() > deadline:
                 break
             time.sleep(LOOK_EVERY)
-        needed = (
-            status
-            for name, status in zip(self._names, self._statuses(), strict=True)
-            if self._is_needed(name)
-        )
+        needed = (status for name, status in self._statuses().items() if self._is_needed(name))
         failed = failed or next(filter(None, needed), 0)
         # Of a process that a signal ended, what a shell would report.
         return 128 - failed if failed < 0 else failed
@@ -128,14 +121,14 @@ class LocalCluster:
         """Whether the others cannot go on without it: beside a chief, they do without a worker."""
         return "chief" not in self._jobs or not name.startswith("worker")
 
-    def _statuses(self) -> list[int | None]:
-        return [process.poll() for process in self._running]
+    def _statuses(self) -> dict[str, int | None]:
+        return {name: process.poll() for name, process in self._running.items()}
 
     def _end_all(self) -> None:
-        for process in self._running:
+        for process in self._running.values():
             process.terminate()
         deadline = time.monotonic() + LAST_WORDS
-        for process in self._running:
+        for process in self._running.values():
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
