@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -187,10 +187,10 @@ def _refused(run_dir: Path, arguments: Sequence[str]) -> dict[str, Any]:
     with started(run_dir, arguments, logs_dir=run_dir.parent.parent) as training:
         (status,) = training.end()
         errors = re.findall("^error: (.*)", training.said(), re.MULTILINE)
-    return {
-        "status": status,
-        "errors": [error.replace(f"{run_dir.parent}/", "") for error in errors],
-    }
+    # The disk is called by one of two names.
+    for disk in (run_dir.parent.resolve(), run_dir.parent):
+        errors = [error.replace(f"{disk}/", "") for error in errors]
+    return {"status": status, "errors": errors}
 
 
 def _went_on(run_dir: Path, whole: Path, arguments: Sequence[str]) -> dict[str, Any]:
@@ -211,21 +211,24 @@ def main(arguments: list[str]) -> None:
     if folder.exists():
         raise ValueError(f"{folder}: expected no such folder; runs of other code may be in it")
     whole, rows = folder / "whole", []
-    finish(whole, arguments)
     endless = [*arguments, "--num_updates=1000000", "--checkpoint_minutes=0"]
-    waiting = f"--peer_timeout={options.peer_timeout}"
-    for row in (
-        lambda: kills(folder / "killed", whole, arguments, options.kills),
-        lambda: stops(folder / "stopped", whole, arguments, options.stops),
-        lambda: loss(folder / "worker", [*endless, waiting], SYNCHRONOUS, [3]),
-        lambda: loss(folder / "chief", [*endless, waiting], SYNCHRONOUS, [0]),
-        lambda: loss(folder / "workers", [*endless, waiting], ASYNCHRONOUS, [1, 2]),
-        lambda: parameter_server(folder / "server", arguments, logged(whole)),
-        lambda: full_disk(folder / "full", whole, arguments),
-        lambda: read_only(folder / "read_only", whole, arguments),
-    ):
+    endless.append(f"--peer_timeout={options.peer_timeout}")
+    makers: dict[str, Callable[[Path], dict[str, Any]]] = {
+        "killed": lambda run_dir: kills(run_dir, whole, arguments, options.kills),
+        "stopped": lambda run_dir: stops(run_dir, whole, arguments, options.stops),
+        "worker": lambda run_dir: loss(run_dir, endless, SYNCHRONOUS, [3]),
+        "chief": lambda run_dir: loss(run_dir, endless, SYNCHRONOUS, [0]),
+        "workers": lambda run_dir: loss(run_dir, endless, ASYNCHRONOUS, [1, 2]),
+        "server": lambda run_dir: parameter_server(run_dir, arguments, logged(whole)),
+        "full": lambda disk: full_disk(disk, whole, arguments),
+        "read_only": lambda disk: read_only(disk, whole, arguments),
+    }
+    if unknown := set(options.rows) - set(makers):
+        raise ValueError(f"--rows: expected some of {', '.join(makers)}; got {', '.join(unknown)}")
+    finish(whole, arguments)
+    for name in options.rows or makers:
         try:
-            rows.append(row())
+            rows.append(makers[name](folder / name))
         except PermissionError as error:
             cli.print_note(f"left out: {error}")
         else:
@@ -237,6 +240,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    flags.DEFINE_list("rows", [], "what to do, such as killed,full; all by default")
     flags.DEFINE_integer("kills", 20, "how often SIGKILL ends the run", lower_bound=1)
     flags.DEFINE_integer("stops", 5, "how often SIGTERM ends the run", lower_bound=1)
     flags.DEFINE_float(

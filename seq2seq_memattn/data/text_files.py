@@ -115,13 +115,14 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path`; on disk, it replaces `path` when the block ends."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with naming_errors(str(path)), open(temporary, "wb") as binary:
+        with naming_errors(str(path), str(temporary)), open(temporary, "wb") as binary:
             yield binary
             binary.flush()
             os.fsync(binary.fileno())
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
 
@@ -157,12 +158,17 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 @contextlib.contextmanager
-def naming_errors(name: str) -> Iterator[None]:
-    """Gives an error of the system the name of the file, where it has none: that of a full disk."""
+def naming_errors(name: str, temporary: str | None = None) -> Iterator[None]:
+    """Gives an error of the system the name of the file, where it has none: that of a full disk.
+
+    Args:
+        name: of the file.
+        temporary: a file whose name is not told either.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename is not None:
+        if error.errno is None or error.filename not in (None, temporary):
             raise
         raise OSError(error.errno, error.strerror, name) from error
 

@@ -2,6 +2,7 @@ import errno
 import gzip
 import io
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from seq2seq_memattn.data.text_files import (
+    atomic_binary,
     check_output,
     iterate_bytes,
     iterate_lines,
     open_output,
     read_lines,
 )
+from tests.training.runs import small_disk_of
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -200,6 +203,19 @@ def test_what_cannot_be_written_is_named(
             open_output("/dev/full") as stream,
         ):
             stream.write("text")
+
+
+@small_disk_of(2**16)
+def test_where_nothing_can_be_written_the_file_is_named_and_not_the_temporary_one(
+    small_disk: Path,
+) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with (
+        pytest.raises(OSError, match="Read-only file system") as raised,
+        atomic_binary(small_disk / "text"),
+    ):
+        pytest.fail("the disk can be written")
+    assert raised.value.filename == str(small_disk / "text")
 
 
 def test_a_symbolic_link_goes_on_pointing_at_the_file(tmp_path: Path) -> None:

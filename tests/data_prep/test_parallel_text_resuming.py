@@ -233,7 +233,7 @@ def test_two_commands_do_not_prepare_one_directory_at_once(
     interrupt(options, stop)
 
 
-@pytest.mark.parametrize("small_disk", ["2200k"], indirect=True)
+@pytest.mark.parametrize("small_disk", [2200 * 1024], indirect=True)
 def test_a_full_disk_keeps_the_finished_shards_and_a_larger_one_takes_the_rest(
     many: tuple[ParallelTextOptions, dict[str, bytes]], small_disk: Path
 ) -> None:
