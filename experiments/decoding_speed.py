@@ -196,7 +196,8 @@ def introduction(scale: Scale) -> str:
         "time without attention and with Bahdanau's. `Of unfolded products` is the time of the "
         "steps over that of the equations' multiply-adds, nothing folded, at the product rate: "
         "what the machine multiplies of the loop's shapes, in GFLOPS, measured in the same turns. "
-        "Times of single sentences and of steps are in ms, compiling is in seconds."
+        "Times of single sentences and of steps are in ms, compiling is in seconds; memory is the "
+        "most that a process of its own had at a time, libraries and compilation included."
     )
 
 

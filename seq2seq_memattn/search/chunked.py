@@ -75,6 +75,10 @@ class ChunkedSearch:
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
         self._start = compiled(model, self._start_graph)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
+        # As graphs: operation by operation, a single sentence would wait for them as long as for
+        # all its steps.
+        self._take = compiled(model, _take_graph)
+        self._finish = compiled(model, self._finish_graph)
         self._make_weights = compiled(model, self._make_decoding_weights)
         self._follow: Any = compiled(model, self._follow_graph) if return_alignments else None
         self.update_weights()
@@ -98,12 +102,12 @@ class ChunkedSearch:
         limits = np.pad(limits.astype(np.int32), (0, len(memory.rows) - num_sources))
         whole = _Whole(len(limits), self._beam_size)
         self._search(memory, state, limits[:, None], whole)
-        rules = self._rules(limits[:, None])
-        written = np.asarray(trace(whole.written()))[:, :, : limits.max()]
+        found = self._finish(whole.beam, whole.written(), limits[:, None])
+        found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
+        written = found.tokens[:, :, : limits.max()]
         tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
         tokens[:, :, : written.shape[2]] = written
-        found = keras.tree.map_structure(np.asarray, best(whole.beam, tokens, rules))
-        found = keras.tree.map_structure(lambda array: array[:num_sources], found)
+        found = found._replace(tokens=tokens)
         return self._with_alignments(found, source) if self._follow else found
 
     def start(self, source: Ids) -> tuple[Any, Any]:
@@ -114,16 +118,18 @@ class ChunkedSearch:
         """Takes all steps and puts what they give into `whole`."""
         rows = np.arange(len(limits))  # where the sentences that are left come from
         beam, step = whole.beam, np.int32(0)
-        while len(rows):
+        while True:
             step, beam, state, written, done = self._chunk(
                 self._weights, memory, state, beam, step, limits[rows]
             )
             whole.put(rows, beam, written)
             alive = np.flatnonzero(~np.asarray(done))
+            if not len(alive):
+                return
             kept = self._kept(alive, len(rows))
             if len(kept) < len(rows):
                 rows = rows[kept]
-                memory, state, beam = _take((memory, state, beam), kept)
+                memory, state, beam = self._take((memory, state, beam), kept)
 
     def _make_decoding_weights(self) -> Any:
         return make_weights(self._model, self._folded)
@@ -142,6 +148,9 @@ class ChunkedSearch:
         model, rules = self._decoding_model(weights), self._rules(limits)
         step, beam, state, written = advance(model, memory, state, beam, step, rules, CHUNK)
         return step, beam, state, written, is_done(beam, step, rules)
+
+    def _finish_graph(self, beam: Any, written: Any, limits: Any) -> BeamResult:
+        return best(beam, trace(written), self._rules(limits))
 
     def _rules(self, limits: Any) -> Rules:
         forced = limits - 1 if self._force_lengths else ()
@@ -169,8 +178,6 @@ class ChunkedSearch:
 
     def _kept(self, alive: Rows, size: int) -> Rows:
         """Which rows go on: those that are alive, and others where the size needs them."""
-        if not len(alive):
-            return alive
         if not self._jit:  # what is saved must be worth the copy
             return alive if len(alive) <= 0.75 * size else np.arange(size)
         done = np.setdiff1d(np.arange(size), alive)
@@ -214,5 +221,5 @@ class _Whole:
         return Written(*(np.stack(arrays) for arrays in zip(*self._chunks, strict=True)))
 
 
-def _take(structure: Any, rows: Rows) -> Any:
+def _take_graph(structure: Any, rows: Any) -> Any:
     return keras.tree.map_structure(lambda array: ops.take(array, rows, axis=0), structure)

@@ -52,15 +52,6 @@ def test_a_trial_sets_what_the_notebook_sets() -> None:
     assert assigned(TINY) == assigned(settings(notebook).source)
 
 
-def test_what_it_showed_is_stored() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    cells = code_cells(notebook)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert images(notebook) == 5
-    kinds = {output.output_type for cell in cells for output in cell.outputs}
-    assert "error" not in kinds
-
-
 @pytest.mark.slow
 def test_it_runs_from_its_top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
