@@ -94,10 +94,10 @@ def main(arguments: list[str]) -> None:
     if folder.exists():
         raise ValueError(f"{folder}: expected no such folder; runs of other code may be in it")
     rows: list[dict[str, Any]] = []
-    for size in sizes:
-        run_dir = folder / str(size).replace(" ", "_")
+    run_dirs = [folder / str(size).replace(" ", "_") for size in sizes]
+    first = run_dirs[0]
+    for size, run_dir in zip(sizes, run_dirs, strict=True):
         train(run_dir, size, arguments)
-        first = folder / str(sizes[0]).replace(" ", "_")
         clip_norm = read_json(run_dir / CONFIG_NAME)["training"]["clip_norm"]
         norms = figures(run_dir, "gradient_norm")
         worst, name = difference(weights(run_dir), weights(first))

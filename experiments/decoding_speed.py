@@ -12,6 +12,7 @@ from experiments import study
 from experiments.copy_rows import label
 from experiments.records import read_json
 from experiments.speed import draw
+from experiments.step_parts import PARTS as STEP
 from experiments.study import Scale, Study
 from experiments.subject import Results, Subject, markdown_table
 from experiments.timings import origin, timings
@@ -29,9 +30,6 @@ TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
     *("--beam_size=2", "--units=8", "--repeats=1", "--graphs=plain"),
 )
-
-
-STEP = ("cells and attention", "output layer", "selection")  # what it consists of
 
 
 class Part(NamedTuple):
@@ -178,9 +176,7 @@ FIGURES: dict[str, Callable[[dict[str, Any], Results], str]] = {
     "compiling": _figure("compile_seconds", ".1f"),
     "p50": _figure("p50_ms", ".1f"),
     "p95": _figure("p95_ms", ".1f"),
-    "cells and attention": _part("cells and attention"),
-    "output layer": _part("output layer"),
-    "selection": _part("selection"),
+    **{name: _part(name) for name in STEP},
 }
 
 

@@ -121,11 +121,7 @@ def parameter_server(run_dir: Path, arguments: Sequence[str], num_updates: int) 
     """Trains a run with a parameter server and two workers in two starts, each to its end."""
     half = num_updates // 2
     for until in (half, num_updates):
-        with started(run_dir, [*arguments, f"--num_updates={until}"], ASYNCHRONOUS) as training:
-            statuses = training.end()
-            if any(statuses):
-                raise ValueError(f"a training failed: {training.said().splitlines()[-1]}")
-            said = training.said()
+        said = finish(run_dir, [*arguments, f"--num_updates={until}"], ASYNCHRONOUS)
     lines = read_curve(run_dir)
     losses = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
     return {
@@ -224,7 +220,9 @@ def main(arguments: list[str]) -> None:
         "read_only": lambda disk: read_only(disk, whole, arguments),
     }
     if unknown := set(options.rows) - set(makers):
-        raise ValueError(f"--rows: expected some of {', '.join(makers)}; got {', '.join(unknown)}")
+        raise ValueError(
+            f"--rows: expected some of {', '.join(makers)}; got {', '.join(sorted(unknown))}"
+        )
     finish(whole, arguments)
     for name in options.rows or makers:
         try:

@@ -72,13 +72,12 @@ class LocalCluster:
     def _started(self, job: str, task: int) -> Iterator[None]:
         """A process; its lines are shown under its name while the block lasts."""
         is_first = not self._running
-        cluster = {"cluster": self._addresses, "task": {"type": job, "index": task}}
         threads = str(max(1, num_cores() // sum(self._jobs.values())))
         environment = {
             # Within operations only: with too few between them, a worker waits for itself.
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
-            "TF_CONFIG": json.dumps(cluster),
+            "TF_CONFIG": tf_config(self._addresses, job, task),
         }
         name = job if job == "chief" else f"{job} {task}"
         with shown_under(name) as stderr:
@@ -134,6 +133,11 @@ class LocalCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def tf_config(addresses: Mapping[str, Sequence[str]], job: str, task: int) -> str:
+    """What TF_CONFIG is for a process of a cluster."""
+    return json.dumps({"cluster": addresses, "task": {"type": job, "index": task}})
 
 
 def free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:

@@ -205,7 +205,7 @@ def times_markdown(results: Sequence[dict[str, Any]]) -> str:
             [
                 str(length),
                 label(name),
-                *(_figure(seconds.get(name)) for seconds in (papers, ours)),
+                *(_figure(seconds[name]) for seconds in (papers, ours)),
                 *(
                     _figure(seconds[name] / seconds[other] if other in seconds else None)
                     for other in ("none", "bahdanau")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.launch_local import free_addresses
+from experiments.launch_local import free_addresses, tf_config
 from experiments.run_files import last_checkpoint, read_curve
 
 LOOK_EVERY = 0.01  # seconds
@@ -49,8 +49,7 @@ class Training:
         for job, task in tasks or [("", 0)]:
             environment = dict(os.environ)
             if tasks:
-                place = {"cluster": self.addresses, "task": {"type": job, "index": task}}
-                environment["TF_CONFIG"] = json.dumps(place)
+                environment["TF_CONFIG"] = tf_config(self.addresses, job, task)
             self._logs.append(logs_dir / f"{run_dir.name}_{job}{task}.log")
             with open(self._logs[-1], "wb") as stream:
                 self.processes.append(
@@ -123,9 +122,9 @@ def _without_timings(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if not name.startswith(TIMINGS)}
 
 
-def finish(run_dir: Path, arguments: Sequence[str]) -> str:
-    """Trains a run to its end; what it wrote."""
-    with started(run_dir, arguments) as training:
-        if training.end() != [0]:
+def finish(run_dir: Path, arguments: Sequence[str], jobs: dict[str, int] | None = None) -> str:
+    """Trains a run to its end; what its first process wrote."""
+    with started(run_dir, arguments, jobs) as training:
+        if any(training.end()):
             raise ValueError(f"a training failed: {training.said().splitlines()[-1]}")
         return training.said()

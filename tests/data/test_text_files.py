@@ -17,7 +17,7 @@ from seq2seq_memattn.data.text_files import (
     open_output,
     read_lines,
 )
-from tests.training.runs import small_disk_of
+from tests.disks import small_disk_of
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -24,6 +24,7 @@ from tests.data_prep.preparations import (
     flags,
     options_in,
 )
+from tests.disks import small_disk_of
 from tests.marks import slow
 from tests.texts import pairs, text_options, write_lines
 
@@ -233,7 +234,7 @@ def test_two_commands_do_not_prepare_one_directory_at_once(
     interrupt(options, stop)
 
 
-@pytest.mark.parametrize("small_disk", [2200 * 1024], indirect=True)
+@small_disk_of(2200 * 1024)
 def test_a_full_disk_keeps_the_finished_shards_and_a_larger_one_takes_the_rest(
     many: tuple[ParallelTextOptions, dict[str, bytes]], small_disk: Path
 ) -> None:

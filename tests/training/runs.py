@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from data_prep.copy_task import CopyTaskOptions, prepare
 from experiments.train import FROM_DATA
@@ -53,11 +52,6 @@ TIMINGS = (
     "waiting",
     "memory_mib",
 )
-
-
-def small_disk_of(size: int) -> pytest.MarkDecorator:
-    """For tests with the fixture `small_disk`; bytes."""
-    return pytest.mark.parametrize("small_disk", [size], indirect=True)
 
 
 def make_data(folder: Path, seed: int = 0) -> Path:

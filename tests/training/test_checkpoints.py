@@ -15,8 +15,9 @@ from seq2seq_memattn.training.checkpoints import (
     read_weights,
     write_arrays,
 )
+from tests.disks import small_disk_of
 from tests.tolerances import as_array
-from tests.training.runs import MODEL, damage, small_disk_of
+from tests.training.runs import MODEL, damage
 
 RECORD = {"update": 3, "best_bleu": 99.25, "position": [1, 4]}
 

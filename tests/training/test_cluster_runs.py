@@ -15,7 +15,7 @@ import pytest
 
 from experiments.cli import EXIT_TRY_AGAIN
 from experiments.compare_workers import difference, figures, weights
-from experiments.launch_local import free_addresses
+from experiments.launch_local import free_addresses, tf_config
 from tests.commands import ROOT
 from tests.training.runs import (
     NUM_UPDATES,
@@ -62,7 +62,7 @@ class Cluster:
         self._logs = [run_dir.parent / f"{run_dir.name}_{job}{index}" for job, index in tasks]
         self.processes = []
         for (job, index), log in zip(tasks, self._logs, strict=True):
-            config = {"cluster": addresses, "task": {"type": job, "index": index}}
+            config = tf_config(addresses, job, index)
             is_last = (job, index) == tasks[-1]
             module = ["tests.training.faulty_train", fault] if fault and is_last else []
             with open(log, "wb") as stream:
@@ -76,7 +76,7 @@ class Cluster:
                             *more,
                         ],
                         cwd=ROOT,
-                        env={**os.environ, "TF_CONFIG": json.dumps(config)},
+                        env={**os.environ, "TF_CONFIG": config},
                         stdout=stream,
                         stderr=stream,
                     )

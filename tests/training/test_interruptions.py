@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.commands import ROOT
+from tests.disks import small_disk_of
 from tests.training.runs import (
     NUM_UPDATES,
     arrays_of,
@@ -21,7 +22,6 @@ from tests.training.runs import (
     damage,
     flags,
     metrics,
-    small_disk_of,
 )
 
 SECONDS = 300  # that a start may take on a machine that does other things too

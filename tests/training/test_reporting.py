@@ -15,7 +15,7 @@ from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-unt
 
 from seq2seq_memattn.training.reporting import Reporter
 from seq2seq_memattn.training.watch import Window
-from tests.training.runs import small_disk_of
+from tests.disks import small_disk_of
 
 
 def lines_of(run_dir: Path) -> list[dict[str, Any]]:
