@@ -163,20 +163,20 @@ class Encoder(keras.layers.Layer):
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
         mask = ops.cast(mask, "bool")
-        if _prefers_packing():
-            return self._run_packed(inputs, mask, training, ids, outputs_only)
+        if _runs_own_loops():
+            return self._run_loops(inputs, mask, training, ids, outputs_only)
         embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)
-        return self._run_padded(embedded, mask, training)
+        return self._run_layers(embedded, mask, training)
 
     def _drop(self, x: Any, training: bool) -> Any:
         if not training or not self.dropout:
             return x
         return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
 
-    def _run_packed(
+    def _run_loops(
         self, inputs: Any, mask: Any, training: bool, ids: Any, outputs_only: bool
     ) -> Encoded:
-        """Leaves padding out, and takes the gradients of the weights after each loop."""
+        """Projects all inputs ahead, and takes the gradients of the weights after each loop."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
         reverse = [direction == "backward" for direction in self.directions]
@@ -214,8 +214,8 @@ class Encoder(keras.layers.Layer):
         ]
         return ops.concatenate(outputs, axis=-1)
 
-    def _run_padded(self, inputs: Any, mask: Any, training: bool) -> Encoded:
-        """Keras's own layers on padded batches: cuDNN on GPUs, XLA and JAX elsewhere."""
+    def _run_layers(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+        """Keras's own layers on padded batches."""
         streams = [self._turn(inputs, mask, direction) for direction in self.directions]
         states = []
         for index, layers in enumerate(self._by_depth()):
@@ -260,10 +260,15 @@ class Encoder(keras.layers.Layer):
         }
 
 
-def _prefers_packing() -> bool:
-    """Packed loops where they are faster: TensorFlow on CPUs. cuDNN's kernels win on GPUs."""
-    if has_static_shapes():
+def _runs_own_loops() -> bool:
+    """Whether the loops of `recurrence` are faster than Keras's layers: with TensorFlow on CPUs.
+
+    On GPUs cuDNN's kernels win, which XLA cannot compile.
+    """
+    if keras.backend.backend() == "jax":
         return False
+    if has_static_shapes():
+        return True
     import tensorflow as tf
 
     return not tf.config.list_physical_devices("GPU")

@@ -50,7 +50,7 @@ def loop(
         [tf.TensorShape(None)] * len(sinks),
     )
     _, _, written = tf.while_loop(
-        lambda t, *_: t < steps.num_steps,
+        lambda t, *_: t < timeline.end,
         body,
         (tf.constant(0), flat_carry, sinks),
         shape_invariants=invariants,
@@ -181,6 +181,7 @@ class _Packed:
     def __init__(self, steps: PackedSteps) -> None:
         self._steps = steps
         self.total = steps.total
+        self.end = steps.num_steps
 
     def split(self, x: Any) -> tf.TensorArray:
         array = tf.TensorArray(
@@ -221,6 +222,7 @@ class _Padded:
     def __init__(self, steps: Any) -> None:
         self._steps = steps
         self.total = steps.num_steps * steps.batch
+        self.end = tf.reduce_max(steps.lengths)  # what follows is padding, for which zeros do
 
     def split(self, x: Any) -> tf.TensorArray:
         x = tf.reshape(x, [self._steps.num_steps, self._steps.batch, x.shape[-1]])

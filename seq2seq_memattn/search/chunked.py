@@ -1,9 +1,11 @@
 """Beam search of whole batches, driven from outside of the graph, a chunk of steps at a time.
 
 Between chunks, sentences that are done leave the batch. Only what a chunk needs enters its graph,
-so that XLA compiles it for few shapes: with a memory of fixed size, for a single one.
+so that XLA compiles it for few shapes: with a memory of fixed size, for a single one. A sentence
+that comes alone has nobody to leave: it is searched in one graph, its encoding included.
 """
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -32,6 +34,7 @@ Ids = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 
 CHUNK = 16  # steps between two looks at what is done
+ALONE = 64  # a graph that searches one sentence is made for a multiple of so many steps
 
 
 class ChunkedSearch:
@@ -73,8 +76,11 @@ class ChunkedSearch:
         self._jit = jit_compile or has_static_shapes()
         self._force_lengths = force_lengths
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
-        self._start = compiled(model, self._start_graph)
+        self._is_alone = batch_size == 1
+        self._jit_compile = jit_compile
+        self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
+        self._alone: dict[int, Any] = {}
         # As graphs: operation by operation, a single sentence would wait for them as long as for
         # all its steps.
         self._take = compiled(model, _take_graph)
@@ -98,11 +104,8 @@ class ChunkedSearch:
             `BeamResult` of NumPy arrays.
         """
         num_sources = len(source)
-        memory, state = self.start(source)
-        limits = np.pad(limits.astype(np.int32), (0, len(memory.rows) - num_sources))
-        whole = _Whole(len(limits), self._beam_size)
-        self._search(memory, state, limits[:, None], whole)
-        found = self._finish(whole.beam, whole.written(), limits[:, None])
+        search = self._search_alone if self._is_alone else self._search
+        found = search(self._pad(source), limits.astype(np.int32))
         found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
         written = found.tokens[:, :, : limits.max()]
         tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
@@ -114,7 +117,21 @@ class ChunkedSearch:
         """What comes before the first step: encodes a batch; memory and state of the search."""
         return self._start(self._weights, self._pad(source))
 
-    def _search(self, memory: Any, state: Any, limits: Ids, whole: "_Whole") -> None:
+    def _search_alone(self, source: Ids, limits: Ids) -> BeamResult:
+        num_steps = round_up(int(limits.max()), ALONE)
+        if num_steps not in self._alone:
+            graph = partial(self._alone_graph, num_steps)
+            self._alone[num_steps] = compiled(self._model, graph, self._jit_compile)
+        return self._alone[num_steps](self._weights, source, limits[:, None])
+
+    def _search(self, source: Ids, limits: Ids) -> BeamResult:
+        memory, state = self._start(self._weights, source)
+        limits = np.pad(limits, (0, len(source) - len(limits)))[:, None]
+        whole = _Whole(len(limits), self._beam_size)
+        self._advance(memory, state, limits, whole)
+        return self._finish(whole.beam, whole.written(), limits)
+
+    def _advance(self, memory: Any, state: Any, limits: Ids, whole: "_Whole") -> None:
         """Takes all steps and puts what they give into `whole`."""
         rows = np.arange(len(limits))  # where the sentences that are left come from
         beam, step = whole.beam, np.int32(0)
@@ -149,6 +166,13 @@ class ChunkedSearch:
         step, beam, state, written = advance(model, memory, state, beam, step, rules, CHUNK)
         return step, beam, state, written, is_done(beam, step, rules)
 
+    def _alone_graph(self, num_steps: int, weights: Any, source: Any, limits: Any) -> BeamResult:
+        model, rules = self._decoding_model(weights), self._rules(limits)
+        memory, state = model.start(source, self._beam_size)
+        beam, step = first_beam(ops.shape(source)[0], self._beam_size), ops.zeros((), "int32")
+        _, beam, _, written = advance(model, memory, state, beam, step, rules, num_steps)
+        return best(beam, written.tokens, rules)
+
     def _finish_graph(self, beam: Any, written: Any, limits: Any) -> BeamResult:
         return best(beam, trace(written), self._rules(limits))
 
@@ -161,8 +185,9 @@ class ChunkedSearch:
         batch, width = source.shape
         if self._jit:
             batch = self._size(batch)
-            # TensorFlow encodes without XLA, for which only the memory's shape counts.
-            if keras.backend.backend() == "jax" or self._model.cell.attention.num_rows is None:
+            # TensorFlow encodes batches without XLA, for which only the memory's shape counts.
+            has_fixed_size = self._model.cell.attention.num_rows is not None
+            if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
                 width = round_up(width, WIDTH_STEP)
         padded = np.full([batch, width], PAD_ID, np.int32)
         padded[:, 0] = END_ID

@@ -55,6 +55,24 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
 
 
 @compilers
+@one_quick_attention
+def test_a_sentence_alone_is_searched_in_one_graph(
+    attention: str, jit_compile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "ALONE", 4)
+    model = small_model(attention)
+    search = ChunkedSearch(model, 4, 3, 0.6, 1, return_alignments=True, jit_compile=jit_compile)
+    monkeypatch.setattr(search, "_chunk", None)
+    for chosen in (0, 1, 4, 3):  # with 9, 1, 2 and 7 steps
+        source, limits = padded(SOURCES[chosen : chosen + 1]), LIMITS[chosen : chosen + 1]
+        found = search(source, limits)
+        expected = beam_search(model, source, 4, 3, 0.6, limits, return_alignments=True)
+        assert_same(found, expected)
+        assert found.tokens.shape == (1, 3, limits[0])
+        assert_close(found.alignments, as_array(expected.alignments))
+
+
+@compilers
 def test_sentences_that_are_done_leave_the_batch(
     jit_compile: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
