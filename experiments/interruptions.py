@@ -6,9 +6,10 @@ r"""Kills and stops trainings and says what was lost: python -m experiments.inte
 Trains with what stands behind `--` (options of `train` but `--run_dir`) once to its end. Then again
 with SIGKILL at random moments, and again with SIGTERM: the last weights must be those of the first
 run, bit for bit. Then on clusters of this machine, of which it kills a worker, the chief, and all
-workers of a parameter server: the others must end, and say why. Then with a parameter server that
-is stopped half-way, and in folders that are full and that cannot be written, for which it mounts
-a small file system (without the right to, these two are left out).
+workers of a parameter server: the others must end, and say why. Then with SIGTERM on two mirrored
+devices, with a parameter server that is stopped half-way, and in folders that are full and that
+cannot be written, for which it mounts a small file system (without the right to, these two are left
+out).
 """
 
 import contextlib
@@ -102,6 +103,7 @@ def loss(
         seconds = time.monotonic() - killed
         others = [i for i in range(len(statuses)) if i not in victims]
         said = [re.findall(r".*\bwas lost\b.*|.*\bwere lost\b.*", training.said(i)) for i in others]
+        hosts = [host for task in training.addresses.values() for host in task]
     update = saved(run_dir)
     with started(run_dir, arguments, jobs) as training:
         training.wait_for_an_update()
@@ -112,8 +114,27 @@ def loss(
         "cluster": jobs,
         "seconds_until_all_had_ended": round(seconds, 1),
         "statuses": [statuses[i] for i in others],
-        "all_said_it": all(said),
+        "said_that_one_was_lost": sum(map(bool, said)),
+        "named_it": sum(names([hosts[i] for i in victims], hosts, " ".join(text)) for text in said),
         "a_new_start_goes_on": goes_on,
+    }
+
+
+def names(lost: Sequence[str], every: Sequence[str], text: str) -> bool:
+    """Whether a text has the addresses of those that were lost, and of no others."""
+    return {host for host in every if host in text} == set(lost)
+
+
+def mirrored(run_dir: Path, arguments: Sequence[str], count: int) -> dict[str, Any]:
+    """As `stops`, on two mirrored devices of one process."""
+    arguments = [*arguments, "--strategy=mirrored", "--num_devices=2"]
+    expected = run_dir.with_name(f"{run_dir.name}_whole")
+    finish(expected, arguments)
+    lines = read_curve(expected)
+    return {
+        **stops(run_dir, expected, arguments, count),
+        "what": "SIGTERM, two mirrored devices",
+        "validation_losses": [line["loss"] for line in lines if line["kind"] == "valid"],
     }
 
 
@@ -215,6 +236,7 @@ def main(arguments: list[str]) -> None:
         "worker": lambda run_dir: loss(run_dir, endless, SYNCHRONOUS, [3]),
         "chief": lambda run_dir: loss(run_dir, endless, SYNCHRONOUS, [0]),
         "workers": lambda run_dir: loss(run_dir, endless, ASYNCHRONOUS, [1, 2]),
+        "mirrored": lambda run_dir: mirrored(run_dir, arguments, options.stops),
         "server": lambda run_dir: parameter_server(run_dir, arguments, logged(whole)),
         "full": lambda disk: full_disk(disk, whole, arguments),
         "read_only": lambda disk: read_only(disk, whole, arguments),

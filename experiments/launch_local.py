@@ -24,7 +24,7 @@ from experiments import cli
 from experiments.jobs import shown_under
 
 LOOK_EVERY = 0.1  # seconds
-PATIENCE = 30.0  # seconds in which processes find out that another one has failed
+PATIENCE = 90.0  # seconds; longer than `train` waits for a silent process (--peer_timeout)
 LAST_WORDS = 10.0  # seconds between SIGTERM and SIGKILL for those that did not
 
 
@@ -36,12 +36,18 @@ class LocalCluster:
         num_workers: int > 0. Processes that train.
         num_parameter_servers: int >= 0. If there are some, a chief beside the workers hands out
             their batches.
+        patience: float > 0. Seconds in which processes find out that another one has failed.
     """
 
     def __init__(
-        self, command: Sequence[str], num_workers: int, num_parameter_servers: int = 0
+        self,
+        command: Sequence[str],
+        num_workers: int,
+        num_parameter_servers: int = 0,
+        patience: float = PATIENCE,
     ) -> None:
         self._command = command
+        self._patience = patience
         self._jobs = {"worker": num_workers}
         if num_parameter_servers:
             self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
@@ -105,7 +111,7 @@ class LocalCluster:
                 cli.print_note(f"{name} ended with status {status}")
                 told.add(name)
                 if self._is_needed(name):
-                    failed, deadline = status, time.monotonic() + PATIENCE
+                    failed, deadline = status, time.monotonic() + self._patience
             if self._statuses().get("chief") is not None:
                 break  # the others only served it
             if time.monotonic() > deadline:
@@ -158,7 +164,9 @@ def main(arguments: list[str]) -> None:
         raise ValueError("expected -- and a command, such as python -m experiments.train ...")
     options: Any = flags.FLAGS
     for start in range(options.restarts + 1):
-        cluster = LocalCluster(arguments, options.num_workers, options.num_parameter_servers)
+        cluster = LocalCluster(
+            arguments, options.num_workers, options.num_parameter_servers, options.patience
+        )
         status = cluster.run()
         if not status or cluster.caught:
             break
@@ -178,5 +186,12 @@ if __name__ == "__main__":
     )
     flags.DEFINE_integer(
         "restarts", 0, "how often all are started again after one has failed", lower_bound=0
+    )
+    flags.DEFINE_float(
+        "patience",
+        PATIENCE,
+        "seconds in which the others end by themselves after one has failed; let it be longer than "
+        "the training's --peer_timeout",
+        lower_bound=1.0,
     )
     cli.run(main, accepts_arguments=True)

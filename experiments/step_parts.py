@@ -7,24 +7,26 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from experiments.timed_work import Setting, decoding_pairs, is_folded
 from seq2seq_memattn.search.compiled import compiled
 
 PARTS = ("cells and attention", "output layer", "selection")
-REPEATS = 30
+STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch
+REPEATS = 10
 
 
 def step_parts(setting: Setting) -> dict[str, float]:
     """Milliseconds that each of `PARTS` takes in one step of the batch of the longest sources.
 
-    Each is compiled by itself, so that their sum may be more than a step takes as a whole.
+    Each is a loop of its own, so that their sum may be more than a step takes as a whole.
 
     Args:
         setting: `Setting`. Of decoding with an untrained model.
 
     Returns:
-        The median of `REPEATS` runs, by part.
+        The median of `REPEATS` loops of `STEPS`, by part.
     """
     from seq2seq_memattn.decoding import DecodingModel, make_weights
     from seq2seq_memattn.model import Seq2Seq
@@ -44,38 +46,67 @@ def step_parts(setting: Setting) -> dict[str, float]:
         memory, state = decoding.start(source, beam_size)
         return decoding.without_sources(memory), state
 
-    def advance(weights: Any, memory: Any, state: Any, tokens: Any) -> Any:
-        return DecodingModel(model, folded, weights).advance(tokens, memory, state)
+    def step(weights: Any, memory: Any, beam: Any, state: Any) -> Any:
+        decoding = DecodingModel(model, folded, weights)
+        mixed, _, state = decoding.advance(beam.tokens, memory, state)
+        logits = decoding.to_logits(mixed)
+        return mixed, logits, choose((logits,), (beam, state))
 
-    def to_logits(weights: Any, mixed: Any) -> Any:
-        return DecodingModel(model, folded, weights).to_logits(mixed)
+    # Each part takes what stays the same, and what it made the step before.
+    def advance(fixed: Any, made: Any) -> Any:
+        weights, memory, tokens = fixed
+        mixed, _, state = DecodingModel(model, folded, weights).advance(tokens, memory, made[1])
+        return mixed, state
 
-    def choose(beam: Any, logits: Any, state: Any) -> Any:
-        return select(beam, logits, state, np.int32(0), rules)
+    def to_logits(fixed: Any, mixed: Any) -> Any:
+        logits = DecodingModel(model, folded, *fixed).to_logits(mixed)
+        # Of what does not change from step to step, the loop would be relieved.
+        return mixed + ops.cast(1e-30 * ops.max(logits, axis=-1, keepdims=True), mixed.dtype)
+
+    def choose(fixed: Any, made: Any) -> Any:
+        (logits,), (beam, state) = fixed, made
+        beam, arrays, _ = select(beam, logits, state, np.int32(0), rules)
+        return beam, keras.tree.pack_sequence_as(state, arrays)
 
     weights = compiled(model, lambda: make_weights(model, folded))()
     memory, state = compiled(model, start)(weights, source)
-    parts = [compiled(model, part, setting.jit_compile) for part in (advance, to_logits, choose)]
     beam = first_beam(len(source), beam_size)
-    (mixed, _, after), advancing = _timed(parts[0], weights, memory, state, beam.tokens)
-    logits, mapping = _timed(parts[1], weights, mixed)
-    beam = parts[2](beam, logits, after)[0]  # the first has one hypothesis alone
-    _, choosing = _timed(parts[2], beam, logits, after)
-    seconds = (advancing, mapping, choosing)
+    mixed, logits, (beam, state) = compiled(model, step)(weights, memory, beam, state)
+    works = (
+        (advance, (weights, memory, beam.tokens), (mixed, state)),
+        (to_logits, (weights,), mixed),
+        (choose, (logits,), (beam, state)),
+    )
+    loops = [compiled(model, _repeated(part), setting.jit_compile) for part, *_ in works]
+    seconds = [_timed(loop, *given) for loop, (_, *given) in zip(loops, works, strict=True)]
     return {name: round(1000 * value, 3) for name, value in zip(PARTS, seconds, strict=True)}
 
 
-def _timed(part: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """What a part returns, and the median of its seconds, compilation apart."""
-    result, seconds = _finished(part(*arguments)), []
-    for _ in range(REPEATS):
+def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:
+    """A part `STEPS` times."""
+
+    def run(fixed: Any, made: Any) -> Any:
+        def body(number: Any, flat: Any) -> Any:
+            found = part(fixed, keras.tree.pack_sequence_as(made, flat))
+            return number + 1, keras.tree.flatten(found)
+
+        start = (ops.zeros((), "int32"), keras.tree.flatten(made))
+        found = ops.while_loop(lambda number, _: number < STEPS, body, start)[1]
+        return keras.tree.pack_sequence_as(made, found)
+
+    return run
+
+
+def _timed(loop: Callable[..., Any], *arguments: Any) -> float:
+    """The median of a step's seconds, compilation apart."""
+    seconds = []
+    for _ in range(REPEATS + 1):
         started = time.perf_counter()
-        _finished(part(*arguments))
-        seconds.append(time.perf_counter() - started)
-    return result, statistics.median(seconds)
+        _finished(loop(*arguments))
+        seconds.append((time.perf_counter() - started) / STEPS)
+    return statistics.median(seconds[1:])
 
 
-def _finished(result: Any) -> Any:
+def _finished(result: Any) -> None:
     """Waits for a result: backends may return before they are done."""
     np.asarray(min(keras.tree.flatten(result), key=lambda array: int(np.prod(array.shape))))
-    return result

@@ -43,7 +43,8 @@ class BatchDecoder:
     """Decodes lists of sources.
 
     Args:
-        model: `Seq2Seq`. Its weights are read anew at each call.
+        model: `Seq2Seq`. Its weights are read before the first batch and by `update_weights`: what
+            search makes of them takes longer than a sentence.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: as
@@ -75,6 +76,11 @@ class BatchDecoder:
         self._jit_compile = jit_compile
         self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
 
+    def update_weights(self) -> None:
+        """Reads the model's weights anew."""
+        for search in self._searches.values():
+            search.update_weights()
+
     def __call__(
         self,
         sources: Sequence[Ids],
@@ -85,7 +91,8 @@ class BatchDecoder:
 
         Args:
             sources: int32 arrays [length].
-            batch_size: int > 0. Sources decoded at a time.
+            batch_size: int > 0. Sources decoded at a time. A source that comes alone is searched in
+                one graph, see `ChunkedSearch`.
             on_batch: called with the number of sources after each batch.
 
         Returns:
@@ -98,7 +105,7 @@ class BatchDecoder:
         search = None
         for indices, batch in sorted_batches(sources, batch_size):
             if search is None:
-                search = self._search(batch_size, len(sources))
+                search = self._search(1 if len(sources) == 1 else batch_size, len(sources))
             lengths = np.count_nonzero(batch != PAD_ID, axis=1)
             limits = default_limit(lengths) if self._max_length is None else self._max_length
             found = search(batch, np.broadcast_to(limits, lengths.shape))
@@ -112,7 +119,7 @@ class BatchDecoder:
         return results
 
     def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
-        """The search for batches of this size, with the weights as they are now."""
+        """The search for batches of this size."""
         jit = uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = ChunkedSearch(
@@ -123,8 +130,6 @@ class BatchDecoder:
                 jit,
                 self._folded,
             )
-        else:
-            self._searches[batch_size, jit].update_weights()
         return self._searches[batch_size, jit]
 
 

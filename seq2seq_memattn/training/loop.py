@@ -278,6 +278,7 @@ class Trainer:
                 "memory_mib": memory_mib(),
                 "seconds": progress.seconds,
                 "seconds_left": reporter.seconds_left,
+                "skipped": progress.skipped,
             }
             reporter.log("train", progress.update, figures)
 

@@ -1,5 +1,6 @@
 """What a training loop watches: signals, time, loss and speed."""
 
+import math
 import signal
 import sys
 import time
@@ -105,7 +106,7 @@ class Window:
             "tokens_per_second_per_worker": self._timed_tokens / seconds / num_workers,
             # The share of the time in which the input kept the updates waiting.
             "waiting": self._waited / seconds,
-            "gradient_norm": self.sums.norm / max(self.sums.updates, 1),
+            "gradient_norm": self.sums.norm / self.sums.updates if self.sums.updates else math.nan,
         }
 
     def take(self, num_workers: int = 1) -> dict[str, float]:

@@ -49,6 +49,20 @@ def test_the_last_update_of_the_log_is_of_a_whole_line(tmp_path: Path) -> None:
     assert trainings.logged(tmp_path) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("error: worker 1 (localhost:1112) was lost", True),
+        ("one of localhost:1111, localhost:1112, localhost:111 was lost", False),
+        ("error: worker 0 (localhost:1111) was lost", False),
+        ("", False),
+    ],
+)
+def test_who_names_one_of_all_that_may_be_lost_names_none(text: str, expected: bool) -> None:
+    every = ["localhost:1111", "localhost:1112", "localhost:113"]
+    assert interruptions.names([every[1]], every, text) == expected
+
+
 def run_to_its_end(folder: Path) -> tuple[list[str], Path]:
     """Options of a run that saves after each update, and that run."""
     data_dir, whole = make_data(folder / "data"), folder / "whole"
@@ -71,6 +85,8 @@ def test_what_a_kill_and_a_stop_leave_is_found(
     stopped = interruptions.stops(tmp_path / "stopped", whole, arguments, 1)
     assert stopped["same_weights"] and stopped["goes_on_at_the_next_update"]
     assert stopped["statuses"] == [128 + signal.SIGTERM]
+    on_two_devices = interruptions.mirrored(tmp_path / "mirrored", arguments, 1)
+    assert on_two_devices["same_weights"] and on_two_devices["goes_on_at_the_next_update"]
     with pytest.raises(ValueError, match="ended before all kills"):
         interruptions.kills(whole, whole, arguments, 1)
 

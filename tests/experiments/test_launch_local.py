@@ -74,14 +74,13 @@ def test_parameter_servers_end_with_the_chief(tmp_path: Path) -> None:
 def test_when_one_fails_the_others_are_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(launch_local, "PATIENCE", 0.5)
     # The others wait.
     program = PROGRAM.replace(
         'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
     )
     command = [sys.executable, "-c", program, str(tmp_path), "wait"]
     started = time.monotonic()
-    assert launch_local.LocalCluster(command, 2).run() == 7
+    assert launch_local.LocalCluster(command, 2, patience=0.5).run() == 7
     assert time.monotonic() - started < 30
     assert (tmp_path / "worker0.ended").exists()
     assert "worker 1 ended with status 7" in capfd.readouterr().err
@@ -90,7 +89,6 @@ def test_when_one_fails_the_others_are_ended(
 def test_a_chief_goes_on_without_one_of_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(launch_local, "PATIENCE", 0.1)
     # The chief ends some time after worker 1 has failed.
     program = PROGRAM.replace(
         'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
@@ -101,7 +99,7 @@ time.sleep(2 * (name == "chief0"))
 if name != "chief0\"""",
     )
     command = [sys.executable, "-c", program, str(tmp_path), "wait"]
-    assert launch_local.LocalCluster(command, 2, 1).run() == 0
+    assert launch_local.LocalCluster(command, 2, 1, patience=0.1).run() == 0
     assert capfd.readouterr().err.count("worker 1 ended with status 7") == 1
 
 

@@ -74,15 +74,24 @@ def test_alignments_come_on_request_alone() -> None:
 
 
 @pytest.mark.slow
-def test_weights_are_read_at_each_call() -> None:
+def test_weights_are_read_on_demand() -> None:
     model = small_model()
     decoder = BatchDecoder(model, 2, max_length=4)
     before = decoder(SOURCES, 11)
     for variable in model.trainable_variables:
         variable.assign(0.5 * as_array(variable).astype(np.float32))
+    assert decoder(SOURCES, 11)[0][0].log_prob == before[0][0].log_prob
+    decoder.update_weights()
     after = decoder(SOURCES, 11)
     assert_same(after, BatchDecoder(model, 2, max_length=4)(SOURCES, 11))
     assert before[0][0].log_prob != after[0][0].log_prob
+
+
+def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
+    decoder = BatchDecoder(small_model(), 3, n_best=2, return_alignments=True)
+    together = decoder(SOURCES, 4)
+    for index in (0, 3):
+        assert_same(decoder(SOURCES[index : index + 1], 4), together[index : index + 1])
 
 
 def test_progress_is_told_and_no_sources_give_no_results() -> None:

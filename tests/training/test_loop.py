@@ -76,6 +76,7 @@ def test_a_line_of_the_log_says_speed_memory_and_the_time_left(
         assert 0 <= line["waiting"] <= 1
         assert line["memory_mib"] > 100
         assert line["seconds_left"] >= 0
+        assert line["skipped"] == 0
     assert lines[-1]["seconds_left"] == 0
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
 
