@@ -73,16 +73,16 @@ class ChunkedSearch:
         self._n_best = n_best
         self._exponent = length_penalty_exponent
         self._batch_size = batch_size
-        self._jit = jit_compile or has_static_shapes()
+        self._jit_compile = jit_compile
+        self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled by itself?
         self._force_lengths = force_lengths
         self._folded = folds_rows(model, beam_size, None) if folded is None else folded
         self._is_alone = batch_size == 1
-        self._jit_compile = jit_compile
         self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
         self._alone: dict[int, Any] = {}
-        # As graphs: operation by operation, a single sentence would wait for them as long as for
-        # all its steps.
+        # As graphs: operation by operation, a small batch would wait for them as long as for all
+        # its steps.
         self._take = compiled(model, _take_graph)
         self._finish = compiled(model, self._finish_graph)
         self._make_weights = compiled(model, self._make_decoding_weights)
@@ -183,7 +183,7 @@ class ChunkedSearch:
     def _pad(self, source: Ids) -> Ids:
         """Sources as compiled graphs take them, with more that will be done at once."""
         batch, width = source.shape
-        if self._jit:
+        if self._per_shape:
             batch = self._size(batch)
             # TensorFlow encodes batches without XLA, for which only the memory's shape counts.
             has_fixed_size = self._model.cell.attention.num_rows is not None
@@ -203,7 +203,7 @@ class ChunkedSearch:
 
     def _kept(self, alive: Rows, size: int) -> Rows:
         """Which rows go on: those that are alive, and others where the size needs them."""
-        if not self._jit:  # what is saved must be worth the copy
+        if not self._per_shape:  # what is saved must be worth the copy
             return alive if len(alive) <= 0.75 * size else np.arange(size)
         done = np.setdiff1d(np.arange(size), alive)
         return np.concatenate([alive, done[: self._size(len(alive)) - len(alive)]])

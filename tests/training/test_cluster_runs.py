@@ -233,6 +233,41 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
 
 
 @pytest.mark.slow
+def test_a_chief_with_parameter_servers_goes_on_without_one_of_its_workers(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir, jobs = tmp_path / "run", {"chief": 1, "worker": 2, "ps": 1}
+    options = {"num_updates": 300, "validate_every": 300, "checkpoint_minutes": 0.0}
+    with Cluster(data_dir, run_dir, jobs, **options) as cluster:
+        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 1)
+        begun = last_update(run_dir)
+        cluster.processes[1].send_signal(signal.SIGKILL)
+        assert cluster.processes[0].wait(timeout=SECONDS) == 0, cluster.said()
+    assert 0 < begun < last_update(run_dir) == 300
+
+
+@pytest.mark.slow
+def test_half_precision_on_several_devices_in_parts_trains_and_goes_on(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir = tmp_path / "run"
+    more = ["--strategy=mirrored", "--num_devices=2", "--accumulate=2"]
+    for until in (10, 40):
+        options = {"num_updates": until, "learning_rate": 0.02, "log_every": 1}
+        command = [*flags(data_dir, run_dir, **options), "--precision=mixed_float16", *more]
+        subprocess.run(
+            [sys.executable, "-m", "experiments.train", *command],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        )
+        assert last_update(run_dir) == until
+    losses = [loss for loss in figures(run_dir, "loss") if loss is not None]
+    assert len(losses) >= 30  # the scale of the loss falls at those that are skipped
+    assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
+
+
+@pytest.mark.slow
 def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
     jobs = {"chief": 1, "worker": 2, "ps": 1}
