@@ -88,7 +88,7 @@ class Translator:
     """Translates lines with one run.
 
     Args:
-        run: `Run`.
+        run: `Run`. Its weights must stay as they are.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         max_source_length: see `SourceReader`.
 
@@ -114,6 +114,7 @@ class Translator:
             n_best,
             length_penalty_exponent,
             return_alignments=return_alignments,
+            is_frozen=True,
         )
 
     def __call__(

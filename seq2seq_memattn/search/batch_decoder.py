@@ -43,13 +43,14 @@ class BatchDecoder:
     """Decodes lists of sources.
 
     Args:
-        model: `Seq2Seq`. Its weights are read before the first batch and by `update_weights`: what
-            search makes of them takes longer than a sentence.
+        model: `Seq2Seq`. Its weights are read anew at each call.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: as
             `uses_xla` says.
         folded: see `ChunkedSearch`.
+        is_frozen: bool. Whether the weights stay as they are, so that they need not be read anew:
+            what search makes of them takes longer than a sentence.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -65,9 +66,11 @@ class BatchDecoder:
         return_alignments: bool = False,
         jit_compile: bool | None = None,
         folded: bool | None = None,
+        is_frozen: bool = False,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
+        self._is_frozen = is_frozen
         self._folded = folded
         self._options = (beam_size, n_best, length_penalty_exponent)
         self._n_best = n_best
@@ -75,11 +78,6 @@ class BatchDecoder:
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
         self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
-
-    def update_weights(self) -> None:
-        """Reads the model's weights anew."""
-        for search in self._searches.values():
-            search.update_weights()
 
     def __call__(
         self,
@@ -119,7 +117,7 @@ class BatchDecoder:
         return results
 
     def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
-        """The search for batches of this size."""
+        """The search for batches of this size, with the weights as they are now."""
         jit = uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = ChunkedSearch(
@@ -130,6 +128,8 @@ class BatchDecoder:
                 jit,
                 self._folded,
             )
+        elif not self._is_frozen:
+            self._searches[batch_size, jit].update_weights()
         return self._searches[batch_size, jit]
 
 

@@ -66,7 +66,6 @@ class Validator:
         targets = [np.asarray(self._split.target[i]) for i in self._share]
         log_probs = self.scorer(sources, targets, VALIDATION_BATCH, on_scored)
         on_decoded(0)
-        self.decoder.update_weights()
         found = self.decoder(sources, VALIDATION_BATCH, count)
         while calls > 0 and len(self._workers) > 1:
             count(0)

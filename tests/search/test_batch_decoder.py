@@ -3,6 +3,7 @@ import pytest
 
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
 from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.search.penalties import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.search.models import padded, small_model, sources_of
@@ -74,17 +75,27 @@ def test_alignments_come_on_request_alone() -> None:
 
 
 @pytest.mark.slow
-def test_weights_are_read_on_demand() -> None:
+def test_weights_are_read_at_each_call() -> None:
     model = small_model()
     decoder = BatchDecoder(model, 2, max_length=4)
     before = decoder(SOURCES, 11)
     for variable in model.trainable_variables:
         variable.assign(0.5 * as_array(variable).astype(np.float32))
-    assert decoder(SOURCES, 11)[0][0].log_prob == before[0][0].log_prob
-    decoder.update_weights()
     after = decoder(SOURCES, 11)
     assert_same(after, BatchDecoder(model, 2, max_length=4)(SOURCES, 11))
     assert before[0][0].log_prob != after[0][0].log_prob
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_weights_that_stay_as_they_are_are_read_once(
+    is_frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[ChunkedSearch] = []
+    monkeypatch.setattr(ChunkedSearch, "update_weights", lambda search: read.append(search))
+    decoder = BatchDecoder(small_model(), 2, max_length=3, is_frozen=is_frozen)
+    for _ in range(3):
+        decoder._search(4, 11)
+    assert len(read) == (1 if is_frozen else 3)
 
 
 def test_a_source_alone_is_decoded_as_in_a_batch() -> None:

@@ -52,7 +52,6 @@ def scripted(data_dir: Path, tmp_path: Path) -> Scripted:
                 for i, source in enumerate(sources)
             ]
 
-        decode.update_weights = lambda: None
         made.validator.decoder = decode  # type: ignore[assignment]
         made.validator.scorer = lambda sources, *_: np.zeros(len(sources))  # type: ignore[assignment]
         return made

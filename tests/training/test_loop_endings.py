@@ -202,7 +202,6 @@ def test_a_validation_that_a_signal_cuts_short_is_made_up_for(
 
         return decode(sources, batch_size, signalled)
 
-    interrupted.update_weights = decode.update_weights
     made.validator.decoder = interrupted  # type: ignore[assignment]
     with pytest.raises(InterruptedRun):
         made.run()
