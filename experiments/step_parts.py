@@ -10,7 +10,12 @@ import numpy as np
 from keras import ops
 
 from experiments.timed_work import Setting, decoding_pairs, is_folded
+from seq2seq_memattn.decoding import DecodingModel, make_weights
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import dtype_policy
+from seq2seq_memattn.search.batch_decoder import sorted_batches
 from seq2seq_memattn.search.compiled import compiled
+from seq2seq_memattn.search.hypotheses import Rules, first_beam, select
 
 PARTS = ("cells and attention", "output layer", "selection")
 STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch
@@ -28,58 +33,70 @@ def step_parts(setting: Setting) -> dict[str, float]:
     Returns:
         The median of `REPEATS` loops of `STEPS`, by part.
     """
-    from seq2seq_memattn.decoding import DecodingModel, make_weights
-    from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy
-    from seq2seq_memattn.search.batch_decoder import sorted_batches
-    from seq2seq_memattn.search.hypotheses import Rules, first_beam, select
-
     model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
     folded, beam_size = is_folded(setting, model), setting.beam_size
     sources, targets = decoding_pairs(setting)
     _, source = next(sorted_batches(sources, setting.batch_size))
     limits = np.full([len(source), 1], max(targets) + 1, np.int32)
-    rules = Rules(beam_size, 1, 0.0, True, limits, ())
-
-    def start(weights: Any, source: Any) -> Any:
-        decoding = DecodingModel(model, folded, weights)
-        memory, state = decoding.start(source, beam_size)
-        return decoding.without_sources(memory), state
-
-    def step(weights: Any, memory: Any, beam: Any, state: Any) -> Any:
-        decoding = DecodingModel(model, folded, weights)
-        mixed, _, state = decoding.advance(beam.tokens, memory, state)
-        logits = decoding.to_logits(mixed)
-        return mixed, logits, choose((logits,), (beam, state))
-
-    # Each part takes what stays the same, and what it made the step before.
-    def advance(fixed: Any, made: Any) -> Any:
-        weights, memory, tokens = fixed
-        mixed, _, state = DecodingModel(model, folded, weights).advance(tokens, memory, made[1])
-        return mixed, state
-
-    def to_logits(fixed: Any, mixed: Any) -> Any:
-        logits = DecodingModel(model, folded, *fixed).to_logits(mixed)
-        # Of what does not change from step to step, the loop would be relieved.
-        return mixed + ops.cast(1e-30 * ops.max(logits, axis=-1, keepdims=True), mixed.dtype)
-
-    def choose(fixed: Any, made: Any) -> Any:
-        (logits,), (beam, state) = fixed, made
-        beam, arrays, _ = select(beam, logits, state, np.int32(0), rules)
-        return beam, keras.tree.pack_sequence_as(state, arrays)
+    parts = _Parts(model, folded, Rules(beam_size, 1, 0.0, True, limits, ()))
 
     weights = compiled(model, lambda: make_weights(model, folded))()
-    memory, state = compiled(model, start)(weights, source)
+    memory, state = compiled(model, parts.start)(weights, source)
     beam = first_beam(len(source), beam_size)
-    mixed, logits, (beam, state) = compiled(model, step)(weights, memory, beam, state)
+    mixed, logits, (beam, state) = compiled(model, parts.step)(weights, memory, beam, state)
     works = (
-        (advance, (weights, memory, beam.tokens), (mixed, state)),
-        (to_logits, (weights,), mixed),
-        (choose, (logits,), (beam, state)),
+        (parts.advance, (weights, memory, beam.tokens), (mixed, state)),
+        (parts.to_logits, (weights,), mixed),
+        (parts.choose, (logits,), (beam, state)),
     )
     loops = [compiled(model, _repeated(part), setting.jit_compile) for part, *_ in works]
     seconds = [_timed(loop, *given) for loop, (_, *given) in zip(loops, works, strict=True)]
     return {name: round(1000 * value, 3) for name, value in zip(PARTS, seconds, strict=True)}
+
+
+class _Parts:
+    """A step taken apart: each part takes what stays the same, and what it made the step before.
+
+    Args:
+        model: `Seq2Seq`.
+        folded: see `DecodingModel`.
+        rules: of the search.
+    """
+
+    def __init__(self, model: Seq2Seq, folded: bool, rules: Rules) -> None:
+        self._model = model
+        self._folded = folded
+        self._rules = rules
+
+    def start(self, weights: Any, source: Any) -> Any:
+        """Memory and state before the first step."""
+        decoding = self._decoding(weights)
+        memory, state = decoding.start(source, self._rules.beam_size)
+        return decoding.without_sources(memory), state
+
+    def step(self, weights: Any, memory: Any, beam: Any, state: Any) -> Any:
+        """A whole one: what the output layer maps, logits, and what `choose` makes."""
+        mixed, state = self.advance((weights, memory, beam.tokens), (None, state))
+        logits = self._decoding(weights).to_logits(mixed)
+        return mixed, logits, self.choose((logits,), (beam, state))
+
+    def advance(self, fixed: Any, made: Any) -> Any:
+        weights, memory, tokens = fixed
+        mixed, _, state = self._decoding(weights).advance(tokens, memory, made[1])
+        return mixed, state
+
+    def to_logits(self, fixed: Any, mixed: Any) -> Any:
+        logits = self._decoding(*fixed).to_logits(mixed)
+        # Of what does not change from step to step, the loop would be relieved.
+        return mixed + ops.cast(1e-30 * ops.max(logits, axis=-1, keepdims=True), mixed.dtype)
+
+    def choose(self, fixed: Any, made: Any) -> Any:
+        (logits,), (beam, state) = fixed, made
+        beam, arrays, _ = select(beam, logits, state, np.int32(0), self._rules)
+        return beam, keras.tree.pack_sequence_as(state, arrays)
+
+    def _decoding(self, weights: Any) -> DecodingModel:
+        return DecodingModel(self._model, self._folded, weights)
 
 
 def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:

@@ -72,7 +72,7 @@ def test_parameter_servers_end_with_the_chief(tmp_path: Path) -> None:
 
 
 def test_when_one_fails_the_others_are_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     # The others wait.
     program = PROGRAM.replace(
@@ -87,7 +87,7 @@ def test_when_one_fails_the_others_are_ended(
 
 
 def test_a_chief_goes_on_without_one_of_its_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     # The chief ends some time after worker 1 has failed.
     program = PROGRAM.replace(
