@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> None:
     """Trains one run from flags."""
     del arguments
     from seq2seq_memattn.training.loop import InterruptedRun
-    from seq2seq_memattn.training.workers import LostWorker
+    from seq2seq_memattn.training.peers import LostWorker
 
     experiment = load_experiment(flags.FLAGS.config)
     try:

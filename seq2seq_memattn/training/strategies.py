@@ -12,14 +12,8 @@ import tensorflow as tf
 
 from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training.cluster import VARIABLE, Cluster, find_cluster
-from seq2seq_memattn.training.workers import (
-    ALONE,
-    LOOK_EVERY,
-    Devices,
-    LostWorker,
-    Workers,
-    answers,
-)
+from seq2seq_memattn.training.peers import LOOK_EVERY, LostWorker, Peers, answers
+from seq2seq_memattn.training.workers import ALONE, Devices, Workers
 
 
 def make_devices(config: DevicesConfig) -> Devices:
@@ -228,8 +222,10 @@ def _resolver(cluster: Cluster) -> Any:
 def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     """Does what the chief asks for, until it has ended.
 
-    A signal that ends a training comes to all its processes: the chief then needs this one once
-    more, to save, and this one ends by it when the chief has ended.
+    It ends as well when the chief will, since others are lost that a training cannot do without:
+    not as long again after the chief, for whose return it waits. A signal that ends a training comes
+    to all its processes: the chief then needs this one once more, to save, and this one ends by it
+    when the chief has ended.
     """
     signals: list[int] = []
     before = {
@@ -242,13 +238,20 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
         task_index=cluster.task,
         protocol="grpc",
     )
-    (chief,) = cluster.addresses["chief"]
+    places = cluster.places()
+    chief = places.pop(("chief", 0))
+    del places[cluster.job, cluster.task]
+    if cluster.job == "worker":  # while this one is there, no other worker is needed
+        places = {at: address for at, address in places.items() if at[0] != "worker"}
+    peers = Peers(places, config.peer_timeout, have_come=False)
     heard, limit, came = time.monotonic(), config.start_timeout, False
     while time.monotonic() - heard < limit:
         if answers(chief):
             heard, limit, came = time.monotonic(), config.peer_timeout, True
         elif signals:
             break
+        if not signals:
+            peers.check()
         time.sleep(LOOK_EVERY)
     del server
     for number, handler in before.items():

@@ -8,28 +8,19 @@ import concurrent.futures
 import contextlib
 import json
 import re
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seq2seq_memattn.training.cluster import Places
+from seq2seq_memattn.training.peers import LOOK_EVERY, RESTART, LostWorker, Peers, answers
 
 MESSAGE = 1 << 20  # numbers that are sent at once
-ANSWER_SECONDS = 1.0  # in which another process must answer that is there
-LOOK_EVERY = 1.0  # seconds between two looks at those that are waited for
-
-RESTART = "the others end too; start all again: they go on from the last checkpoint"
 
 # What TensorFlow says where an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
-
-
-class LostWorker(Exception):
-    """Another process of the cluster ended or does not answer."""
 
 
 class Workers:
@@ -115,25 +106,10 @@ class Workers:
         if not self._servers:
             return call()
         result = _called(call)
-        heard = dict.fromkeys(self._servers, time.monotonic())
+        peers = Peers(self._servers, self._patience)
         while not concurrent.futures.wait([result], LOOK_EVERY).done:
-            answering = (at for at, address in self._servers.items() if answers(address))
-            heard.update(dict.fromkeys(answering, time.monotonic()))
-            self._check(heard)
+            peers.check()
         return result.result()
-
-    def _check(self, heard: dict[tuple[str, int], float]) -> None:
-        """Raises LostWorker if servers that are needed were heard of last too long ago."""
-        silent = [at for at, when in heard.items() if time.monotonic() - when > self._patience]
-        workers = [at for at in self._servers if at[0] == "worker"]
-        lost = [at for at in silent if at not in workers]
-        if set(workers) <= set(silent):
-            lost += workers
-        if lost:
-            named = ", ".join(f"{job} {task} ({self._servers[job, task]})" for job, task in lost)
-            raise LostWorker(
-                f"{named} did not answer for {self._patience:.0f} s and was lost; {RESTART}"
-            )
 
     def _bytes_from_chief(self, content: bytes) -> bytes:
         (size,) = self.total(np.array([self.is_chief * len(content)], np.int32))
@@ -195,16 +171,6 @@ def _called(call: Callable[[], Any]) -> concurrent.futures.Future[Any]:
 
     threading.Thread(target=work, daemon=True).start()
     return result
-
-
-def answers(address: str) -> bool:
-    """Whether something listens at host:port."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS):
-            return True
-    except OSError:
-        return False
 
 
 ALONE = Workers()

@@ -6,7 +6,7 @@ from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training import strategies
 from seq2seq_memattn.training.cluster import Cluster
 from seq2seq_memattn.training.parts import find_devices
-from seq2seq_memattn.training.workers import LostWorker
+from seq2seq_memattn.training.peers import LostWorker
 
 WORKERS = Cluster({"worker": ["a:1", "b:2"]}, "worker", 0)
 ALONE = Cluster({"worker": ["a:1"]}, "worker", 0)

@@ -1,4 +1,3 @@
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,8 @@ import pytest
 
 from seq2seq_memattn.training.cluster import Places
 from seq2seq_memattn.training.loop import Trainer
-from seq2seq_memattn.training.workers import ALONE, LostWorker, Workers, answers
+from seq2seq_memattn.training.peers import LostWorker
+from seq2seq_memattn.training.workers import ALONE, Workers
 from tests.tolerances import as_array
 
 HOSTS = ("a:1", "b:2", "c:3")
@@ -180,19 +180,12 @@ def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
         raise tf.errors.InternalError(None, None, "NCCL: unhandled system error")
 
 
-def test_what_listens_answers() -> None:
-    with socket.create_server(("localhost", 0)) as server:
-        address = f"localhost:{server.getsockname()[1]}"
-        assert answers(address)
-    assert not answers(address)
-
-
 SERVERS = {("worker", 0): "a:1", ("worker", 1): "b:2", ("ps", 0): "c:3"}
 
 
 def serving(monkeypatch: pytest.MonkeyPatch, answering: tuple[str, ...]) -> Workers:
     monkeypatch.setattr("seq2seq_memattn.training.workers.LOOK_EVERY", 0.01)
-    monkeypatch.setattr("seq2seq_memattn.training.workers.answers", answering.__contains__)
+    monkeypatch.setattr("seq2seq_memattn.training.peers.answers", answering.__contains__)
     return Workers({("chief", 0): "d:4"}, servers=SERVERS, patience=0.1)
 
 
