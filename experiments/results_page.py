@@ -1,4 +1,4 @@
-"""Writes the page of all results: python -m experiments.results_page --results_dir=results.
+"""Writes the pages of all results: python -m experiments.results_page --results_dir=results.
 
 Every figure on it comes from the JSON files in its folder. What else was measured than tables and
 figures of the papers is listed in `measured.toml`, in words that refer to fields of these files,
@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import cli, flexible_tables, table2, table3
+from experiments import cli, flexible_tables, serving_page, table2, table3
 from experiments.copy_rows import label
 from experiments.records import read_json
 from experiments.reproduce import SUBJECTS
@@ -213,14 +213,16 @@ def _origin(contents: Sequence[dict[str, Any]]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Writes the page from flags."""
+    """Writes the pages from flags."""
     del arguments
     results_dir = Path(flags.FLAGS.results_dir)
-    page = make_page(results_dir)
-    path = results_dir / PAGE
-    with open_output(str(path)) as stream:
-        stream.write(page)
-    cli.print_result({"page": str(path)})
+    pages = {PAGE: make_page(results_dir)}
+    if (results_dir / serving_page.FOLDER).exists():
+        pages[serving_page.PAGE] = serving_page.make_page(results_dir)
+    for name, page in pages.items():
+        with open_output(str(results_dir / name)) as stream:
+            stream.write(page)
+    cli.print_result({"pages": [str(results_dir / name) for name in pages]})
 
 
 if __name__ == "__main__":

@@ -316,7 +316,11 @@ if __name__ == "__main__":
     flags.DEFINE_list("runs", None, "run directories", required=True)
     flags.DEFINE_string("input", None, "sentences, one per line", required=True)
     flags.DEFINE_string("output", None, "where the figures go, as JSON", required=True)
-    flags.DEFINE_list("clients", ["1", "8", "64"], "clients at once")
+    flags.DEFINE_list(
+        "clients",
+        ["1", "8", "64", "64", "64"],
+        "clients at once; the same number again shows whether the server's memory grows",
+    )
     flags.DEFINE_integer("seconds", 60, "that each number of clients sends", lower_bound=1)
     flags.DEFINE_integer("singles", 200, "sentences that are timed one at a time", lower_bound=1)
     flags.DEFINE_integer("tokens", 20, "tokens of these, end token included", lower_bound=1)

@@ -223,9 +223,9 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     """Does what the chief asks for, until it has ended.
 
     It ends as well when the chief will, since others are lost that a training cannot do without:
-    not as long again after the chief, for whose return it waits. A signal that ends a training comes
-    to all its processes: the chief then needs this one once more, to save, and this one ends by it
-    when the chief has ended.
+    not as long again after the chief, for whose return it waits. A signal that ends a training
+    comes to all its processes: the chief then needs this one once more, to save, and this one ends
+    by it when the chief has ended.
     """
     signals: list[int] = []
     before = {

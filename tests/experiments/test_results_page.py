@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import results_page
+from experiments import results_page, serving_page
 from experiments.records import ROOT, write_json
 from tests.commands import run_python
 from tests.experiments.row_results import result_of
@@ -66,6 +66,8 @@ def test_rows_have_the_papers_figure_ours_or_the_command_that_gets_it(tmp_path: 
 def test_the_projects_own_page_is_what_its_files_give() -> None:
     page = (ROOT / "results" / results_page.PAGE).read_text(encoding="utf-8")
     assert page == results_page.make_page(ROOT / "results")
+    page = (ROOT / "results" / serving_page.PAGE).read_text(encoding="utf-8")
+    assert page == serving_page.make_page(ROOT / "results")
 
 
 @pytest.mark.slow
