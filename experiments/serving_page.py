@@ -1,4 +1,4 @@
-"""The page of what `serving_speed` measured: load, single sentences, files. `results_page` makes it."""
+"""The page of what `serving_speed` measured, which `results_page` makes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
