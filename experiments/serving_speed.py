@@ -39,6 +39,7 @@ SAVED_MODEL_CLIENT = Path(__file__).parent / "clients" / "saved_model_client.py"
 WARM_UP = 20  # requests before single ones are timed
 FILE_BATCH = 100  # sentences, as `translate` takes them
 BEAM_SIZES = (10, 1)
+NUM_BEST = 5  # translations of each sentence, as `export` has by default, of files too
 
 
 class Server(NamedTuple):
@@ -147,7 +148,8 @@ def time_singles(
         over_http(line)
         direct(line)
     for number, line in enumerate(lines):
-        for way, ask in enumerate((over_http, direct)):
+        ways = ((0, over_http), (1, direct))
+        for way, ask in ways[:: 1 - 2 * (number % 2)]:  # each first in turn
             started = time.perf_counter()
             ask(line)
             times[way, number] = 1000 * (time.perf_counter() - started)
@@ -167,7 +169,7 @@ def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[
     from seq2seq_memattn.training.run_directory import load_run
     from seq2seq_memattn.translator import Translator
 
-    translate = Translator(load_run(run_dir), n_best=2)
+    translate = Translator(load_run(run_dir), n_best=NUM_BEST)
     translate(lines, FILE_BATCH)
     started = time.perf_counter()
     found = translate(lines, FILE_BATCH)
@@ -191,7 +193,7 @@ def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[
 
 def _margin(best: Sequence[Any]) -> float:
     """How far the second hypothesis is behind the first, in nats."""
-    first, second = (translation.hypothesis.log_prob for translation in best)
+    first, second, *_ = (translation.hypothesis.log_prob for translation in best)
     return float(first - second)
 
 
@@ -205,7 +207,7 @@ def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
     command = [
         *(sys.executable, "-m", "experiments.export", f"--run_dir={run_dir}"),
         *(f"--export_dir={export_dir}", f"--beam_size={beam_size}"),
-        f"--n_best={min(beam_size, 5)}",
+        f"--n_best={min(beam_size, NUM_BEST)}",
     ]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:

@@ -9,7 +9,8 @@ import tensorflow as tf
 from seq2seq_memattn.attention.k_memory import KMemory
 from seq2seq_memattn.decoding import DecodingModel, DecodingWeights, folds_rows, make_weights
 from seq2seq_memattn.pair_scorer import MAX_LOGITS, target_log_probs
-from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.beam import BeamResult
+from seq2seq_memattn.search.compacting import compacting_beam_search
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.serving.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.training.run_directory import Run
@@ -187,7 +188,7 @@ class ServingGraph:
 
     def _search(self, ids: Any) -> BeamResult:
         options = self._options
-        return beam_search(
+        return compacting_beam_search(
             self._decoder(),
             ids,
             options.beam_size,
