@@ -55,9 +55,10 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(export_dir: Path) -> Iterator[Server]:
-    """Serves the models of a folder by their folder's name until the block ends."""
+def serving(export_dir: Path, *options: str) -> Iterator[Server]:
+    """Serves the model of a folder by the folder's name until the block ends."""
     command = [sys.executable, "-m", "experiments.serve", "--port=0", f"--export_dir={export_dir}"]
+    command += options
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -6,7 +6,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -64,8 +64,8 @@ def serve(
                 timeout_graceful_shutdown=PATIENCE,
             )
             started = time.perf_counter()
-            with _ended_by_signals():
-                _Server(config, lambda: on_ready(_url(listener))).run([listener])
+            with _ended_by_signals() as received:
+                _Server(config, lambda: on_ready(_url(listener)), received).run([listener])
             return {
                 "requests": service.metrics.num_requests,
                 "rows": service.metrics.num_rows,
@@ -81,15 +81,21 @@ class _Server(uvicorn.Server):
     Args:
         config: of uvicorn.
         on_ready: called then.
+        received: numbers of signals that came before it listens, and end it then.
     """
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], received: Sequence[int]
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._received = received
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+        if self._received:
+            self.should_exit = True
 
 
 @contextlib.contextmanager
@@ -107,16 +113,23 @@ def _quick_collections() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _ended_by_signals() -> Iterator[list[int]]:
     """Within it, the signals that end uvicorn end nothing else.
 
     Having ended, uvicorn raises them once more for those who handled them before: for the command
     that would be a failure, but an end that was asked for is none.
+
+    Yields:
+        The signals that uvicorn did not handle, as they come.
     """
+    received: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    before = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in numbers
+    }
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -59,6 +59,18 @@ def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_fol
     assert found[:250] == [f"{i} b a" for i in range(250)] and len(found) == 251
 
 
+@pytest.mark.slow
+def test_the_http_client_sends_a_token(reverser_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    with serving(reverser_folder, f"--token_file={file}") as server:
+        where = (str(CLIENTS / "http_client.py"), f"http://{server.address}", "reverser")
+        given = run_python(*where, "secret", standard_input=b"a b\n")
+        without = run_python(*where, standard_input=b"a b\n")
+    assert given.stdout == b"b a\n", given.stderr
+    assert without.returncode != 0 and b"401" in without.stderr
+
+
 def test_the_grpc_client_prints_the_best_translations(grpc_address: str) -> None:
     process = run_python(
         str(CLIENTS / "grpc_client.py"),

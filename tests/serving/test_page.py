@@ -343,6 +343,7 @@ def test_a_busy_server_says_when_to_try_again(browser: Browser, address: str) ->
         (lambda route: route.abort(), "The server did not answer."),
         (lambda route: route.fulfill(body="<html>"), "The server's answer could not be read."),
         (lambda route: route.fulfill(status=500, body="{}"), "Internal Server Error"),
+        (lambda route: route.fulfill(body='{"predictions": [{"y": 3}]}'), "does not translate"),
     ],
 )
 def test_a_failure_is_shown(browser: Browser, address: str, what: Any, said: str) -> None:

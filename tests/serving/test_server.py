@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.server import serve
@@ -56,6 +57,21 @@ def test_it_serves_until_it_is_told_to_end(reverser_folder: Path) -> None:
     assert answers[0].json()["predictions"][0]["translations"] == ["b a", "b a!"]
     assert figures["requests"] == 2 and figures["rows"] == 2
     assert 0 < figures["seconds"] < 60
+
+
+def test_a_signal_that_comes_before_it_listens_ends_it(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = uvicorn.Server.run
+
+    def signalled(server: uvicorn.Server, sockets: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # uvicorn does not handle them yet
+        run(server, sockets)
+
+    monkeypatch.setattr(uvicorn.Server, "run", signalled)
+    urls: list[str] = []
+    figures = serve({"reverser": reverser_folder}, ServerOptions(port=0), urls.append)
+    assert len(urls) == 1 and figures["requests"] == 0
 
 
 def test_what_is_in_flight_at_the_end_is_answered(

@@ -2,6 +2,7 @@ import gc
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,17 @@ def test_a_new_version_is_found_and_the_old_one_answers_what_it_has(folder: Path
         assert model.version == 2
     wait_until(lambda: states(model)[1] == "END")
     assert model.statuses(1)[0].error == ""
+    model.close()
+
+
+def test_a_model_that_was_replaced_is_not_kept(folder: Path) -> None:
+    model = serve(folder)
+    with model.lease() as first:
+        old = weakref.ref(first)
+    del first
+    add_version(folder, 2)
+    model.look()
+    assert old() is None
     model.close()
 
 

@@ -48,6 +48,10 @@ export async function translate(model, text, token, signal) {
     signal,
   });
   const { predictions } = await body(response);
+  if (!predictions?.[0]?.translations) {
+    const message = `${model.name} does not translate: its answer has no translations.`;
+    throw new RequestError(message, response.status);
+  }
   return {
     prediction: predictions[0],
     totalMs: performance.now() - started,
