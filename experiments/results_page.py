@@ -3,6 +3,7 @@
 Every figure on it comes from the JSON files in its folder. What else was measured than tables and
 figures of the papers is listed in `measured.toml`, in words that refer to fields of these files,
 such as {rows[0][seconds]:.1f}, or to one over another, {rows[1][seconds] / rows[0][seconds]:.2f}.
+Beside it stands the page of serving (`serving_page.py`).
 """
 
 import string

@@ -65,14 +65,12 @@ def compacting_beam_search(
         written = _put(written, tf.stack([chunk, rows], axis=1), tuple(new))
         alive = tf.where(~is_done(beam, step, rules))[:, 0]
         few = tf.cast(tf.size(alive), tf.float32) <= WORTH * tf.cast(tf.size(rows), tf.float32)
-
-        def take() -> list[Any]:
-            left = keras.tree.flatten((rows, memory, state, tuple(beam)))
-            return [tf.gather(array, alive) for array in left]
-
+        left = [rows, *keras.tree.flatten((memory, state, tuple(beam)))]
         # None are left when all are done, which ends the loop.
-        kept = tf.cond(few, take, lambda: keras.tree.flatten((rows, memory, state, tuple(beam))))
-        return step, kept[0], kept[1:], whole, written
+        rows, *arrays = tf.cond(
+            few, lambda: [tf.gather(array, alive) for array in left], lambda: left
+        )
+        return step, rows, arrays, whole, written
 
     arrays = keras.tree.flatten(going)
     start = (tf.zeros([], tf.int32), rows, arrays, whole, written)
@@ -86,7 +84,7 @@ def compacting_beam_search(
         parallel_iterations=1,
     )
     tokens = trace(Written(*written))[:, :, :num_steps]
-    return best(Beam(*whole), tokens, rules_of(tf.range(batch)))
+    return best(Beam(*whole), tokens, rules_of(rows))
 
 
 def _put(arrays: Any, places: Any, parts: Any) -> Any:

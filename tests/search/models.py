@@ -10,9 +10,11 @@ from keras import ops
 
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import randomise
 from tests.marks import quick
+from tests.tolerances import as_array, assert_close
 
 Array = npt.NDArray[Any]
 
@@ -189,3 +191,13 @@ def padded(sources: Sequence[Array], extra: int = 0) -> npt.NDArray[np.int32]:
         row[: len(source)] = source
         row[len(source)] = END_ID
     return batch
+
+
+def assert_same_search(ours: BeamResult, theirs: BeamResult) -> None:
+    """Asserts that two searches have found the same, of whatever kind their arrays are."""
+    for name in ("tokens", "lengths", "is_finished"):
+        np.testing.assert_array_equal(
+            as_array(getattr(ours, name)), as_array(getattr(theirs, name))
+        )
+    for name in ("log_probs", "normalised_log_probs"):
+        assert_close(as_array(getattr(ours, name)), as_array(getattr(theirs, name)))

@@ -6,11 +6,12 @@ import pytest
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.search import chunked
-from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.chunked import ChunkedSearch
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.marks import slow
 from tests.search.models import (
+    assert_same_search,
     one_quick_attention,
     padded,
     small_model,
@@ -31,18 +32,11 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "CHUNK", 2)
 
 
-def assert_same(ours: BeamResult, theirs: Any) -> None:
-    for name in ("tokens", "lengths", "is_finished"):
-        np.testing.assert_array_equal(getattr(ours, name), as_array(getattr(theirs, name)))
-    for name in ("log_probs", "normalised_log_probs"):
-        assert_close(getattr(ours, name), as_array(getattr(theirs, name)))
-
-
 @one_quick_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))
-    assert_same(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
+    assert_same_search(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
 @one_quick_attention
@@ -51,7 +45,7 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     search = ChunkedSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
     for chosen in (slice(None), slice(2, 5)):
         source, limits = padded(SOURCES[chosen]), LIMITS[chosen]
-        assert_same(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
+        assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
 
 
 @compilers
@@ -67,7 +61,7 @@ def test_a_sentence_alone_is_searched_in_one_graph(
         source, limits = padded(SOURCES[chosen : chosen + 1]), LIMITS[chosen : chosen + 1]
         found = search(source, limits)
         expected = beam_search(model, source, 4, 3, 0.6, limits, return_alignments=True)
-        assert_same(found, expected)
+        assert_same_search(found, expected)
         assert found.tokens.shape == (1, 3, limits[0])
         assert_close(found.alignments, as_array(expected.alignments))
 
@@ -116,7 +110,7 @@ def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: b
     search = ChunkedSearch(model, 4, 2, 0.0, 7, return_alignments=True, jit_compile=jit_compile)
     found = search(source, LIMITS)
     expected = beam_search(model, source, 4, 2, 0.0, LIMITS, return_alignments=True)
-    assert_same(found, expected)
+    assert_same_search(found, expected)
     for name in ("alignments", "scores", "positions_scored"):
         assert_close(getattr(found, name), as_array(getattr(expected, name)))
 
@@ -125,7 +119,7 @@ def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: b
 def test_folding_changes_rounding_only(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
     found = [ChunkedSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]
-    assert_same(found[0], found[1])
+    assert_same_search(found[0], found[1])
 
 
 def test_weights_are_read_on_demand() -> None:
@@ -134,9 +128,9 @@ def test_weights_are_read_on_demand() -> None:
     before = search(source, LIMITS)
     embeddings = model.target_embedding.embeddings
     embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
-    assert_same(search(source, LIMITS), before)  # of the table that was made of them
+    assert_same_search(search(source, LIMITS), before)  # of the table that was made of them
     search.update_weights()
-    assert_same(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
+    assert_same_search(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
 
 

@@ -1,6 +1,5 @@
 from typing import Any
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -8,8 +7,14 @@ from seq2seq_memattn.decoding import for_decoding
 from seq2seq_memattn.search import compacting
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compacting import compacting_beam_search
-from tests.search.models import one_quick_attention, padded, small_model, sources_of
-from tests.tolerances import as_array, assert_close
+from tests.search.models import (
+    assert_same_search,
+    one_quick_attention,
+    padded,
+    small_model,
+    sources_of,
+)
+from tests.tolerances import as_array
 
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
@@ -30,13 +35,7 @@ def searched(model: Any, source: Any, max_length: Any) -> Any:
 def assert_the_same(attention: str, max_length: int | None) -> None:
     model, source = small_model(attention), padded(SOURCES)
     found = searched(model, source, max_length)
-    expected = beam_search(model, source, 4, 3, 0.6, max_length)
-    for name in ("tokens", "lengths", "is_finished"):
-        np.testing.assert_array_equal(
-            as_array(getattr(found, name)), as_array(getattr(expected, name))
-        )
-    for name in ("log_probs", "normalised_log_probs"):
-        assert_close(as_array(getattr(found, name)), as_array(getattr(expected, name)))
+    assert_same_search(found, beam_search(model, source, 4, 3, 0.6, max_length))
 
 
 @one_quick_attention
