@@ -213,16 +213,24 @@ def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
 
 
 def for_decoding(model: Any, num_queries: int = 1, num_steps: int | None = None) -> Any:
-    """A `DecodingModel` for a `Seq2Seq`; anything else that has `start` and `step` as it is.
+    """A `DecodingModel` for a `Seq2Seq`; anything that has `start` and `step` as it is.
 
     Args:
         model: the model.
         num_queries: int. Hypotheses of each source.
         num_steps: int or None. Steps to expect, if that is known.
+
+    Raises:
+        ValueError: if the model is neither.
     """
-    if not isinstance(model, keras.Model):
+    if callable(getattr(model, "start", None)) and callable(getattr(model, "step", None)):
         return model
-    return DecodingModel(model, folds_rows(model, num_queries, num_steps))
+    if isinstance(model, Seq2Seq):
+        return DecodingModel(model, folds_rows(model, num_queries, num_steps))
+    raise ValueError(
+        "Search needs a `Seq2Seq`, or a model with the methods `start(source, num_queries)` and "
+        f"`step(tokens, memory, state)`; got {type(model).__name__}."
+    )
 
 
 def folds_rows(model: Seq2Seq, num_queries: int, num_steps: int | None) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.decoding import for_decoding
+from seq2seq_memattn.decoding import SearchMemory, for_decoding
 from seq2seq_memattn.gather import pick
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.search.hypotheses import (
@@ -35,7 +35,8 @@ class BeamResult(NamedTuple):
         is_finished: bool [batch, n_best]. False where the limit cut a hypothesis.
         alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
         scores: float [batch, n_best, max_length, rows], or () if not asked for.
-        memory: the memory record, or () if not asked for or searched by `ChunkedSearch`.
+        memory: the attention's memory record (what `start` returns, of a model that is no
+            `Seq2Seq`), or () if not asked for or searched by `ChunkedSearch`.
         positions_scored: float32 [batch, n_best]: encoder states scored per step, mean over the
             steps of each hypothesis; or () if not asked for.
     """
@@ -76,8 +77,8 @@ def beam_search(
 
     Args:
         model: `Seq2Seq`, or anything with `start(source, num_queries)` and
-            `step(tokens, memory, state)`, which gives logits; see `DecodingModel`, of which
-            alignments need the rest too.
+            `step(tokens, memory, state)`, a `keras.Model` or not; see `DecodingModel` for what
+            they take and return. Alignments need its `alignment` and `positions_scored` too.
         source: int32 [batch, source_length], ending with the end token, then padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
@@ -95,8 +96,8 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size` or `n_best` is out of range; under `jax.jit`, if `max_length` is
-            an array or lengths are forced.
+        ValueError: if `beam_size` or `n_best` is out of range, or the model has no `start` and
+            `step`; under `jax.jit`, if `max_length` is an array or lengths are forced.
     """
     check_sizes(beam_size, n_best)
     model = for_decoding(model, beam_size)
@@ -112,8 +113,9 @@ def beam_search(
     if not return_alignments:
         return result
     scores, alignments, positions = follow(model, source, result.tokens, result.steps)
+    record = memory.attention if isinstance(memory, SearchMemory) else memory
     return result._replace(
-        alignments=alignments, scores=scores, memory=memory.attention, positions_scored=positions
+        alignments=alignments, scores=scores, memory=record, positions_scored=positions
     )
 
 
