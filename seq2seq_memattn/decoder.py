@@ -84,6 +84,8 @@ class TeacherForcedDecoder:
     def _run_parallel(
         self, stream: Stream, steps: Any, memory: Any, state: Any, training: bool
     ) -> Any:
+        attention = self.cell.attention
+        inputs = steps.unpack(stream.inputs()) if attention.needs_inputs else None
         for index, states in enumerate(state.cells):
             if index:
                 stream = self._drop(stream, training)
@@ -93,7 +95,7 @@ class TeacherForcedDecoder:
             (outputs,) = run_layer(step, projected, first, steps, training, outputs_only=True)
             stream = Stream(outputs)
         queries = steps.unpack(stream.values)
-        context, _, _ = self.cell.attention.read(queries, memory, training=training)
+        context, _, _ = attention.read(queries, memory, inputs=inputs, training=training)
         return self.cell.mix(queries, context)
 
     def _run_stepped(

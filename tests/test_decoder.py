@@ -95,6 +95,31 @@ def test_reading_in_parallel_equals_stepping(
     assert_close(decode(cell, True, *tensors(cell)), parallel, "float64")
 
 
+class ByInputs(KMemoryAttention):
+    """Scores the slots by the embeddings fed back as well; keeps no state."""
+
+    needs_inputs = True
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        scores, state = super().score(queries, memory, state)
+        return scores * ops.sum(inputs, axis=-1, keepdims=True), state
+
+
+@pytest.mark.parametrize("mode", ["eager", "eager_padded"])
+def test_reading_in_parallel_hands_on_the_inputs_to_an_attention_that_needs_them(mode: str) -> None:
+    inner = keras.layers.LSTMCell(8, dtype="float64")
+    attention = ByInputs(4, dtype="float64")
+    cell = AttentionCell(inner, attention, input_feeding=False, dtype="float64")
+    embedded, outputs = tensor(EMBEDDED, "float64"), tensor(ENCODER_OUTPUTS, "float64")
+    memory = attention.prepare(outputs)
+    cell(embedded[:, :1], memory, cell.initial_state(memory, 1))
+    randomise(cell)
+    decoded = run(mode, lambda *inputs: decode(cell, True, *inputs), *tensors(cell))
+    assert_close(decoded, step_by_step(cell, *tensors(cell)), "float64")
+
+
 @pytest.mark.parametrize("fed", [True, False])
 @pytest.mark.parametrize("training", [True, False])
 def test_the_cell_may_be_a_users_own(fed: bool, training: bool) -> None:
