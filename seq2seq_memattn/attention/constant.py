@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, source_lengths, source_mask
+from seq2seq_memattn.attention.base import Attention, source_mask
 from seq2seq_memattn.gather import pick
 
 
@@ -31,9 +31,9 @@ class ConstantAttention(Attention):
 
     Args:
         is_bidirectional: bool. Whether the encoder's outputs are a forward and a backward half;
-            the last state of the backward half is at the first position.
+            the last state of the backward half is at the first real position.
 
-    Masking: padding is never read.
+    Masking: padding, wherever it is, is never read. The row of an empty source is 0.
 
     Example:
     >>> attention = ConstantAttention()
@@ -54,15 +54,23 @@ class ConstantAttention(Attention):
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> ConstantMemory:
         mask = source_mask(encoder_outputs, mask)
         outputs = self._cast(encoder_outputs)
-        last = source_lengths(mask, "int32") - 1
-        row = pick(outputs, last)
         positions = ops.arange(ops.shape(outputs)[1], dtype="int32")
-        origin = ops.cast(positions == last, self.compute_dtype)
+        last = ops.max(ops.where(mask, positions, 0), axis=1, keepdims=True)
+        row, origin = self._output_at(last, outputs, mask)
         if self.is_bidirectional:
+            first = ops.cast(ops.argmax(ops.cast(mask, "int32"), axis=1, keepdims=True), "int32")
+            back, other = self._output_at(first, outputs, mask)
             half = outputs.shape[-1] // 2
-            row = ops.concatenate([row[:, :, :half], outputs[:, :1, half:]], axis=-1)
-            origin = (origin + ops.cast(positions == 0, self.compute_dtype)) / 2
+            row = ops.concatenate([row[:, :, :half], back[:, :, half:]], axis=-1)
+            origin = (origin + other) / 2
         return ConstantMemory(rows=row, origin=origin)
+
+    def _output_at(self, index: Any, outputs: Any, mask: Any) -> tuple[Any, Any]:
+        """The output at a position [batch, 1], and its place in the source; 0 if it is padding."""
+        positions = ops.arange(ops.shape(mask)[1], dtype="int32")
+        is_here = ops.logical_and(mask, positions == index)
+        row, is_real = pick(outputs, index), ops.any(is_here, axis=1)[:, None, None]
+        return ops.where(is_real, row, ops.zeros_like(row)), ops.cast(is_here, self.compute_dtype)
 
     def score(
         self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False

@@ -44,3 +44,14 @@ def test_it_has_one_row_whatever_the_source_and_scores_no_position() -> None:
     assert (as_array(scores) == 1).all()
     assert not as_array(attention.positions_scored(scores, memory)).any()
     assert attention.without_sources(memory).origin.shape[1] == 0
+
+
+@pytest.mark.parametrize("is_bidirectional", [False, True])
+def test_an_empty_source_gives_zeros_and_not_the_row_of_another_sentence(
+    is_bidirectional: bool,
+) -> None:
+    attention = ConstantAttention(is_bidirectional)
+    memory = attention.prepare(tensor(OUTPUTS), tensor(mask_of((5, 0), 5), "bool"))
+    assert as_array(memory.rows)[0].all()
+    assert not as_array(memory.rows)[1].any()
+    assert not as_array(memory.origin)[1].any()
