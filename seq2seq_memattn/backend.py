@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras.src.backend import get_keras_mask
 
 WIDTH_STEP = 16  # widths are padded to a multiple of this where each is compiled by itself
 
@@ -48,6 +49,15 @@ def bfloat16_product(x: Any, y: Any) -> Any:
     import tensorflow as tf
 
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, Tout=tf.float32)
+
+
+def attached_mask(x: Any) -> Any:
+    """The mask that Keras attached to a tensor, or None.
+
+    JAX's arrays take no attributes: Keras keeps their masks beside them and has no public name for
+    asking.
+    """
+    return get_keras_mask(x)
 
 
 def gpu_name() -> str | None:

@@ -1,5 +1,6 @@
 """Attentions in a user's own model: the README's, whose code runs here."""
 
+import json
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ import pytest
 from keras import ops
 
 import seq2seq_memattn as package
+from tests.commands import run_python
 from tests.marks import quick
 from tests.test_readme import blocks
 
@@ -77,3 +79,31 @@ def test_fit_trains_it_with_each_attention(name: str) -> None:
 def test_fit_trains_it_with_a_cell_of_ones_own(name: str) -> None:
     losses = losses_of(the_readmes_model(ATTENTIONS[name](), MinimalCell))
     assert losses[-1] < 0.8 * losses[0]
+
+
+def difference_that_padding_makes(name: str) -> float:
+    """The largest change of a logit of `predict` when sources get three columns of padding."""
+    model = the_readmes_model(ATTENTIONS[name]())
+    (source, target), _ = copies()
+    source, target = source[:8], target[:8]
+    padded = np.pad(source, [(0, 0), (0, 3)])
+    expected, found = (model.predict([x, target], verbose=0) for x in (source, padded))
+    return float(np.abs(found - expected).max())
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_predict_gives_padding_no_weight(backend: str) -> None:
+    names = ["KMemoryAttention", "BahdanauAttention"]
+    if backend == "tensorflow":
+        differences = [difference_that_padding_makes(name) for name in names]
+    else:
+        process = run_python(
+            "-c",
+            "import os, sys; os.environ['KERAS_BACKEND'] = 'jax'\n"
+            "from tests.test_building_block import difference_that_padding_makes\n"
+            "print([difference_that_padding_makes(name) for name in sys.argv[1:]])",
+            *names,
+        )
+        assert process.returncode == 0, process.stderr.decode()[-3000:]
+        differences = json.loads(process.stdout)
+    assert max(differences) < 1e-5

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.backend import attached_mask
+
 
 class SourceMemory(NamedTuple):
     """Memory of an attention that scores the encoder's outputs themselves.
@@ -146,7 +148,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:
     """The mask given, else the one Keras attached to `encoder_outputs`, else all true."""
     if mask is None:
-        mask = getattr(encoder_outputs, "_keras_mask", None)
+        mask = attached_mask(encoder_outputs)
     if mask is None:
         return ops.ones_like(encoder_outputs[:, :, 0], dtype="bool")
     return ops.cast(mask, "bool")
