@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.backend import has_static_shapes
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, padding_last
 from seq2seq_memattn.gates import cell_step, state_units
 from seq2seq_memattn.gather import turn
 from seq2seq_memattn.recurrence import make_steps, run_layer
@@ -51,7 +51,7 @@ class Encoder(keras.layers.Layer):
     Call arguments:
         inputs: float [batch, source_length, embedding_dim]. With `ids`, [vocab_size,
             embedding_dim]: the embeddings of all tokens.
-        mask: bool [batch, source_length], true on real tokens, which come first.
+        mask: bool [batch, source_length], true on real tokens.
         ids: int32 [batch, source_length]. Tokens of a small vocabulary; what the lowest layers make
             of an embedding is then computed once for all places of its token.
         outputs_only: bool. Whether the states but the first are not asked for; they may be missing
@@ -60,7 +60,7 @@ class Encoder(keras.layers.Layer):
     Returns:
         `Encoded`.
 
-    Masking: padding never changes a result.
+    Masking: padding never changes a result. It must come last (see `padding_last`).
 
     Example:
     >>> encoder = Encoder(units=3, num_layers=2)
@@ -162,7 +162,7 @@ class Encoder(keras.layers.Layer):
     ) -> Encoded:
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
-        mask = ops.cast(mask, "bool")
+        mask = padding_last("mask", ops.cast(mask, "bool"))
         if _runs_own_loops():
             return self._run_loops(inputs, mask, training, ids, outputs_only)
         embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)

@@ -17,6 +17,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.bridge import Bridge
 from seq2seq_memattn.cell import AttentionCell
+from seq2seq_memattn.checks import padding_last
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
@@ -45,7 +46,8 @@ class Seq2Seq(keras.Model):
     Returns:
         float [batch, target_length, target_vocab_size]: logits under teacher forcing.
 
-    Masking: padding (id 0) never changes a result; logits there have no meaning.
+    Masking: padding (id 0) never changes a result; logits there have no meaning. It must come last
+        (see `padding_last`).
 
     Example:
     >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
@@ -167,7 +169,8 @@ class Seq2Seq(keras.Model):
             strengths: see `Decoded`.
         """
         inputs, ids = _to_embed(self.target_embedding, target_inputs, training)
-        lengths = ops.sum(ops.cast(ops.not_equal(target_inputs, PAD_ID), "int32"), axis=1)
+        mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         decoded = self.decoder(inputs, lengths, memory, cell_states, training, ids)
         return self.to_logits(decoded.outputs), decoded.strengths
 

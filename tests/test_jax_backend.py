@@ -46,6 +46,12 @@ for name in names:
     model.load_weights(f"{folder}/{name}.weights.h5")
     np.save(f"{folder}/{name}.npy", model(ids))
     if fits == "fit":
+        try:
+            model({**ids, "source": ids["source"][:, ::-1]})
+        except ValueError as error:
+            assert "expected padding behind the real tokens" in str(error)
+        else:
+            raise AssertionError("padding before real tokens was taken")
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())
         history = model.fit(ids, outputs, batch_size=len(outputs), epochs=3, verbose=0)
         with open(f"{folder}/{name}.losses.json", "w") as stream:

@@ -31,6 +31,9 @@ class Attention(keras.layers.Layer, abc.ABC):
     else: it is never stored on the layer and never tiled over queries. The queries axis holds
     the steps of parallel training, the hypotheses of a beam, or 1.
 
+    Masks may have padding anywhere. An attention that counts positions from the start of the source
+    wants padding last, and calls `padding_last` in `prepare`.
+
     Weights sit only in sublayers made in `__init__` (their names begin with this layer's name);
     they are built at their first call.
     """

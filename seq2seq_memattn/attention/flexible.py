@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_lengths
+from seq2seq_memattn.attention.base import (
+    Attention,
+    SourceMemory,
+    masked_softmax,
+    source_lengths,
+    source_mask,
+)
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
     WindowedAttention,
@@ -14,6 +20,7 @@ from seq2seq_memattn.attention.windows import (
     gather_positions,
 )
 from seq2seq_memattn.backend import has_static_shapes
+from seq2seq_memattn.checks import padding_last
 
 LEAST_STRENGTH = 1e-6  # bounds the window where nothing is penalised
 
@@ -52,7 +59,7 @@ class FlexibleAttention(WindowedAttention):
         threshold: float > 0 or None. tau; None: every position is scored.
 
     Normalisation: scores sum to 1 over the positions that are scored.
-    Masking: padding gets score 0 exactly.
+    Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
     Cost: in a plain TensorFlow graph, windows as wide as the widest of the batch. Under XLA and on
     JAX, whose shapes are fixed, all positions, with the same result.
 
@@ -92,6 +99,7 @@ class FlexibleAttention(WindowedAttention):
         self.strength_energy = self._dense(1, "strength_energy")
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
+        mask = padding_last("mask", source_mask(encoder_outputs, mask))
         return self.content.prepare(encoder_outputs, mask)
 
     def initial_state(self, memory: Any, num_queries: int) -> FlexibleState:

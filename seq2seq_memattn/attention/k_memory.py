@@ -12,7 +12,7 @@ from seq2seq_memattn.attention.base import (
     source_mask,
 )
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, padding_last
 
 Score = Literal["softmax", "sigmoid"]
 
@@ -64,7 +64,8 @@ class KMemoryAttention(Attention):
     Normalisation: alpha over slots at each source position ("slots") or over the source for
         each slot ("time"); beta over slots.
     Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens; padding
-        gets alpha = 0 exactly and never changes a result.
+        gets alpha = 0 exactly and never changes a result. With position encodings it must come
+        last (see `padding_last`).
 
     Raises:
         ValueError: if `num_slots` is not positive, a name is unknown, or position encodings
@@ -118,6 +119,8 @@ class KMemoryAttention(Attention):
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> KMemory:
         mask = source_mask(encoder_outputs, mask)
+        if self.position_encoding:
+            mask = padding_last("mask", mask)
         encoder_outputs = self._cast(encoder_outputs)
         alpha = self._alpha(self.encoder_energy(encoder_outputs), mask)
         rows = ops.matmul(ops.swapaxes(alpha, 1, 2), encoder_outputs)  # eq. 4, eq. 8

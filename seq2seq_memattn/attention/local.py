@@ -9,6 +9,7 @@ from seq2seq_memattn.attention.base import (
     SourceMemory,
     masked_softmax,
     source_lengths,
+    source_mask,
 )
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
@@ -16,7 +17,7 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, padding_last
 
 CENTRES = ("monotonic", "predictive")
 
@@ -52,7 +53,7 @@ class LocalAttention(WindowedAttention):
         sigma: float > 0 or None. Predictive: None is D / 2.
 
     Normalisation: monotonic scores sum to 1; predictive ones to less, as published.
-    Masking: padding gets score 0 exactly.
+    Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
     Cost: in training all positions are scored and masked; otherwise those of the window alone.
 
     Raises:
@@ -103,6 +104,7 @@ class LocalAttention(WindowedAttention):
             self.centre_energy = self._dense(1, "centre_energy", use_bias=False)
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
+        mask = padding_last("mask", source_mask(encoder_outputs, mask))
         return self.content.prepare(encoder_outputs, mask)
 
     def initial_state(self, memory: Any, num_queries: int) -> Any:

@@ -12,7 +12,7 @@ from seq2seq_memattn.attention.base import (
     masked_softmax,
     source_mask,
 )
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, padding_last
 
 Score = Literal["dot", "general", "concat", "location"]
 
@@ -59,7 +59,7 @@ class LuongAttention(Attention):
             positions behind it are not looked at.
 
     Normalisation: scores sum to 1 over the real source positions.
-    Masking: padding gets score 0 exactly.
+    Masking: padding gets score 0 exactly. For location it must come last (see `padding_last`).
 
     Raises:
         ValueError: for an unknown score, an argument that the score does not take or lacks, queries
@@ -111,7 +111,7 @@ class LuongAttention(Attention):
         rows = self._cast(encoder_outputs)
         keys = self.key_projection(rows) if self.key_projection else rows
         if self.location is not None:
-            keys = rows[:, :, :0]
+            keys, mask = rows[:, :, :0], padding_last("mask", mask)
             mask = ops.logical_and(mask, ops.arange(ops.shape(rows)[1]) < self.location.units)
         return SourceMemory(rows=rows, keys=keys, mask=mask)
 
