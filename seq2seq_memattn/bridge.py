@@ -33,7 +33,7 @@ class Bridge(keras.layers.Layer):
 
     Raises:
         ValueError: from "copy", if layers or widths differ; both are named. "copy" hands on the
-            directions of a layer side by side.
+            directions of a layer side by side. From "backward", if there is one direction.
 
     Example:
     >>> bridge = Bridge("dense", state_units=[[3, 3]])
@@ -113,6 +113,11 @@ class Bridge(keras.layers.Layer):
     def _chosen(self, states: Any) -> list[Any]:
         layers = states if self.states == "all" else states[-1:]
         if self.states == "backward":
+            if len(layers[0]) != 2:
+                raise ValueError(
+                    "A bridge from the backward direction needs a bidirectional encoder; the "
+                    "encoder's top layer has one direction."
+                )
             layers = [layers[0][-1:]]
         kinds = slice(1 if self.outputs_only else None)
         return [state for layer in layers for direction in layer for state in direction[kinds]]

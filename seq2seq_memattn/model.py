@@ -241,6 +241,10 @@ def _check_widths(config: ModelConfig) -> None:
             "`attention` constant takes the encoder's states as they are; got "
             f"`encoder_projection_units` {config.encoder_projection_units}."
         )
+    if config.bridge_from == "backward" and not config.bidirectional:
+        raise ValueError(
+            "`bridge_from` backward needs a bidirectional encoder; got `bidirectional` False."
+        )
     encoder = (config.encoder_cell, config.encoder_layers, read)
     decoder = (config.decoder_cell, config.decoder_layers, config.decoder_units)
     if config.bridge == "copy" and encoder != decoder:

@@ -127,3 +127,9 @@ def test_one_state_of_one_unit_by_hand() -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Bridge(state_units=[[3]], **arguments)
+
+
+def test_backward_needs_a_backward_direction() -> None:
+    forward = tensors([[layer[0]] for layer in STATES])
+    with pytest.raises(ValueError, match="needs a bidirectional encoder; .* one direction"):
+        Bridge("dense", [[4, 4]], states="backward")(forward)

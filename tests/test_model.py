@@ -468,6 +468,11 @@ def test_a_copy_bridge_between_other_widths_names_both() -> None:
         build(bridge="copy")
 
 
+def test_a_bridge_from_the_backward_direction_needs_one() -> None:
+    with pytest.raises(ValueError, match="`bridge_from` backward needs a bidirectional encoder"):
+        build(bridge="dense", bridge_from="backward", bidirectional=False)
+
+
 def test_position_encodings_without_a_length_are_refused() -> None:
     with pytest.raises(ValueError, match="`max_source_length`"):
         build(position_encoding="masked")
