@@ -1,5 +1,6 @@
 """The RNN cell wrapper: one decoder step with attention."""
 
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import keras
@@ -93,6 +94,7 @@ class AttentionCell(keras.layers.Layer):
         self.mixing_units = mixing_units
         self.mixing_activation = mixing_activation
         self.mixing_from = mixing_from
+        self._widths: dict[str, int] | None = None  # what it was built with
         self.mixing = (
             keras.layers.Dense(
                 mixing_units, mixing_activation, dtype=self.dtype_policy, name=f"{self.name}_mixing"
@@ -102,15 +104,27 @@ class AttentionCell(keras.layers.Layer):
         )
 
     def build(self, inputs_shape: Any, memory_shape: Any, state_shape: Any) -> None:
-        context_units = memory_shape[0][-1]  # records come back from `load_model` as lists
-        width = inputs_shape[-1] + (context_units if self.input_feeding else 0)
+        del state_shape  # the cells know their own
+        input_units, context_units = inputs_shape[-1], memory_shape.rows[-1]
+        self._widths = {"input_units": input_units, "context_units": context_units}
+        width = input_units + (context_units if self.input_feeding else 0)
         for cell in self.cells:
-            cell.build((None, width))
+            if not cell.built:  # `load_model` has built it
+                cell.build((None, width))
             width = output_units(cell)
         if self.mixing is not None:
             both = self.mixing_from == "output_and_context"
             self.mixing.build((None, None, width + (context_units if both else 0)))
         self.built = True
+
+    def get_build_config(self) -> dict[str, int] | None:
+        return self._widths
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        # Not from shapes: of a saved record, the names of its fields are lost.
+        inputs_shape = (None, None, config["input_units"])
+        memory_shape = SimpleNamespace(rows=(None, None, config["context_units"]))
+        self.build(inputs_shape, memory_shape, None)
 
     def initial_state(
         self, memory: Any, num_queries: int, cell_states: Any = None

@@ -1,4 +1,5 @@
-from typing import Any
+import json
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -326,6 +327,40 @@ def test_half_precision_agrees_with_double(attention: str, dtype: str) -> None:
         results.append(take_steps(cell, outputs, MASK, embedded, states))
     assert all(leaf.dtype == dtype for leaf in keras.tree.flatten(results[1]))
     assert_close(results[1], results[0], dtype)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_keras_serialises_a_cell_that_is_built(kind: str) -> None:
+    cell = build("k_memory", kind, **VARIANTS["reference"])
+    saved = json.loads(json.dumps(keras.saving.serialize_keras_object(cell)))
+    again = keras.saving.deserialize_keras_object(saved)
+    arguments = tensor(ENCODER_OUTPUTS), MASK, tensor(EMBEDDED), first_states(cell)
+    take_steps(again, *arguments)
+    again.set_weights(cell.get_weights())
+    assert_close(take_steps(again, *arguments), take_steps(cell, *arguments), "float64")
+
+
+class AlphaFirst(NamedTuple):
+    """A memory whose rows are not its first field."""
+
+    alpha: Any
+    rows: Any
+
+
+class Reordered(KMemoryAttention):
+    """Keeps the rows behind the encoder scores."""
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
+        memory = super().prepare(encoder_outputs, mask)
+        return AlphaFirst(memory.alpha, memory.rows)
+
+
+def test_the_rows_of_a_memory_may_be_any_field_of_its_record() -> None:
+    cell = AttentionCell(keras.layers.LSTMCell(UNITS), Reordered(4), mixing_units=MIXING_UNITS)
+    memory = cell.attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
+    outputs, _, state = cell(tensor(EMBEDDED[:, 0]), memory, cell.initial_state(memory, QUERIES))
+    assert tuple(outputs.shape) == (BATCH, QUERIES, MIXING_UNITS)
+    assert tuple(state.context.shape) == (BATCH, QUERIES, ENCODER_UNITS)
 
 
 def test_inputs_with_a_mask_of_keras_raise_no_warning() -> None:
