@@ -25,7 +25,7 @@ def provenance(hardware: str) -> dict[str, Any]:
 
     return {
         "command": _command(),
-        "commit": _commit(),
+        "commit": commit(),
         "backend": keras.config.backend(),
         "hardware": hardware,
         "versions": versions(),
@@ -67,13 +67,13 @@ def portable(argument: str) -> str:
     return flag + equals + ",".join(paths)
 
 
-def _commit() -> str:
-    """The commit of the source tree, with a plus sign if files differ from it; or unknown."""
-    if not (ROOT / ".git").exists():  # installed, perhaps inside of another repository
+def commit(checkout: Path = ROOT) -> str:
+    """The commit of a source tree, with a plus sign if files differ from it; or unknown."""
+    if not (checkout / ".git").exists():  # installed, perhaps inside of another repository
         return "unknown"
-    git = ["git", "-C", str(ROOT)]
+    git = ["git", "-C", str(checkout)]
     try:
-        commit = subprocess.run(
+        head = subprocess.run(
             [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
         ).stdout.strip()
         changed = subprocess.run(
@@ -84,7 +84,7 @@ def _commit() -> str:
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return f"{commit}+" if changed else commit
+    return f"{head}+" if changed else head
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
