@@ -245,7 +245,9 @@ class TrainingConfig(Options):
         "flexible attention: weight of the mean strength of its penalty, which is to be large, "
         "for fine-tuning (beta of Shu and Nakayama's eq. 9); 0: the cross entropy alone",
     )
-    checkpoint_minutes: float = option(30.0, "minutes between checkpoints")
+    checkpoint_minutes: float = option(
+        30.0, "minutes between checkpoints; each new best validation has one too"
+    )
     keep: int = option(5, "last checkpoints kept, beside the best")
     validate_every: int = option(
         1000, "updates between validations by beam decoding; the last update is validated too"

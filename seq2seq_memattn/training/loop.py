@@ -229,6 +229,7 @@ class Trainer:
         progress.window.start_clock()
         self._in_a_row = 0
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
+        self._write_best()  # the start before may have been killed before it wrote them
         batches = self._batches()
         while True:
             self._hear_of_signals(caught)
@@ -236,6 +237,7 @@ class Trainer:
             reason = self._reason()
             now = (progress.update, progress.validated)
             is_due = time.monotonic() - saved_at > 60.0 * config.checkpoint_minutes
+            is_due = is_due or self._is_best()
             if self._signal or (now != saved and (is_due or reason)):
                 path = self._save(reporter)
                 saved, saved_at = now, time.monotonic()
@@ -348,9 +350,6 @@ class Trainer:
         if (bleu, -loss) > (progress.best_bleu, -progress.best_loss):
             progress.best_bleu, progress.best_loss = bleu, loss
             progress.best_update, progress.stale = progress.update, 0
-            if self.workers.is_chief:
-                record = {"update": progress.update, "bleu": bleu}
-                write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
         seconds = time.monotonic() - started
         progress.seconds = self._clock.seconds()
         progress.window.start_clock()
@@ -408,7 +407,22 @@ class Trainer:
             lambda: self.folder.save(self.progress.update, self.variables, record)
         )
         self._checkpoints = self.folder.paths()
+        self._write_best()
         return path
+
+    def _is_best(self) -> bool:
+        """Whether the weights are those of the best validation."""
+        return 0 < self.progress.best_update == self.progress.update
+
+    def _write_best(self) -> None:
+        """Writes best.npz if the model has the best weights now.
+
+        A checkpoint with their score is written first. Without it, a killed run would go on from an
+        older checkpoint, which does not know the score, and replace best.npz by worse weights.
+        """
+        if self.workers.is_chief and self._is_best():
+            record = {"update": self.progress.update, "bleu": self.progress.best_bleu}
+            write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
 
 
 def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:

@@ -4,7 +4,8 @@ config.json       model and training options, data, versions, command
 manifest.json     of the data, with the vocabularies and, beside it, their files and that of
                   truecasing: all that decoding needs of the data
 checkpoints/      what the run goes on from
-best.npz          the weights of the best validation BLEU, with update and score
+best.npz          the weights of the best validation BLEU, with update and score; written after a
+                  checkpoint of the same update
 average.npz       the mean of the last checkpoints' weights, if `average_checkpoints` was asked for
 metrics.jsonl     one JSON line per logged update and per validation
 tensorboard/      the same for TensorBoard

@@ -55,6 +55,37 @@ def test_patience_and_the_best_score_outlive_a_restart(scripted: Scripted) -> No
     assert (result.update, result.reason, result.best_update) == (6, "patience", 2)
 
 
+# A kill
+
+
+class Killed(Exception):
+    """In place of a kill: what was not written by then is lost."""
+
+
+@pytest.mark.parametrize("moment", ["while_they_are_written", "in_the_next_update"])
+def test_after_a_kill_no_worse_validation_replaces_the_best_weights(
+    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    def updates() -> Iterator[UpdateResult]:
+        yield from (update(), update())
+        raise Killed
+
+    options: dict[str, Any] = {"num_updates": 4, "validate_every": 2, "checkpoint_minutes": 30.0}
+    first = scripted(updates(), bleus=[5], **options)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        if moment == "while_they_are_written":
+            patch.setattr("seq2seq_memattn.training.loop.write_arrays", killed)
+        first.run()
+    best = {"update": 2, "bleu": first.progress.best_bleu}
+
+    result = scripted(bleus=[3, 3], **options).run()
+    assert {"update": result.best_update, "bleu": result.best_bleu} == best
+    assert arrays_of(tmp_path / "run" / "best.npz")[1] == best
+
+
 # NaN
 
 
