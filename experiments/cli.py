@@ -60,8 +60,8 @@ def run(main: Callable[[list[str]], None], accepts_arguments: bool = False) -> N
         except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
             logging.debug("The error's traceback:", exc_info=True)
             _fail(_one_line(error))
-        except KeyboardInterrupt:
-            _fail("interrupted", EXIT_INTERRUPTED)
+        except KeyboardInterrupt as interrupt:
+            _fail(str(interrupt) or "interrupted", EXIT_INTERRUPTED)
         except Terminated:
             _fail("terminated", EXIT_TERMINATED)
 

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Commands:
-    """Commands that SIGTERM and SIGINT are handed on to, so that trainings save.
+    """Commands that get SIGTERM when SIGTERM or SIGINT comes, so that trainings save.
 
     A context manager for the main thread, which alone may set signal handlers. One at a time, a
     command shares our standard error. If there are several, TensorFlow has
@@ -40,7 +40,6 @@ class Commands:
         self._caught = 0
 
     def __enter__(self) -> Self:
-        # A terminal sends Ctrl-C to the commands too; to hear of it twice does them no harm.
         self._before = {
             number: signal.signal(number, self._hand_on)
             for number in (signal.SIGTERM, signal.SIGINT)
@@ -59,8 +58,9 @@ class Commands:
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._caught = number
+        # Never SIGINT: a terminal sends Ctrl-C to the commands too, and two end a training at once.
         for process in list(self._running):
-            process.send_signal(number)
+            process.terminate()
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Does some work for each item, `jobs` at a time; returns the results in their order.
@@ -128,7 +128,7 @@ class Commands:
         self._running.append(process)
         try:
             if self._caught:  # while it was started
-                process.send_signal(self._caught)
+                process.terminate()
             output, _ = process.communicate()
         finally:
             self._running.remove(process)

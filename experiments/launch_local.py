@@ -2,7 +2,7 @@
 
 Starts COMMAND once for each process of the cluster, with the environment's TF_CONFIG saying which
 one it is, as schedulers do on several machines. For trying out: on one machine a training is
-faster in a single process. SIGTERM and SIGINT are handed on to all, so that the training saves.
+faster in a single process. At SIGTERM or SIGINT all get SIGTERM, so that the training saves.
 """
 
 import contextlib
@@ -98,8 +98,9 @@ class LocalCluster:
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.caught = number
+        # Never SIGINT: a terminal sends Ctrl-C to all too, and two end a training at once.
         for process in self._running.values():
-            process.send_signal(number)
+            process.terminate()
 
     def _watch(self) -> int:
         """Waits until all have ended, for those left only so long after one has failed."""

@@ -186,6 +186,7 @@ class Trainer:
 
         Raises:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
+            KeyboardInterrupt: at a second SIGINT, without a checkpoint.
             ValueError: if loss or gradient was not finite several times in a row, the run is
                 being trained already, or it was since this trainer read it.
             LostWorker: if another process of the training was lost.

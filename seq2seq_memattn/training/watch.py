@@ -1,13 +1,21 @@
 """What a training loop watches: signals, time, loss and speed."""
 
+import contextlib
 import math
+import os
 import signal
 import sys
 import time
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from seq2seq_memattn.training.update_result import UpdateResult
+
+# Begins with a newline: there may be a bar in the line.
+_TOLD = (
+    b"\nSIGINT: the training ends with a checkpoint; "
+    b"a second Ctrl-C ends the training at once, without one\n"
+)
 
 
 class SignalCame(Exception):
@@ -15,7 +23,10 @@ class SignalCame(Exception):
 
 
 class Signals:
-    """Turns SIGTERM and SIGINT into a number that the loop looks at between updates."""
+    """Turns SIGTERM and SIGINT into a number that the loop looks at between updates.
+
+    A second SIGINT raises KeyboardInterrupt; the first says so on standard error.
+    """
 
     def __init__(self) -> None:
         self.number = 0
@@ -26,10 +37,22 @@ class Signals:
     def _catch(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.number = number
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, _end_at_once)
+            # Not by print, in the middle of which the signal may have come.
+            with contextlib.suppress(OSError):
+                os.write(2, _TOLD)
 
     def restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    del number, frame
+    raise KeyboardInterrupt(
+        "interrupted at once, without a checkpoint; the same command goes on from the last one"
+    )
 
 
 def memory_mib() -> float:

@@ -159,6 +159,12 @@ def test_an_interrupted_command_says_so_and_leaves_nothing_half_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_an_interrupted_command_may_say_more() -> None:
+    process = run_command("--size=3", action="raise KeyboardInterrupt('at once')")
+    assert process.returncode == 128 + signal.SIGINT
+    assert process.stderr.decode() == "error: at once\n"
+
+
 def test_a_reader_that_goes_away_gives_one_line() -> None:
     script = COMMAND.replace("ACTION", "[print('x' * 99) for _ in range(9999)]")
     script = script.replace("ACCEPTS", "False")

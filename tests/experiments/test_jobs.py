@@ -13,8 +13,11 @@ from experiments.jobs import Commands, run_command
 # Modules that the commands below run: each says that it is there by a file.
 WAITING = """
 import signal, sys, time
+def end(number, frame):
+    open(sys.argv[1], "w").write(str(number))
+    sys.exit(128 + number)
 for number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(number, lambda number, _: sys.exit(128 + number))
+    signal.signal(number, end)
 open(sys.argv[1], "w").write("ready")
 time.sleep(60)
 """
@@ -68,6 +71,7 @@ def send(number: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_command_that_is_run_too(tmp_path: Path, number: int) -> None:
+    """By SIGTERM: a command that hears of one Ctrl-C twice takes it for two."""
     before = signal.getsignal(number)
     when_there([tmp_path / "ready"], send(number))
     started = time.monotonic()
@@ -76,6 +80,7 @@ def test_a_signal_ends_the_command_that_is_run_too(tmp_path: Path, number: int) 
     assert raised.value.code == 128 + number
     assert time.monotonic() - started < 50
     assert signal.getsignal(number) is before
+    assert (tmp_path / "ready").read_text() == str(int(signal.SIGTERM))
 
 
 def test_jobs_run_at_a_time_and_share_the_cores(tmp_path: Path) -> None:

@@ -183,6 +183,34 @@ def test_a_signal_saves_after_the_update_and_ends_the_run(
     assert again.run().update == NUM_UPDATES
 
 
+@pytest.mark.parametrize("moment", ["the_update", "the_checkpoint"])
+def test_a_second_ctrl_c_ends_the_run_at_once_and_leaves_nothing_half_written(
+    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def updates() -> Iterator[UpdateResult]:
+        yield from (update(), update())
+        interrupt()
+        if moment == "the_update":
+            interrupt()
+        yield update()
+
+    def write_half(stream: Any, **_: Any) -> None:
+        stream.write(b"half")
+        interrupt()
+
+    made = scripted(updates(), checkpoint_minutes=30.0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="^interrupted at"):
+        patch.setattr(np, "savez", write_half)
+        made.run()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not checkpoints(tmp_path / "run")
+    assert not list((tmp_path / "run").rglob("*.tmp"))
+    assert scripted().run().update == NUM_UPDATES
+
+
 def test_a_signal_during_the_last_update_puts_its_validation_off(scripted: Scripted) -> None:
     def updates() -> Iterator[UpdateResult]:
         yield update()
