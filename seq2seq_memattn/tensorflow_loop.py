@@ -181,18 +181,15 @@ class _Packed:
     def __init__(self, steps: PackedSteps) -> None:
         self._steps = steps
         self.total = steps.total
-        self.end = steps.num_steps
+        longest = tf.math.count_nonzero(steps.sizes, dtype=tf.int32)  # no later step holds rows
+        self._sizes = steps.sizes[: tf.maximum(longest, 1)]  # one, since arrays cannot be empty
+        self.end = tf.size(self._sizes)
 
     def split(self, x: Any) -> tf.TensorArray:
-        array = tf.TensorArray(
-            x.dtype, self._steps.num_steps, infer_shape=False, element_shape=[None, x.shape[-1]]
-        )
-        return array.split(x, self._steps.sizes)
+        return self.sink(x.shape[-1], x.dtype).split(x, self._sizes)
 
     def sink(self, units: int, dtype: Any) -> tf.TensorArray:
-        return tf.TensorArray(
-            dtype, self._steps.num_steps, infer_shape=False, element_shape=[None, units]
-        )
+        return tf.TensorArray(dtype, self.end, infer_shape=False, element_shape=[None, units])
 
     def join(self, array: tf.TensorArray, units: int) -> Any:
         return tf.ensure_shape(array.concat(), [None, units])
@@ -201,7 +198,7 @@ class _Packed:
         return self._steps.unpack_sorted(x)
 
     def cropper(self, t: Any) -> Callable[[Any], Any]:
-        size = self._steps.sizes[t]
+        size = self._sizes[t]
 
         def crop(x: Any) -> Any:
             # `tf.slice`, for its gradient is one padding; that of x[:size] is slower.

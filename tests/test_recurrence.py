@@ -11,7 +11,8 @@ from keras import ops
 from seq2seq_memattn.backend import has_static_shapes
 from seq2seq_memattn.gates import cell_step
 from seq2seq_memattn.packed_steps import PackedSteps
-from seq2seq_memattn.recurrence import make_steps, run_layer
+from seq2seq_memattn.products import Products
+from seq2seq_memattn.recurrence import make_steps, run_layer, scan
 from seq2seq_memattn.steps import PaddedSteps
 from tests.inputs import mask_of, normal, randomise, run, tensor
 from tests.test_gates import CELLS
@@ -139,6 +140,24 @@ def test_padding_and_other_rows_change_nothing(mode: str, training: bool) -> Non
             [state[row : row + 1] for state in first],
         )
         assert_close(together[row : row + 1], alone, "float64")
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["packed", "padded"])
+@pytest.mark.parametrize("longest", [3, 0])
+def test_the_loop_ends_with_the_longest_row(padded: bool, longest: int) -> None:
+    taken = []
+
+    def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
+        taken.append(inputs)
+        return carry, inputs
+
+    lengths = tensor([min(longest, 2), longest, 0], "int32")
+    steps = PaddedSteps(lengths, STEPS) if padded else PackedSteps(lengths, STEPS)
+    (outputs,) = scan(step, [], [steps.pack(tensor(X))], Products({}), steps, [INPUTS])
+    # An array of no steps cannot be split: the packed loop takes an empty one.
+    assert len(taken) == max(longest, 0 if padded else 1)
+    expected = X * mask_of(lengths, STEPS)[:, :, None]
+    assert_close(steps.unpack(outputs), expected)
 
 
 @trainings

@@ -144,7 +144,7 @@ class FlexibleAttention(WindowedAttention):
     ) -> tuple[WindowScores, FlexibleState]:
         """Scores the positions of the window alone."""
         low, high = self._window(memory, focus, strength, threshold)
-        width = ops.cast(ops.max(high - low), "int32") + 1
+        width = ops.cast(ops.max(high - low, initial=0), "int32") + 1
         wanted = low[:, :, None] + ops.arange(width, dtype=self.wide_dtype)
         is_inside = wanted <= high[:, :, None]
         positions = ops.cast(ops.minimum(wanted, high[:, :, None]), "int32")

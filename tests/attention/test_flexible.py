@@ -150,6 +150,15 @@ def test_a_linear_map_of_the_rows_gives_the_map_of_the_context() -> None:
     assert_close(mapped, ops.matmul(context, linear))
 
 
+def test_a_batch_may_be_empty() -> None:
+    attention = build(threshold=0.4)
+    memory = attention.prepare(tensor(OUTPUTS[:0]), MASK[:0])
+    state = attention.initial_state(memory, QUERIES)
+    context, _, state = attention.read(tensor(QUERY[0, :0]), memory, state, tensor(FED[0, :0]))
+    assert tuple(context.shape) == (0, QUERIES, ENCODER_UNITS)
+    assert tuple(state.focus.shape) == (0, QUERIES)
+
+
 def test_inputs_are_needed() -> None:
     attention = build()
     memory = attention.prepare(tensor(OUTPUTS))
