@@ -1,6 +1,5 @@
 """Every test starts from the same seeds and leaves the global state as it found it."""
 
-import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import keras
 import pytest
 
 from experiments import interruptions
+from tests import disks
 
 SEED = 20170731
 
@@ -60,12 +60,37 @@ def seeded_and_isolated() -> Iterator[None]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def right_to_mount() -> None:
+    """For tests that mount: they run in a namespace of their own where this process may not."""
+
+
+@pytest.fixture
+def small_disk(
+    right_to_mount: None, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Path]:
     """A file system of the size that is the fixture's parameter: see `small_disk_of`."""
+    size, is_for_one_file = request.param
     disk = tmp_path / "disk"
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(interruptions.small_disk(disk, request.param))
-        except OSError as error:
-            pytest.skip(str(error))
-        yield disk
+    if disks.may_mount():
+        with interruptions.small_disk(disk, size):
+            yield disk
+    elif is_for_one_file and not disks.has_namespaces():
+        disk.mkdir()
+        with disks.small_files(size):
+            yield disk
+    else:
+        yield disk  # which the test will make in its namespace
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Calls the tests that mount file systems where they may; True if that is elsewhere."""
+    if "right_to_mount" not in pyfuncitem.fixturenames or disks.may_mount():
+        return None
+    if disks.has_namespaces():
+        disks.run_where_it_may_mount(pyfuncitem.nodeid)
+        return True
+    disk = pyfuncitem.funcargs.get("small_disk")
+    if disk is None or not disk.exists():
+        pytest.fail("expected the right to mount a file system, or to make a user namespace")
+    return None

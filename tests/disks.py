@@ -1,8 +1,76 @@
-"""What tests of full and read-only disks share."""
+"""What tests of full and read-only disks share.
+
+They mount small file systems. Where this process may not, each of them runs once more in a user
+namespace of its own, where it may; where there is no such namespace either, full disks are imitated
+by a limit on the size of files for those tests that this will do for. All others fail.
+"""
+
+import contextlib
+import functools
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from experiments import interruptions
+from tests.commands import ROOT
 
-def small_disk_of(size: int) -> pytest.MarkDecorator:
-    """For tests with the fixture `small_disk`; bytes."""
-    return pytest.mark.parametrize("small_disk", [size], indirect=True)
+FULL = "No space left on device|File too large"  # what the two kinds of full disks say
+
+
+def small_disk_of(size: int, is_for_one_file: bool = False) -> pytest.MarkDecorator:
+    """For tests with the fixture `small_disk`.
+
+    Args:
+        size: bytes of the file system.
+        is_for_one_file: whether a limit on the size of each file will do.
+    """
+    return pytest.mark.parametrize(
+        "small_disk", [pytest.param((size, is_for_one_file), id=str(size))], indirect=True
+    )
+
+
+@functools.cache
+def may_mount() -> bool:
+    """Whether this process may mount file systems."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with interruptions.small_disk(Path(folder, "disk"), 2**16):
+                return True
+        except PermissionError:
+            return False
+
+
+@functools.cache
+def has_namespaces() -> bool:
+    """Whether a process may make a namespace where it may mount."""
+    mount = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", tempfile.gettempdir()]
+    try:
+        return not subprocess.run(mount, capture_output=True, check=False).returncode
+    except FileNotFoundError:
+        return False
+
+
+def run_where_it_may_mount(test: str) -> None:
+    """Runs a test in a namespace; fails with what it says if it fails there."""
+    again = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", test]
+    done = subprocess.run(
+        ["unshare", "-rm", *again], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.fail(f"in a namespace of its own: {done.stdout}{done.stderr}")
+
+
+@contextlib.contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file gets larger than `size` bytes while the block lasts."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

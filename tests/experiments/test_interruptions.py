@@ -92,16 +92,15 @@ def test_what_a_kill_and_a_stop_leave_is_found(
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_or_read_only_is_named_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_or_read_only_is_named_and_costs_nothing(
+    right_to_mount: None, tmp_path: Path
+) -> None:
     arguments, whole = run_to_its_end(tmp_path)
     for row, error in (
         (interruptions.full_disk, "No space left on device"),
         (interruptions.read_only, "Read-only file system"),
     ):
-        try:
-            found = row(tmp_path / row.__name__, whole, arguments)
-        except PermissionError:
-            pytest.skip("needs the right to mount")
+        found = row(tmp_path / row.__name__, whole, arguments)
         (said,) = found["errors"]
         assert error in said and said.startswith("run/") and ".tmp" not in said
         assert found["status"] == 1
