@@ -30,8 +30,10 @@ def define_run() -> None:
         "precision",
         "float32",
         list(get_args(Precision)),
-        "dtype policy, whatever the run was trained with; bfloat16_products rounds what is "
-        "multiplied: faster on CPUs that have units for it",
+        "dtype policy, whatever the run was trained with; bfloat16_products rounds the operands of "
+        "products to bfloat16: faster where XLA compiles the search, from 64 lines on, for a CPU "
+        "with units for bfloat16; elsewhere, as in exported models, operands are rounded and "
+        "multiplied as float32, with no gain in speed",
     )
     flags.DEFINE_float(
         "threshold",
@@ -55,7 +57,10 @@ def define_batch_size() -> None:
 
 
 def load_run(precision: Precision | None = None) -> Any:
-    """The run that the flags name; damaged checkpoints that were passed over are said.
+    """The run that the flags name.
+
+    Notes on standard error name damaged checkpoints that were passed over, and a precision that
+    will be slow on this processor.
 
     Args:
         precision: in place of the flag.
@@ -63,8 +68,10 @@ def load_run(precision: Precision | None = None) -> Any:
     from seq2seq_memattn.training import run_directory
 
     options = flags.FLAGS
+    precision = precision or options.precision
+    report_slow_products(precision)
     run = run_directory.load_run(
-        Path(options.run_dir), options.checkpoint, options.threshold, precision or options.precision
+        Path(options.run_dir), options.checkpoint, options.threshold, precision
     )
     for problem in run.problems:
         cli.print_note(f"{problem}; the one before it is used")
@@ -84,6 +91,20 @@ def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[A
         options.max_source_length,
         return_alignments,
     )
+
+
+def report_slow_products(*precisions: str) -> None:
+    """Notes that products of bfloat16 will be slow, if the processor has no units for them."""
+    if "bfloat16_products" not in precisions:
+        return
+    from experiments.machine import has_bfloat16_units
+    from seq2seq_memattn.backend import gpu_name
+
+    if gpu_name() is None and has_bfloat16_units() is False:
+        cli.print_note(
+            "bfloat16_products will be slow: this processor has no units for bfloat16; float32 is "
+            "faster here"
+        )
 
 
 def report_cut(sources: Any) -> None:

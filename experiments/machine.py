@@ -4,6 +4,7 @@ import concurrent.futures
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -11,6 +12,9 @@ import numpy as np
 from keras import ops
 
 Shape = tuple[int, int, int]  # rows, inner, columns
+
+# What Linux calls the instructions that multiply bfloat16: on x86, and "bf16" on ARM.
+BFLOAT16_FEATURES = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 
 
 class ProductRate:
@@ -85,6 +89,20 @@ class TanhRate:
         started = time.perf_counter()
         np.asarray(self._run(self._values))
         return self._count / (time.perf_counter() - started)
+
+
+def has_bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
+    """Whether the processor has instructions for products of bfloat16; None where that is unknown.
+
+    Args:
+        cpuinfo: what Linux says of the processor.
+    """
+    if not cpuinfo.exists():
+        return None
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    listed = [line for line in lines if line.startswith(("flags", "Features"))]
+    features = {feature for line in listed for feature in line.split()}
+    return bool(features & BFLOAT16_FEATURES) if listed else None
 
 
 def use_threads(threads: int) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from absl import flags
 
 from data_prep.workers import num_cores
-from experiments import cli
+from experiments import cli, decoding_flags
 from experiments.experiment import experiment_names, load_experiment
 from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
 from experiments.profiling import profile
@@ -176,6 +176,7 @@ def main(arguments: list[str]) -> None:
     groups = _settings(options)
     if options.threads:
         use_threads(options.threads)
+    decoding_flags.report_slow_products(*options.precisions)
     rows = []
     for settings in groups:
         rows += _measured(settings, options)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras import ops
 from keras.src.backend import get_keras_mask
 
 WIDTH_STEP = 16  # widths are padded to a multiple of this where each is compiled by itself
@@ -37,15 +38,17 @@ def _is_traced_for_xla() -> bool:
 
 
 def bfloat16_product(x: Any, y: Any) -> Any:
-    """The product of matrices of bfloat16 as float32, where XLA compiles.
+    """The product of matrices of bfloat16 as float32, not rounded.
 
-    Of products of bfloat16, XLA leaves to a CPU's units for them those alone that are not rounded
-    themselves; the others are slower than those of float32.
+    XLA leaves such products, and no others of bfloat16, to a CPU's units for bfloat16. TensorFlow's
+    plain graph has no kernel for them on CPUs: it multiplies the same operands as float32.
     """
     if keras.backend.backend() == "jax":
         import jax.numpy as jnp
 
         return jnp.matmul(x, y, preferred_element_type="float32")
+    if not has_static_shapes():
+        return ops.matmul(ops.cast(x, "float32"), ops.cast(y, "float32"))
     import tensorflow as tf
 
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, Tout=tf.float32)

@@ -162,10 +162,10 @@ class AttentionCell(keras.layers.Layer):
     ) -> tuple[Any, Any, AttentionCellState]:
         inputs = ops.cast(inputs, self.compute_dtype)
         steps = self.steps(inputs.shape[-1])
-        projected = steps[0].project(_flat(inputs))
+        projected = steps[0].project(_flat(inputs), training)
         output, scores, state = self.advance(
             steps,
-            self.products(steps, memory),
+            self.products(steps, memory, training),
             projected,
             memory,
             AttentionCellState(*state),
@@ -184,11 +184,11 @@ class AttentionCell(keras.layers.Layer):
             for index, (cell, width) in enumerate(zip(self.cells, widths, strict=True))
         ]
 
-    def products(self, steps: list[CellStep], memory: Any) -> Products:
-        """The products of a loop over steps that read `memory`."""
+    def products(self, steps: list[CellStep], memory: Any, training: bool = False) -> Products:
+        """The products of a loop over steps that read `memory`; `training`: see `product`."""
         weights = {name: w for step in steps for name, w in step.weights().items()}
         plain = type(self.attention).combine is Attention.combine and memory.rows.shape[-1]
-        return Products(weights, memory.rows if plain else None)
+        return Products(weights, memory.rows if plain else None, training)
 
     def advance(
         self,

@@ -91,7 +91,7 @@ class TeacherForcedDecoder:
                 stream = self._drop(stream, training)
             step = cell_step(self.cell.cells[index], f"cell_{index}", stream.width)
             first = [steps.sort(array[:, 0]) for array in states]
-            projected = stream.project(step)
+            projected = stream.project(step, training)
             (outputs,) = run_layer(step, projected, first, steps, training, outputs_only=True)
             stream = Stream(outputs)
         queries = steps.unpack(stream.values)
@@ -103,7 +103,7 @@ class TeacherForcedDecoder:
     ) -> Decoded:
         cell = self.cell
         cell_steps = cell.steps(stream.width)
-        projected = stream.project(cell_steps[0])
+        projected = stream.project(cell_steps[0], training)
         fed = [stream.inputs()] if cell.attention.needs_inputs else []
         memory = keras.tree.map_structure(steps.sort, memory)
         carry = keras.tree.map_structure(steps.sort, state)
@@ -133,7 +133,7 @@ class TeacherForcedDecoder:
             step,
             carry,
             [projected, *fed, *masks],
-            cell.products(cell_steps, memory),
+            cell.products(cell_steps, memory, training),
             steps,
             [units, context_units, *([1] if has_strength else [])],
             training,

@@ -2,10 +2,8 @@
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
-from seq2seq_memattn.backend import bfloat16_product, has_static_shapes
 from seq2seq_memattn.cell import AttentionCellState
 from seq2seq_memattn.folding import (
     Folds,
@@ -138,7 +136,7 @@ class DecodingModel:
     def to_logits(self, mixed: Any) -> Any:
         """As `Seq2Seq.to_logits`, of the output layer's matrix as it is here."""
         bias = self._model.logits.bias
-        logits = _product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)
+        logits = product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)
         return ops.cast(logits, "float64" if self._model.compute_dtype == "float64" else "float32")
 
     def _mix(self, output: Any, context: Any) -> Any:
@@ -147,7 +145,7 @@ class DecodingModel:
         if folds is None or mixing is None or not folds.output.shape[1]:
             return self._cell.mix(output, context)
         gates = folds.context.shape[1] - folds.output.shape[1]
-        mixed = _product(output, folds.output) + context[..., gates:]
+        mixed = product(output, folds.output) + context[..., gates:]
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
     def without_sources(self, memory: SearchMemory) -> SearchMemory:
@@ -164,23 +162,12 @@ class DecodingModel:
 
 
 class _RoundedProducts(Products):
-    """Products whose operands may have come rounded."""
-
-    def __call__(self, name: str, x: Any) -> Any:
-        return _product(x, self.weights[name])
+    """Products whose rows may have come rounded, and folded."""
 
     def combine(self, attention: Any, scores: Any) -> Any:
         if not combines_plainly(attention):
             return super().combine(attention, scores)
-        return _product(scores, self.rows)
-
-
-def _product(x: Any, y: Any) -> Any:
-    """As `product`; where XLA compiles, rounded operands give a product that is not rounded."""
-    dtypes = (keras.backend.standardize_dtype(array.dtype) for array in (x, y))
-    if tuple(dtypes) == ("float32", "bfloat16") and has_static_shapes():
-        return bfloat16_product(ops.cast(x, "bfloat16"), y)
-    return product(x, y)
+        return product(scores, self.rows)
 
 
 def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:

@@ -205,7 +205,8 @@ class Encoder(keras.layers.Layer):
             stream = Stream(self._drop(stream.inputs(), training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
         first = [zeros] * len(state_units(layer.cell))
-        return run_layer(step, stream.project(step), first, steps, training, outputs_only)
+        projected = stream.project(step, training)
+        return run_layer(step, projected, first, steps, training, outputs_only)
 
     def _join(self, steps: Any, streams: list[Stream]) -> Any:
         outputs = [

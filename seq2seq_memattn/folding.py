@@ -45,8 +45,8 @@ class FoldedStep(CellStep):
         self._step = cell_step(cell, LOWEST, ahead + context_units)
         self._gates = gates
 
-    def project(self, inputs: Any) -> Any:
-        return cell_step(self.cell, self.name, self.ahead).project(inputs)
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        return cell_step(self.cell, self.name, self.ahead).project(inputs, training)
 
     def weights(self) -> dict[str, Any]:
         return self._step.weights()

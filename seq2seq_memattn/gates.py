@@ -31,8 +31,11 @@ class CellStep(abc.ABC):
         self.ahead = ahead
 
     @abc.abstractmethod
-    def project(self, inputs: Any) -> Any:
-        """Maps known inputs [rows, ahead] to what `advance` takes; a bias [1, n] where none are."""
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        """Maps known inputs [rows, ahead] to what `advance` takes; a bias [1, n] where none are.
+
+        `training`: see `product`.
+        """
 
     @abc.abstractmethod
     def weights(self) -> dict[str, Any]:
@@ -59,12 +62,12 @@ class CellStep(abc.ABC):
 class LSTMStep(CellStep):
     """`keras.layers.LSTMCell`: gates in the order input, forget, candidate, output."""
 
-    def project(self, inputs: Any) -> Any:
+    def project(self, inputs: Any, training: bool = False) -> Any:
         cell = self.cell
         bias = _cast(cell, cell.bias)[None, :]
         if not self.ahead:
             return bias
-        return product(inputs, _for_product(cell, cell.kernel[: self.ahead])) + bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
@@ -86,12 +89,12 @@ class LSTMStep(CellStep):
 class GRUStep(CellStep):
     """`keras.layers.GRUCell` with `reset_after`: gates in the order update, reset, candidate."""
 
-    def project(self, inputs: Any) -> Any:
+    def project(self, inputs: Any, training: bool = False) -> Any:
         cell = self.cell
         bias = _cast(cell, cell.bias)[:1]
         if not self.ahead:
             return bias
-        return product(inputs, _for_product(cell, cell.kernel[: self.ahead])) + bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
@@ -119,7 +122,8 @@ class GRUStep(CellStep):
 class OpaqueStep(CellStep):
     """Any other Keras cell, called as a whole."""
 
-    def project(self, inputs: Any) -> Any:
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        del training
         return inputs
 
     def weights(self) -> dict[str, Any]:

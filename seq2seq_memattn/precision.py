@@ -3,6 +3,11 @@
 On a CPU a policy such as "mixed_bfloat16" slows everything but the products down, and rounds the
 states of cells at every step. Here only the operands of the products inside loops and ahead of
 them are rounded; sums, states and gates stay float32.
+
+Training rounds these products too: TensorFlow's plain graph has no other fast ones of bfloat16 on
+CPUs. Decoding does not, whatever computes it, so that scores are the same with and without XLA.
+XLA uses a CPU's units for bfloat16; the plain graph, which exported models are, multiplies rounded
+operands as float32 and gains no speed.
 """
 
 from typing import Any
@@ -14,7 +19,8 @@ import keras
 class BFloat16Products(keras.DTypePolicy):
     """float32 but for the operands of large products, which are rounded to bfloat16.
 
-    The cells' products follow it; any other layer takes it as float32.
+    The cells' products follow it, and are rounded themselves in training alone; any other layer
+    takes it as float32.
     """
 
     product_dtype = "bfloat16"

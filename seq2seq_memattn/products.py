@@ -2,12 +2,29 @@
 
 from typing import Any
 
+import keras
 from keras import ops
 
+from seq2seq_memattn.backend import bfloat16_product
 
-def product(x: Any, weights: Any) -> Any:
-    """The product x @ weights: of operands in the dtype of the weights, given in the dtype of x."""
-    return ops.cast(ops.matmul(ops.cast(x, weights.dtype), weights), x.dtype)
+
+def product(x: Any, weights: Any, training: bool = False) -> Any:
+    """The product x @ weights, of operands in the dtype of the weights.
+
+    Args:
+        x: float [..., units].
+        weights: float [units, n], or [..., units, n].
+        training: bool. Whether the product may be rounded to the dtype of the weights, as it is
+            where processors multiply bfloat16 fastest; otherwise operands alone are rounded.
+
+    Returns:
+        float [..., n], in the dtype of x.
+    """
+    dtypes = tuple(keras.backend.standardize_dtype(array.dtype) for array in (x, weights))
+    rounded = ops.cast(x, weights.dtype)
+    if dtypes == ("float32", "bfloat16") and not training:
+        return bfloat16_product(rounded, weights)
+    return ops.cast(ops.matmul(rounded, weights), x.dtype)
 
 
 class Products:
@@ -19,15 +36,17 @@ class Products:
     Args:
         weights: float [units, n] by name.
         rows: float [batch, rows, memory_units] that a step's scores combine, or None.
+        training: see `product`.
     """
 
-    def __init__(self, weights: dict[str, Any], rows: Any = None) -> None:
+    def __init__(self, weights: dict[str, Any], rows: Any = None, training: bool = False) -> None:
         self.weights = weights
         self.rows = rows
+        self.training = training
 
     def __call__(self, name: str, x: Any) -> Any:
         """The product x @ weights[name]: float [rows, units] -> [rows, n], in the dtype of x."""
-        return product(x, self.weights[name])
+        return product(x, self.weights[name], self.training)
 
     def combine(self, attention: Any, scores: Any) -> Any:
         """`attention.combine(scores, rows)`: float [batch, queries, memory_units]."""

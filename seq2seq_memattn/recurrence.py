@@ -98,4 +98,5 @@ def run_layer(
         return states, [output, *states[others]]
 
     units = [output_units(step.cell), *(state.shape[-1] for state in states[others])]
-    return scan(take, list(states), [projected], Products(step.weights()), steps, units, training)
+    products = Products(step.weights(), training=training)
+    return scan(take, list(states), [projected], products, steps, units, training)

@@ -26,8 +26,8 @@ class Stream(NamedTuple):
         """Float [packed, n]."""
         return self.values if self.table is None else look_up(self.table, self.values)
 
-    def project(self, step: CellStep) -> Any:
+    def project(self, step: CellStep, training: bool) -> Any:
         """What `step.project` makes of the inputs; of a table's rows it is made once for each."""
         if self.table is None:
-            return step.project(self.values)
-        return look_up(step.project(self.table), self.values)
+            return step.project(self.values, training)
+        return look_up(step.project(self.table, training), self.values)

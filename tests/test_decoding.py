@@ -16,6 +16,7 @@ from tests.search.models import (
     random_tables,
     small_model,
     sources_of,
+    with_rounded_products,
 )
 from tests.tolerances import as_array, assert_close
 
@@ -103,6 +104,23 @@ def test_every_way_of_running_gives_logits_of_float32(mode: str) -> None:
         assert keras.backend.standardize_dtype(logits.dtype) == "float32"
         assert logits.shape == (len(SOURCES), QUERIES, 6)
         assert_close(logits, as_array(first))
+
+
+@pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window")])
+def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention: str) -> None:
+    # Few operands: one that lies between two numbers of bfloat16 may be rounded to either.
+    one_layer = {"encoder_layers": 1, "bidirectional": False, "decoder_layers": 1}
+    model = with_rounded_products(small_model(attention, **one_layer))
+    model.logits.bias.assign(ops.zeros_like(model.logits.bias))
+
+    def first_logits(source: Any) -> Any:
+        decoding = DecodingModel(model)
+        logits, _, _ = decoding.step(INPUTS[:1, :, 0], *decoding.start(source, QUERIES))
+        return logits
+
+    plain, compiled = (run(mode, first_logits, padded(sources_of(2))) for mode in ("eager", "xla"))
+    assert_close(plain, compiled)
+    assert (as_array(ops.cast(plain, "bfloat16")) != as_array(plain)).any()
 
 
 def test_alignment_and_positions_are_those_of_the_attention() -> None:

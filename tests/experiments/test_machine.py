@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from experiments.machine import ProductRate, TanhRate
+from experiments.machine import ProductRate, TanhRate, has_bfloat16_units
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -13,6 +15,24 @@ def test_the_rate_of_products_is_that_of_all_their_operations(dtype: str) -> Non
         )
     )
     assert 0 < small < large  # small ones are overhead for the most part
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512_bf16\n", True),
+        ("flags\t\t: fpu avx512f amx_tile amx_bf16\n", True),
+        ("processor\t: 0\nFeatures\t: fp asimd bf16 i8mm\n", True),
+        ("model name\t: bf16\nflags\t\t: fpu avx2 avx512f\n", False),
+        ("processor\t: 0\n", None),
+    ],
+)
+def test_units_for_bfloat16_are_among_the_features_that_linux_lists(
+    tmp_path: Path, cpuinfo: str, expected: bool | None
+) -> None:
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    assert has_bfloat16_units(tmp_path / "cpuinfo") is expected
+    assert has_bfloat16_units(tmp_path / "missing") is None
 
 
 def test_the_rate_of_tanh_is_positive() -> None:

@@ -10,6 +10,7 @@ from keras import ops
 
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.precision import BFloat16Products
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import randomise
@@ -69,6 +70,13 @@ def small_model(
     bias[END_ID] = END_BIAS.get(attention, 0.0)
     model.logits.bias.assign(bias)
     return model
+
+
+def with_rounded_products(model: Seq2Seq) -> Seq2Seq:
+    """A model of the same weights whose products take operands of bfloat16."""
+    rounding = Seq2Seq(model.config, dtype=BFloat16Products())
+    rounding.set_weights(model.get_weights())
+    return rounding
 
 
 def teacher_forced(model: Seq2Seq, source: Array, targets: Sequence[Sequence[int]]) -> Array:

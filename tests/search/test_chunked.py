@@ -3,8 +3,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.search import chunked
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.chunked import ChunkedSearch
@@ -17,6 +15,7 @@ from tests.search.models import (
     small_model,
     sources_of,
     teacher_forced,
+    with_rounded_products,
 )
 from tests.tolerances import as_array, assert_close
 
@@ -141,8 +140,7 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
 ) -> None:
     model, source = small_model(attention), padded(SOURCES)
     exact = ChunkedSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
-    rounding = Seq2Seq(model.config, dtype=dtype_policy("bfloat16_products"))
-    rounding.set_weights(model.get_weights())
-    rounded = ChunkedSearch(rounding, 4, 2, 0.0, 7, jit_compile=jit_compile)(source, LIMITS)
+    search = ChunkedSearch(with_rounded_products(model), 4, 2, 0.0, 7, jit_compile=jit_compile)
+    rounded = search(source, LIMITS)
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from seq2seq_memattn.text_form import TextForm
 from seq2seq_memattn.training.run_directory import Run
 from seq2seq_memattn.translator import Translator
 from seq2seq_memattn.vocabulary import SymbolVocabulary
-from tests.search.models import one_quick_attention, small_model
+from tests.marks import slow
+from tests.search.models import one_quick_attention, small_model, with_rounded_products
+from tests.test_precision import rounded_products
 
 SOURCES, TARGETS = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
 TEXTS = ["x y x", "", "v w x y z z y", "z", "   "]
@@ -107,6 +110,13 @@ def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.Mon
     assert loops or [op for op in in_parts.graph.get_operations() if op.type == "While"]
     found = call(in_parts, sources, targets)
     np.testing.assert_allclose(found["log_probs"], expected["log_probs"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", *slow("align", "score")])
+def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> None:
+    run = run_of("k_memory")
+    rounding = dataclasses.replace(run, model=with_rounded_products(run.model))
+    assert not rounded_products(ServingGraph(rounding, OPTIONS).function(signature).graph)
 
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
