@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import (
-    Attention,
     SourceMemory,
     masked_softmax,
     source_lengths,
@@ -15,6 +14,7 @@ from seq2seq_memattn.attention.base import (
 )
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
+    MaskedScores,
     WindowedAttention,
     WindowScores,
     gather_positions,
@@ -61,7 +61,7 @@ class FlexibleAttention(WindowedAttention):
     Normalisation: scores sum to 1 over the positions that are scored.
     Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
     Cost: in a plain TensorFlow graph, windows as wide as the widest of the batch. Under XLA and on
-    JAX, whose shapes are fixed, all positions, with the same result.
+    JAX, whose shapes are fixed, all positions, with the same result (`MaskedScores`).
 
     Raises:
         ValueError: if an argument is out of range, or `inputs` are missing.
@@ -129,15 +129,17 @@ class FlexibleAttention(WindowedAttention):
     def _score_all(
         self, queries: Any, memory: Any, focus: Any, strength: Any, threshold: float
     ) -> tuple[Any, FlexibleState]:
-        """Scores every position, and rules out those with too large a penalty."""
+        """Scores every position, and rules out those with too large a penalty: `MaskedScores`."""
         energies = self.content.energies(queries, memory.keys)
         positions = ops.arange(ops.shape(memory.mask)[1], dtype=self.wide_dtype)
-        is_inside = memory.mask[:, None, :]
-        if threshold < math.inf:
-            low, high = self._window(memory, focus, strength, threshold)
-            in_window = ops.logical_and(positions >= low[:, :, None], positions <= high[:, :, None])
-            is_inside = ops.logical_and(is_inside, in_window)
-        return self._weigh(energies, positions, is_inside, focus, strength)
+        is_real = memory.mask[:, None, :]
+        if threshold == math.inf:
+            return self._weigh(energies, positions, is_real, focus, strength)
+        low, high = self._window(memory, focus, strength, threshold)
+        in_window = ops.logical_and(positions >= low[:, :, None], positions <= high[:, :, None])
+        is_inside = ops.logical_and(is_real, in_window)
+        weights, state = self._weigh(energies, positions, is_inside, focus, strength)
+        return MaskedScores(weights, is_inside), state
 
     def _score_window(
         self, queries: Any, memory: Any, focus: Any, strength: Any, threshold: float
@@ -173,11 +175,6 @@ class FlexibleAttention(WindowedAttention):
 
     def strength(self, state: Any) -> Any:
         return FlexibleState(*state).strength
-
-    def positions_scored(self, scores: Any, memory: Any) -> Any:
-        if self.threshold is None:
-            return Attention.positions_scored(self, scores, memory)
-        return super().positions_scored(scores, memory)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -23,29 +23,49 @@ class WindowScores(NamedTuple):
     is_inside: Any
 
 
-class WindowedAttention(Attention, abc.ABC):
-    """An attention whose scores are those of all positions, or `WindowScores`.
+class MaskedScores(NamedTuple):
+    """Weights of all positions, of which those of a window count: for shapes that are fixed.
 
-    A subclass returns the latter from `score` where it computed no others.
+    Fields:
+        weights: float [batch, queries, source_length]. 0 where `is_inside` is false.
+        is_inside: bool [batch, queries, source_length]. Whether a position belongs to the window. A
+            weight inside may be 0 too, where it is too small for its dtype.
+    """
+
+    weights: Any
+    is_inside: Any
+
+
+class WindowedAttention(Attention, abc.ABC):
+    """An attention that may score a window of the source alone.
+
+    Its `score` then returns `WindowScores`, or `MaskedScores` if it computed the scores of all
+    positions. Plain scores, as in training, are those of all real positions.
     """
 
     def combine(self, scores: Any, rows: Any) -> Any:
         if not isinstance(scores, WindowScores):
-            return super().combine(scores, rows)
+            return super().combine(_weights(scores), rows)
         inside = gather_positions(rows, scores.positions)
         return ops.matmul(scores.weights[:, :, None, :], inside)[:, :, 0, :]
 
     def alignment(self, scores: Any, memory: Any) -> Any:
         if not isinstance(scores, WindowScores):
-            return super().alignment(scores, memory)
+            return super().alignment(_weights(scores), memory)
         source = ops.arange(ops.shape(memory.rows)[1], dtype="int32")
         is_here = scores.positions[:, :, :, None] == source
         weights = scores.weights[:, :, :, None]
         return ops.sum(ops.where(is_here, weights, ops.zeros_like(weights)), axis=2)
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
-        counted = scores.is_inside if isinstance(scores, WindowScores) else scores > 0
-        return ops.sum(ops.cast(counted, "float32"), axis=-1)
+        if not isinstance(scores, (WindowScores, MaskedScores)):
+            return super().positions_scored(scores, memory)
+        return ops.sum(ops.cast(scores.is_inside, "float32"), axis=-1)
+
+
+def _weights(scores: Any) -> Any:
+    """Float [batch, queries, source_length], of scores of all positions."""
+    return scores.weights if isinstance(scores, MaskedScores) else scores
 
 
 def gather_positions(rows: Any, positions: Any) -> Any:

@@ -34,7 +34,8 @@ class BeamResult(NamedTuple):
         lengths: int32 [batch, n_best]. Tokens without the end token.
         is_finished: bool [batch, n_best]. False where the limit cut a hypothesis.
         alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
-        scores: float [batch, n_best, max_length, rows], or () if not asked for.
+        scores: float [batch, n_best, max_length, rows], or () if not asked for, or if the
+            attention's are no tensor.
         memory: the attention's memory record (what `start` returns, of a model that is no
             `Seq2Seq`), or () if not asked for or searched by `ChunkedSearch`.
         positions_scored: float32 [batch, n_best]: encoder states scored per step, mean over the

@@ -140,6 +140,23 @@ def test_the_window_is_as_wide_as_the_widest_of_the_batch() -> None:
     np.testing.assert_array_equal(counts, [[3, 3], [3, 3], [1, 1]])
 
 
+@pytest.mark.parametrize("mode", ["eager", "xla"])
+def test_a_position_counts_as_scored_though_its_score_underflows(mode: str) -> None:
+    attention = build(sigma=0.5, threshold=1000.0)
+    attention.strength_energy.set_weights([np.zeros([UNITS, 1]), np.array([50.0])])  # g = 1
+
+    def read(queries: Any, fed: Any) -> Any:
+        memory = attention.prepare(tensor(OUTPUTS), MASK)
+        state = attention.initial_state(memory, QUERIES)
+        scores, _ = attention.score(queries, memory, state, fed)
+        return attention.alignment(scores, memory), attention.positions_scored(scores, memory)
+
+    # |s| < 0.5 sqrt(2000), which is 22: every position; the penalty of the last one is 242.
+    alignment, counts = run(mode, read, tensor(QUERY[0]), tensor(FED[0]))
+    assert not as_array(alignment)[0, :, -1].any()
+    np.testing.assert_array_equal(as_array(counts), [[length] * QUERIES for length in LENGTHS])
+
+
 def test_a_linear_map_of_the_rows_gives_the_map_of_the_context() -> None:
     attention = build(threshold=0.4)
     memory = attention.prepare(tensor(OUTPUTS), MASK)

@@ -115,7 +115,7 @@ def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attention", ["bahdanau", "none", "luong_general"])
+@pytest.mark.parametrize("attention", ["bahdanau", "none", "luong_general", "flexible_window"])
 def test_search_with_every_attention_equals_that_of_tensorflow(
     tmp_path: Path, attention: str
 ) -> None:
