@@ -8,22 +8,20 @@ from keras import ops
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
-def summed_cross_entropy(
-    targets: Any, logits: Any, label_smoothing: float = 0.0
-) -> tuple[Any, Any]:
-    """Cross entropy summed over real tokens, and their number.
+def token_cross_entropy(targets: Any, logits: Any, label_smoothing: float = 0.0) -> tuple[Any, Any]:
+    """Cross entropy of each token.
 
     Source of label smoothing: Szegedy et al. (2016), section 7: against the distribution that has
     1 - label_smoothing at the target and spreads label_smoothing evenly over the vocabulary.
 
     Args:
-        targets: int32 [batch, target_length]; padding is left out.
+        targets: int32 [batch, target_length].
         logits: float [batch, target_length, vocab].
         label_smoothing: float in [0, 1).
 
     Returns:
-        loss: float scalar, in nats.
-        num_tokens: scalar of the same dtype.
+        losses: float [batch, target_length], in nats; 0 on padding.
+        real: the same dtype and shape; 1 on real tokens, end tokens included, and 0 on padding.
     """
     if label_smoothing:
         losses = keras.losses.categorical_crossentropy(
@@ -35,7 +33,23 @@ def summed_cross_entropy(
     else:
         losses = keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)
     real = ops.cast(ops.not_equal(targets, PAD_ID), losses.dtype)
-    return ops.sum(losses * real), ops.sum(real)
+    return losses * real, real
+
+
+def summed_cross_entropy(
+    targets: Any, logits: Any, label_smoothing: float = 0.0
+) -> tuple[Any, Any]:
+    """Cross entropy summed over real tokens, and their number.
+
+    Args:
+        targets, logits, label_smoothing: see `token_cross_entropy`.
+
+    Returns:
+        loss: float scalar, in nats.
+        num_tokens: scalar of the same dtype.
+    """
+    losses, real = token_cross_entropy(targets, logits, label_smoothing)
+    return ops.sum(losses), ops.sum(real)
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -45,8 +59,18 @@ class TokenCrossEntropy(keras.losses.Loss):
     Source: google/seq2seq, `losses.py` and `models/seq2seq_model.py`: the sum over real tokens,
     end tokens included, divided by their number.
 
+    With weights, the sum is weighted and the number stays the same. `fit` takes `sample_weight` for
+    sentences, [batch], or for tokens, [batch, target_length]. It takes `class_weight`, one weight
+    per target id, with a `tf.data.Dataset` whose targets are [batch, target_length, 1]; Keras
+    itself reads other targets as one class per sentence.
+
     Args:
-        label_smoothing: float in [0, 1). See `summed_cross_entropy`.
+        label_smoothing: float in [0, 1). See `token_cross_entropy`.
+
+    Call arguments:
+        y_true: int [batch, target_length] or [batch, target_length, 1].
+        y_pred: float [batch, target_length, vocab]. Logits; a mask that they carry is ignored.
+        sample_weight: float [batch] or [batch, target_length], or None.
 
     Raises:
         ValueError: if `label_smoothing` is out of its range.
@@ -60,12 +84,28 @@ class TokenCrossEntropy(keras.losses.Loss):
             raise ValueError(f"`label_smoothing` must be in [0, 1); got {label_smoothing}.")
         self.label_smoothing = label_smoothing
 
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        weights = ops.cast(ops.not_equal(_ids(y_true), PAD_ID), self.dtype)
+        # [batch, target_length]
+        if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's means count padding too
+            weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
+        if sample_weight is not None:
+            sample_weight = ops.convert_to_tensor(sample_weight, self.dtype)
+            if len(sample_weight.shape) == 1:
+                sample_weight = ops.expand_dims(sample_weight, axis=1)
+            weights *= sample_weight
+        # A copy has no mask, by which Keras would correct the mean once more.
+        return super().__call__(y_true, ops.copy(y_pred), weights)
+
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        loss, num_tokens = summed_cross_entropy(
-            ops.cast(y_true, "int32"), y_pred, self.label_smoothing
-        )
-        # [1]: what Keras reduces, it also averages over replicas; a scalar it would add up.
-        return ops.reshape(loss / ops.maximum(num_tokens, 1.0), (1,))
+        losses, _ = token_cross_entropy(_ids(y_true), y_pred, self.label_smoothing)
+        return losses
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+def _ids(y_true: Any) -> Any:
+    """Targets as int32 [batch, target_length]."""
+    ids = ops.cast(y_true, "int32")
+    return ops.squeeze(ids, axis=-1) if len(ids.shape) == 3 else ids

@@ -4,15 +4,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import numpy.typing as npt
 from keras import ops
 
 from seq2seq_memattn.backend import WIDTH_STEP, has_static_shapes
 from seq2seq_memattn.data.batching import Batch, make_batch, round_up
+from seq2seq_memattn.losses import token_cross_entropy
 from seq2seq_memattn.search.compiled import compiled
-from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
@@ -83,9 +82,8 @@ def target_log_probs(model: Any, source: Any, target_inputs: Any, target_outputs
         source, target_inputs, target_outputs: int32 [batch, length], of a batch.
     """
     logits = model({"source": source, "target_inputs": target_inputs})
-    losses = keras.losses.sparse_categorical_crossentropy(target_outputs, logits, from_logits=True)
-    real = ops.cast(ops.not_equal(target_outputs, PAD_ID), losses.dtype)
-    return -ops.sum(losses * real, axis=1)
+    losses, _ = token_cross_entropy(target_outputs, logits)
+    return -ops.sum(losses, axis=1)
 
 
 def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:

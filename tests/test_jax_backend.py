@@ -38,7 +38,7 @@ from seq2seq_memattn.model import Seq2Seq
 folder, fits, *names = sys.argv[1:]
 assert keras.backend.backend() == "jax"
 with np.load(f"{folder}/batch.npz") as arrays:
-    outputs = arrays["target_outputs"]
+    outputs, weights = arrays["target_outputs"], arrays["weights"]
     ids = {name: arrays[name] for name in ("source", "target_inputs")}
 for name in names:
     with open(f"{folder}/{name}.json") as stream:
@@ -53,7 +53,8 @@ for name in names:
         else:
             raise AssertionError("padding before real tokens was taken")
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())
-        history = model.fit(ids, outputs, batch_size=len(outputs), epochs=3, verbose=0)
+        options = {"sample_weight": weights, "batch_size": len(outputs), "epochs": 3, "verbose": 0}
+        history = model.fit(ids, outputs, **options)
         with open(f"{folder}/{name}.losses.json", "w") as stream:
             json.dump(history.history["loss"], stream)
         model.save_weights(f"{folder}/{name}.trained.weights.h5")
@@ -65,6 +66,7 @@ for name in names:
         assert np.isfinite(history.history["loss"]).all()
 """
 BATCH: dict[str, Any] = {"source": SOURCE, "target_inputs": TARGET_INPUTS}
+WEIGHTS = np.random.default_rng(0).uniform(0.5, 1.5, TARGET_OUTPUTS.shape)
 REAL = (TARGET_INPUTS != 0)[:, :, None]
 
 
@@ -79,7 +81,7 @@ def model_named(name: str, **more: Any) -> Seq2Seq:
 
 def run_on_jax(folder: Path, fits: str, *names: str, **more: Any) -> None:
     """Writes the logits of the models, and the losses of a few updates, into files."""
-    np.savez(folder / "batch.npz", target_outputs=TARGET_OUTPUTS, **BATCH)
+    np.savez(folder / "batch.npz", target_outputs=TARGET_OUTPUTS, weights=WEIGHTS, **BATCH)
     for name in names:
         model = model_named(name, **more)
         (folder / f"{name}.json").write_text(json.dumps(model.config.to_dict()))
@@ -98,7 +100,8 @@ def test_logits_and_training_equal_those_of_tensorflow(tmp_path: Path, name: str
     assert losses[2] < losses[1] < losses[0]
     model.compile("sgd", TokenCrossEntropy())
     model.optimizer.learning_rate = 0.5
-    history = model.fit(BATCH, TARGET_OUTPUTS, batch_size=3, epochs=3, verbose=0)
+    options: dict[str, Any] = {"sample_weight": WEIGHTS, "batch_size": 3, "epochs": 3, "verbose": 0}
+    history = model.fit(BATCH, TARGET_OUTPUTS, **options)
     np.testing.assert_allclose(losses, history.history["loss"], rtol=1e-4)
     trained = model_named(name, **ONE_LAYER)
     trained.load_weights(tmp_path / f"{name}.trained.weights.h5")

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import keras
@@ -5,16 +6,20 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seq2seq_memattn.losses import TokenCrossEntropy, summed_cross_entropy
+from seq2seq_memattn.losses import TokenCrossEntropy, summed_cross_entropy, token_cross_entropy
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.commands import run_python
 from tests.inputs import MODES, normal, run, tensor
+from tests.marks import slow
 from tests.tolerances import as_array, assert_close
+from tests.weighted_fit import LOGITS, SENTENCES, TARGETS, TOKENS, VOCAB, Fitted, all_fitted
 
-VOCAB = 7
-TARGETS = np.array(
-    [[3, 5, END_ID, PAD_ID], [END_ID, PAD_ID, PAD_ID, PAD_ID], [4, 4, 6, END_ID]], np.int32
-)
-LOGITS = normal(3, 4, VOCAB, scale=3.0)
+ON_JAX = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+from tests.weighted_fit import main
+main()
+"""
 
 
 def expected_sum(logits: Any, label_smoothing: float = 0.0) -> float:
@@ -81,6 +86,58 @@ def test_the_mean_of_compile_is_over_all_tokens_of_the_batch() -> None:
     loss = model.evaluate(LOGITS, TARGETS, batch_size=3, verbose=0)
     assert_close(np.array(loss), np.array(expected_sum(LOGITS) / 8))
     assert_close(TokenCrossEntropy()(TARGETS, tensor(LOGITS)), np.array(expected_sum(LOGITS) / 8))
+
+
+def test_a_mask_that_logits_carry_does_not_change_the_mean() -> None:
+    real = (TARGETS != PAD_ID)[:, :, None]
+    model = keras.Sequential([keras.Input([4, VOCAB]), keras.layers.Masking()])
+    model.compile(loss=TokenCrossEntropy())
+    loss = model.evaluate(LOGITS * real, TARGETS, batch_size=3, verbose=0)
+    assert_close(np.array(loss), np.array(expected_sum(LOGITS) / 8))
+
+
+@pytest.fixture(scope="module", params=["tensorflow", *slow("jax")])
+def weighted(request: pytest.FixtureRequest) -> dict[str, Fitted]:
+    """An update by `fit` with each kind of weights."""
+    if request.param == "tensorflow":
+        return all_fitted()
+    process = run_python("-c", ON_JAX)
+    assert process.returncode == 0, process.stderr.decode()[-3000:]
+    return json.loads(process.stdout)
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights"),
+    [("sentences", SENTENCES[:, None]), ("tokens", TOKENS), ("classes", TOKENS)],
+)
+def test_fit_weights_each_token_and_divides_by_their_number(
+    weighted: dict[str, Fitted], kind: str, weights: Any
+) -> None:
+    loss, kernel = weighted[kind]
+    weights = weights * (TARGETS != PAD_ID) / 8
+    probabilities = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+    wanted = np.eye(VOCAB)[TARGETS]
+    expected = -np.sum(weights * np.log(np.sum(probabilities * wanted, axis=-1)))
+    assert_close(np.array(loss), np.array(expected))
+    gradient = np.einsum("btu,btv->uv", LOGITS, weights[:, :, None] * (probabilities - wanted))
+    assert_close(np.array(kernel), np.eye(VOCAB) - gradient)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("sum", np.sum),
+        (
+            "mean_with_sample_weight",
+            lambda losses: np.sum(losses) / TOKENS[TARGETS != PAD_ID].sum(),
+        ),
+        (None, np.asarray),
+    ],
+)
+def test_other_reductions_leave_padding_out_too(reduction: str | None, expected: Any) -> None:
+    losses, _ = token_cross_entropy(TARGETS, tensor(LOGITS))
+    loss = TokenCrossEntropy(reduction=reduction)(TARGETS, tensor(LOGITS), TOKENS)
+    assert_close(loss, expected(as_array(losses) * TOKENS))
 
 
 def test_a_batch_of_padding_alone_has_no_loss() -> None:
