@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
+from absl import flags
+
 from data_prep.download import MissingFile, fetch
 from data_prep.text_options import TextOptions
 from data_prep.text_preparation import FilePair, TextFiles, prepare_text, run_text_command
@@ -21,6 +23,8 @@ from seq2seq_memattn.config import option
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.data.text_files import atomic_binary
 from seq2seq_memattn.text_form import TextForm
+
+flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
 FOLDER = Path(__file__).parent / "corpora"
 MEMBER = ":"  # between an archive's name and that of a file in it

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import cli
-from tests.commands import ROOT, error_lines, run_python
+from tests.commands import ROOT, error_lines, run_here, run_python
 
 COMMAND = """
 import dataclasses
@@ -68,7 +68,7 @@ def test_help_lists_the_flags_with_their_meaning_and_default() -> None:
 
 
 def test_help_lists_the_flags_that_commands_share() -> None:
-    text = run_python("-m", "experiments.translate", "--help").stdout.decode()
+    text = run_here("experiments.translate", "--help").stdout.decode()
     for flag in ("run_dir", "input", "beam_size", "batch_size", "checkpoint"):
         assert f"--{flag}: " in text
 
@@ -84,7 +84,7 @@ def test_help_lists_the_flags_that_commands_share() -> None:
 def test_help_lists_the_flags_of_commands_that_prepare_data(
     command: str, names: tuple[str, ...]
 ) -> None:
-    text = run_python("-m", f"data_prep.{command}", "--help").stdout.decode()
+    text = run_here(f"data_prep.{command}", "--help").stdout.decode()
     for name in names:
         assert f"--{name}: " in text
 
