@@ -1,7 +1,7 @@
 """Table 1 of the memory paper: BLEU and decoding time of the copy task."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from experiments.copy_rows import (
     small,
     tiny,
 )
-from experiments.experiment import load_experiment
+from experiments.experiment import experiment_names, load_experiment
 from experiments.study import Row, Scale, Study, copy_data, trained_on
 from experiments.subject import markdown_table
 from experiments.timings import origin, timings
@@ -191,23 +191,33 @@ def table1_markdown(results: Sequence[dict[str, Any]]) -> str:
     return f"{markdown_table(HEADER, rows)}\n\n{where}\n"
 
 
+def _paper_seconds(length: int, attentions: Iterable[str]) -> dict[str, float]:
+    """The paper's decoding times by attention; none for a length that it does not have."""
+    names = {attention: f"copy_{length}_{short_name(attention)}" for attention in attentions}
+    known = set(experiment_names())
+    return {
+        attention: load_experiment(name).paper["seconds"]
+        for attention, name in names.items()
+        if name in known
+    }
+
+
 def times_markdown(results: Sequence[dict[str, Any]]) -> str:
     """Seconds of decoding beside the paper's: over those without attention and with Bahdanau's."""
     rows, origins = [], []
     for group in figures(results).values():
         origins.append(f"* {group[0]['decoded_by']}")
         length, ours = group[0]["length"], group[0]["decoding_times"]
-        papers = {
-            name: load_experiment(f"copy_{length}_{short_name(name)}").paper["seconds"]
-            for name in ours
-        }
+        papers = _paper_seconds(length, ours)
         rows += [
             [
                 str(length),
                 label(name),
-                *(_figure(seconds[name]) for seconds in (papers, ours)),
+                *(_figure(seconds.get(name)) for seconds in (papers, ours)),
                 *(
-                    _figure(seconds[name] / seconds[other] if other in seconds else None)
+                    _figure(
+                        seconds[name] / seconds[other] if {name, other} <= seconds.keys() else None
+                    )
                     for other in ("none", "bahdanau")
                     for seconds in (papers, ours)
                 ),

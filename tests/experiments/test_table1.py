@@ -51,3 +51,12 @@ def test_ratios_to_what_was_not_timed_are_left_out(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(table1, "timings", timed)
     results = table1.add_decoding_times(results_of("copy_20_none"), Path("somewhere"))
     assert "| 20 | No Att | 2.03 | 2.00 | 1.00 | 1.00 | - | - |" in table1.times_markdown(results)
+
+
+def test_lengths_that_the_paper_does_not_have_are_without_its_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table1, "timings", timed)
+    results = [{**result, "length": 6} for result in results_of("copy_20_none")]
+    results = table1.add_decoding_times(results, Path("somewhere"))
+    assert "| 6 | No Att | - | 2.00 | - | 1.00 | - | - |" in table1.times_markdown(results)
