@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.commands import run_python
+from tests.commands import jobs_here, run_here
 
 TINY = [
     "--embedding_dim=8",
@@ -21,12 +21,11 @@ TINY = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def work(tmp_path_factory):
-    """A data directory and a trained run."""
+    """A data directory and a trained run, which tests leave as they are."""
     folder = tmp_path_factory.mktemp("work")
-    made = run_python(
-        "-m",
+    made = run_here(
         "data_prep.copy_task",
         "--max_length=6",
         "--num_train=100",
@@ -34,8 +33,7 @@ def work(tmp_path_factory):
         f"--output_dir={folder / 'data'}",
     )
     assert made.returncode == 0, made.stderr
-    trained = run_python(
-        "-m",
+    trained = run_here(
         "experiments.train",
         "--config=copy_20_k4",
         f"--data_dir={folder / 'data'}",
@@ -46,3 +44,10 @@ def work(tmp_path_factory):
     result = json.loads(trained.stdout.splitlines()[-1])
     assert result["update"] == 4 and result["reason"] == "updates"
     return folder
+
+
+@pytest.fixture
+def in_this_process():
+    """What `reproduce` and other commands start runs in this process."""
+    with jobs_here():
+        yield

@@ -9,7 +9,7 @@ import pytest
 from experiments import alignment_figures as figures
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.study import identity
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here
 from tests.experiments.row_results import write_results_of
 
 ROWS = {
@@ -99,9 +99,9 @@ def test_without_the_run_figures_stay_or_it_is_said_what_is_needed(
 
 
 @pytest.mark.slow
-def test_reproduce_trains_the_tiny_row_and_draws_it(tmp_path: Path) -> None:
-    arguments = ["-m", "experiments.reproduce", "figure7", "--scale=tiny", f"--work_dir={tmp_path}"]
-    first = run_python(*arguments)
+def test_reproduce_trains_the_tiny_row_and_draws_it(in_this_process: None, tmp_path: Path) -> None:
+    arguments = ["experiments.reproduce", "figure7", "--scale=tiny", f"--work_dir={tmp_path}"]
+    first = run_here(*arguments)
     assert first.returncode == 0, first.stderr
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
     assert list(found) == ["copy_20_k4"]
@@ -113,12 +113,12 @@ def test_reproduce_trains_the_tiny_row_and_draws_it(tmp_path: Path) -> None:
     # Its result is that of Table 1, and without the run nothing is trained or drawn.
     pictures[0].unlink()
     (tmp_path / "table1").rename(tmp_path / "elsewhere")
-    refused = run_python(*arguments)
+    refused = run_here(*arguments)
     assert refused.returncode == 1
     assert b"already there" in refused.stderr
     assert "expected the run" in error_lines(refused)[-1]
     # Back again, it is drawn again.
     (tmp_path / "elsewhere").rename(tmp_path / "table1")
-    again = run_python(*arguments, "--only_tables")
+    again = run_here(*arguments, "--only_tables")
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert pictures[0].exists()

@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data_prep import workers
+from data_prep.workers import num_cores
 from experiments.alignments import align, draw_slots
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.translator import Translator
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here, run_python
 from tests.experiments.conftest import TINY
+from tests.marks import slow
 from tests.texts import make_multi30k, make_tanaka
 
 
@@ -32,8 +35,7 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
     source, reference = files(work)
     baseline = work / "baseline.txt"
     baseline.write_text(reference.read_text())
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.evaluate",
         f"--run_dir={work / 'run'}",
         f"--source={source}",
@@ -73,8 +75,7 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
     source = work / "lines.txt.gz"
     with gzip.open(source, "wt") as stream:
         stream.write("3 4\n\n1 2 3 4 5 6 7 8 9\n")
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.translate",
         f"--run_dir={work / 'run'}",
         f"--input={source}",
@@ -98,10 +99,8 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
         assert alignments["2.0"].shape[1] == 7
 
 
-@pytest.mark.slow
 def test_translate_reads_standard_input_and_writes_standard_output(work):
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.translate",
         f"--run_dir={work / 'run'}",
         "--input=-",
@@ -116,8 +115,7 @@ def test_translate_reads_standard_input_and_writes_standard_output(work):
 
 def test_translate_says_at_once_that_a_file_cannot_be_written(work):
     source, _ = files(work)
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.translate",
         f"--run_dir={work / 'run'}",
         f"--input={source}",
@@ -129,20 +127,17 @@ def test_translate_says_at_once_that_a_file_cannot_be_written(work):
     assert not (work / "before.txt").exists()
 
 
-@pytest.mark.slow
 def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     figure = work / "alignment.png"
     options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]
-    drawn = run_python("-m", "experiments.draw_alignment", *options, "--text=3 1 4 1 5 9 2 6")
+    drawn = run_here("experiments.draw_alignment", *options, "--text=3 1 4 1 5 9 2 6")
     assert drawn.returncode == 0, drawn.stderr
     assert json.loads(drawn.stdout.splitlines()[-1])["figures"] == [str(figure)]
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert b"1 sources were cut at 7 tokens" in drawn.stderr
     figure.unlink()
     source, _ = files(work)
-    lines = run_python(
-        "-m", "experiments.draw_alignment", *options, f"--source={source}", "--lines=3,1"
-    )
+    lines = run_here("experiments.draw_alignment", *options, f"--source={source}", "--lines=3,1")
     assert lines.returncode == 0, lines.stderr
     assert len(json.loads(lines.stdout.splitlines()[-1])["texts"]) == 2
     assert figure.stat().st_size > 5000
@@ -158,7 +153,7 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
         ([f"--source={source}"], "--text: expected it, or --source and --lines"),
         ([], "--text: expected it, or --source and --lines"),
     ):
-        refused = run_python("-m", "experiments.draw_alignment", *options, *wrong)
+        refused = run_here("experiments.draw_alignment", *options, *wrong)
         assert refused.returncode == 1 and not figure.exists()
         assert message in error_lines(refused)[-1]
 
@@ -188,11 +183,9 @@ def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
         draw_slots(aligned._replace(alpha=None, beta=None), "Att", 2, tmp_path / "never")
 
 
-@pytest.mark.slow
 def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
     (work / "strange.txt").write_text("3 4\n3 x\n")
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.translate",
         f"--run_dir={work / 'run'}",
         f"--input={work / 'strange.txt'}",
@@ -203,11 +196,9 @@ def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work
     assert not (work / "never.txt").exists()
 
 
-@pytest.mark.slow
 def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
     before = (work / "run" / "config.json").read_bytes()
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.train",
         "--config=copy_20_k4",
         f"--data_dir={work / 'data'}",
@@ -220,10 +211,8 @@ def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
     assert (work / "run" / "config.json").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_position_encodings_for_shorter_sources_than_those_of_the_data_are_refused(work):
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.train",
         "--config=copy_20_k4",
         f"--data_dir={work / 'data'}",
@@ -255,8 +244,7 @@ def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
     for name, content in contents.items():
         (tmp_path / f"{name}.txt").write_bytes(content)
     names = {name: tmp_path / f"{name}.txt" for name in (*contents, "none")}
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.evaluate",
         f"--run_dir={tmp_path / 'run'}",
         *[argument.format(**names) for argument in arguments],
@@ -265,10 +253,8 @@ def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
     assert len(error_lines(done)) == 1 and expected in error_lines(done)[0]
 
 
-@pytest.mark.slow
 def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_path):
-    done = run_python(
-        "-m",
+    done = run_here(
         "experiments.speed",
         "--lengths=3",
         "--attentions=k_memory:4",
@@ -278,7 +264,7 @@ def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_p
         "--beam_size=2",
         "--units=8",
         "--repeats=1",
-        "--threads=1",
+        "--graphs=plain",
         f"--output={tmp_path / 'speed.json'}",
         f"--figure={tmp_path / 'time'}",
     )
@@ -292,7 +278,7 @@ def test_speed_measures_untrained_models_in_every_mode_and_writes_its_rows(tmp_p
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
         assert row["product_gflops_at_loop_shapes"] > 0 and row["tanh_per_second"] > 0
-        assert row["threads"] == 1
+        assert row["threads"] == num_cores()
         is_training = row["mode"] == "train"
         assert ("share_of_product_rate" in row) == is_training
         assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
@@ -314,43 +300,48 @@ def test_speed_measures_a_run_and_its_memory(work):
         "--num_sentences=5",
         "--repeats=1",
         "--memory",
+        "--threads=1",
     )
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout.splitlines()[-1])["rows"]
     assert (row["mode"], row["attention"], row["weights"]) == ("run", "k_memory:4", "trained")
     assert row["target_tokens"] > 0 and row["target_tokens_per_second"] > 0
     assert 0 < row["peak_memory_mib"] < 2000
+    assert row["threads"] == 1
 
 
-@pytest.mark.slow
 def test_speed_says_in_one_line_what_is_wrong():
-    done = run_python("-m", "experiments.speed", "--lengths=20,abc")
+    done = run_here("experiments.speed", "--lengths=20,abc")
     assert done.returncode == 1
     assert error_lines(done) == ["error: --lengths: expected whole numbers above 0; got 'abc'"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("study", "rows", "figure"),
     [
-        ("table1", "copy_20_none,copy_20_k4", "l6"),
-        ("table2", "multi30k_en_de_bahdanau,multi30k_en_de_k32_pe", "multi30k_en_de"),
-        ("multi30k_sizes", "pieces2000_units256", "valid"),
-        ("ambiguities", "k4_sigmoid_softmax", "l6_k4_pairs"),
-        (
-            "flexible_table3",
-            "multi30k_de_en_characters_global,multi30k_de_en_characters_flexible_tuned",
-            "",
-        ),
-        ("flexible_figure3", "tanaka_en_ja_flexible_tuned", "tanaka_en_ja"),
-        (
-            "flexible_figure4",
-            "multi30k_de_en_flexible_tuned",
-            "multi30k_de_en_flexible_tuned",
+        ("table1", "copy_20_k4", "l6"),
+        *slow(
+            ("table1", "copy_20_none,copy_20_k4", "l6"),
+            ("table2", "multi30k_en_de_bahdanau,multi30k_en_de_k32_pe", "multi30k_en_de"),
+            ("multi30k_sizes", "pieces2000_units256", "valid"),
+            ("ambiguities", "k4_sigmoid_softmax", "l6_k4_pairs"),
+            (
+                "flexible_table3",
+                "multi30k_de_en_characters_global,multi30k_de_en_characters_flexible_tuned",
+                "",
+            ),
+            ("flexible_figure3", "tanaka_en_ja_flexible_tuned", "tanaka_en_ja"),
+            (
+                "flexible_figure4",
+                "multi30k_de_en_flexible_tuned",
+                "multi30k_de_en_flexible_tuned",
+            ),
         ),
     ],
 )
-def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study, rows, figure):
+def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
+    in_this_process, tmp_path, study, rows, figure
+):
     # Whose rows they are, and whether it draws.
     made = {"flexible_table3": "flexible_table2"}.get(study, study)
     made = "flexible_table1" if "flexible_figure" in study else made
@@ -358,7 +349,6 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study, 
     make_multi30k(tmp_path / "corpora" / "multi30k")
     make_tanaka(tmp_path / "corpora" / "small_parallel_enja")
     arguments = [
-        "-m",
         "experiments.reproduce",
         study,
         "--scale=tiny",
@@ -366,7 +356,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study, 
         f"--work_dir={tmp_path}",
         f"--source_dir={tmp_path / 'corpora'}",
     ]
-    first = run_python(*arguments)
+    first = run_here(*arguments)
     assert first.returncode == 0, first.stderr
     results = tmp_path / "results"
     page = (results / f"{study}_tiny.md").read_text()
@@ -376,24 +366,24 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(tmp_path, study, 
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
     assert set(found) >= set(rows.split(","))  # and those with whose weights they begin
     stamps = {path: path.stat().st_mtime_ns for path in (results / made / "tiny").iterdir()}
-    again = run_python(*arguments)
+    again = run_here(*arguments)
     assert b"already there" in again.stderr
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     for file in drawn_files:
         (results / study / file).unlink()
-    refused = run_python(*arguments[:4], f"--work_dir={tmp_path / 'none'}", "--only_tables")
+    refused = run_here(*arguments[:3], f"--work_dir={tmp_path / 'none'}", "--only_tables")
     assert refused.returncode == 1 and not (tmp_path / "none").exists()
     assert "expected results; without --only_tables" in error_lines(refused)[-1]
-    drawn = run_python(*arguments[:4], f"--work_dir={tmp_path}", "--only_tables")
+    drawn = run_here(*arguments[:3], f"--work_dir={tmp_path}", "--only_tables")
     assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
     assert all((results / study / file).exists() for file in drawn_files)
 
 
-@pytest.mark.slow
-def test_the_demo_ends_with_rows_figures_and_a_result(tmp_path):
-    done = run_python(
-        "-m", "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
+def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
+    monkeypatch.setattr(workers, "num_cores", lambda: 1)  # or it would train both at a time
+    done = run_here(
+        "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
     )
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "result.json").read_text())

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.process_memory import process_tree_mib
 from experiments.varied_corpus import write_varied
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here
 from tests.texts import pairs, write_lines
 
 
@@ -51,11 +51,11 @@ def test_data_speed_measures_each_size(tmp_path: Path) -> None:
         for name, lines in zip(("a", "b"), pairs(2000, seed=1), strict=True)
     ]
     arguments = [
-        *("-m", "experiments.data_speed", "--lines=2500,3000", "--input_seconds=0.5"),
+        *("experiments.data_speed", "--lines=2500,3000", "--input_seconds=0.5"),
         *("--vocab_size=400", f"--work_dir={tmp_path / 'work'}"),
     ]
     output = tmp_path / "speed.json"
-    done = run_python(
+    done = run_here(
         *arguments, f"--source={files[0]}", f"--target={files[1]}", f"--output={output}"
     )
     assert done.returncode == 0, done.stderr
@@ -69,5 +69,5 @@ def test_data_speed_measures_each_size(tmp_path: Path) -> None:
         assert row["input_target_tokens_per_second"] > 0
         assert 50 < row["peak_memory_mib"] < 2000
     assert not any((tmp_path / "work").iterdir())
-    wrong = run_python(*arguments, f"--source={files[0]},{files[0]}", f"--target={files[1]}")
+    wrong = run_here(*arguments, f"--source={files[0]},{files[0]}", f"--target={files[1]}")
     assert error_lines(wrong) == ["error: expected as many sources as targets; got 4000 and 2000"]

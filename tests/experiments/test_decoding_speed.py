@@ -9,7 +9,7 @@ import pytest
 from experiments import decoding_speed
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
-from tests.commands import run_python
+from tests.commands import run_here
 
 MADE = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
 
@@ -90,9 +90,9 @@ def test_graphs_are_called_by_their_names() -> None:
 
 @pytest.mark.slow
 def test_all_parts_are_measured_once(tmp_path: Path) -> None:
-    arguments = ("-m", "experiments.reproduce", "decoding", "--scale=tiny")
+    arguments = ("experiments.reproduce", "decoding", "--scale=tiny")
     where = f"--work_dir={tmp_path}"
-    done = run_python(*arguments, where, timeout=900.0)
+    done = run_here(*arguments, where)
     assert done.returncode == 0, done.stderr
     page = tmp_path / "results" / "decoding_tiny.md"
     text = page.read_text()
@@ -101,5 +101,5 @@ def test_all_parts_are_measured_once(tmp_path: Path) -> None:
     assert {path.stem for path in files} == set(decoding_speed.TINY_PARTS)
     memory = json.loads((files[0].parent / "memory.json").read_text())["rows"]
     assert all(found["peak_memory_mib"] > 0 for found in memory)
-    assert b"timing: " in done.stderr and b"timing: " not in run_python(*arguments, where).stderr
+    assert b"timing: " in done.stderr and b"timing: " not in run_here(*arguments, where).stderr
     assert page.read_text() == text

@@ -4,25 +4,25 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here
+from tests.marks import slow
 
-COMMAND = ("-m", "experiments.export")
+COMMAND = "experiments.export"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "bfloat16_products"])
+@pytest.mark.parametrize("precision", ["float32", *slow("bfloat16_products")])
 def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     work: Path, tmp_path: Path, precision: str
 ) -> None:
     flags = [f"--run_dir={work / 'run'}", "--beam_size=4", f"--precision={precision}"]
-    exported = run_python(*COMMAND, *flags, f"--export_dir={tmp_path / 'copy'}", "--n_best=3")
+    exported = run_here(COMMAND, *flags, f"--export_dir={tmp_path / 'copy'}", "--n_best=3")
     assert exported.returncode == 0, exported.stderr.decode()
     figures = json.loads(exported.stdout.splitlines()[-1])
     assert figures["version"] == 1
     lines = ["3 1 4 1 5", "2", "1 2 3 4 5 6 7 8 9"]  # the last one is cut
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
     files = [f"--input={tmp_path / 'lines.txt'}", f"--output={tmp_path / 'copies.txt'}"]
-    translated = run_python("-m", "experiments.translate", *flags, *files)
+    translated = run_here("experiments.translate", *flags, *files)
     assert translated.returncode == 0, translated.stderr.decode()
     assert json.loads(translated.stdout.splitlines()[-1])["update"] == figures["update"]
     model = tf.saved_model.load(str(tmp_path / "copy" / "1"))
@@ -39,7 +39,6 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     assert card.startswith("# copy, version 1") and "Moses" not in card
 
 
-@pytest.mark.slow
 def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
     work: Path, tmp_path: Path
 ) -> None:
@@ -50,7 +49,7 @@ def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
         f"--run_dir={work / 'run'}|--export_dir=/proc/nowhere": "/proc/nowhere",
     }
     for given, says in cases.items():
-        done = run_python(*COMMAND, f"--export_dir={tmp_path / 'export'}", *given.split("|"))
+        done = run_here(COMMAND, f"--export_dir={tmp_path / 'export'}", *given.split("|"))
         assert done.returncode == 1
         (line,) = error_lines(done)
         assert says in line

@@ -6,7 +6,7 @@ import pytest
 
 from experiments import results_page, serving_page
 from experiments.records import ROOT, write_json
-from tests.commands import run_python
+from tests.commands import run_here
 from tests.experiments.row_results import result_of
 
 MADE = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
@@ -70,9 +70,8 @@ def test_the_projects_own_page_is_what_its_files_give() -> None:
     assert page == serving_page.make_page(ROOT / "results")
 
 
-@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     measured(tmp_path, ENTRY)
-    done = run_python("-m", "experiments.results_page", f"--results_dir={tmp_path}")
+    done = run_here("experiments.results_page", f"--results_dir={tmp_path}")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "README.md").read_text() == results_page.make_page(tmp_path)

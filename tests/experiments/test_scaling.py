@@ -7,7 +7,7 @@ import pytest
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.scaling import ESTIMATE, all_reduce_seconds
-from tests.commands import run_python
+from tests.commands import run_here
 from tests.experiments.conftest import TINY
 
 LINKS = SimpleNamespace(
@@ -38,7 +38,7 @@ def test_it_times_the_shares_of_a_batch_and_gives_efficiencies(tmp_path: Path) -
         "--speedups=1,100",
         f"--output={output}",
     ]
-    done = run_python("-m", "experiments.scaling", *TINY, *options)
+    done = run_here("experiments.scaling", *TINY, *options)
     assert done.returncode == 0, done.stderr
     result = json.loads(output.read_text())
     assert result["batch_size"] == 16

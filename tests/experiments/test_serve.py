@@ -1,17 +1,21 @@
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from experiments.serve import export_folders
-from tests.commands import ROOT, error_lines, run_python
+from seq2seq_memattn.serving import server
+from tests.commands import ROOT, error_lines, run_here
 from tests.serving.tiny_models import export_reverser
 
 COMMAND = ("-m", "experiments.serve")
@@ -26,6 +30,34 @@ def test_names_of_models_are_those_of_their_folders_unless_given(tmp_path: Path)
     }
     with pytest.raises(ValueError, match="two models are named 'first'"):
         export_folders(["x/first", "y/first/"])
+
+
+def test_it_answers_until_it_is_told_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_reverser(tmp_path / "reverser", 1)
+    answers = []
+
+    def ask(url: str) -> None:
+        body = {"instances": ["a b"]}
+        try:
+            answers.append(httpx.post(f"{url}v1/models/reverser:predict", json=body, timeout=30))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    serve = server.serve
+    with ThreadPoolExecutor(1) as client:
+
+        def serve_a_client(folders: Any, options: Any, say: Callable[[str], None]) -> Any:
+            return serve(folders, options, lambda url: (say(url), client.submit(ask, url)))
+
+        monkeypatch.setattr(server, "serve", serve_a_client)
+        done = run_here("experiments.serve", "--port=0", f"--export_dir={tmp_path}/reverser")
+    assert done.returncode == 0
+    assert b"serving at http://" in done.stderr
+    assert answers[0].json()["predictions"][0]["translations"][0] == "b a"
+    figures = json.loads(done.stdout)
+    assert figures["requests"] == 1 and figures["rows"] == 1
 
 
 def started(*flags: str) -> tuple["subprocess.Popen[str]", str]:
@@ -64,7 +96,6 @@ def test_a_signal_ends_it_with_status_0_when_it_has_answered(
     assert "error" not in stderr and "Traceback" not in stderr
 
 
-@pytest.mark.slow
 def test_what_cannot_be_served_is_one_line_and_status_1(tmp_path: Path) -> None:
     version = export_reverser(tmp_path / "sound", 1)
     damaged = tmp_path / "damaged" / "1"
@@ -78,7 +109,7 @@ def test_what_cannot_be_served_is_one_line_and_status_1(tmp_path: Path) -> None:
             f"--export_dir={tmp_path}/sound|--port={port}": f":{port}: Address already in use",
         }
         for flags, says in cases.items():
-            done = run_python(*COMMAND, "--port=0", *flags.split("|"))
+            done = run_here("experiments.serve", "--port=0", *flags.split("|"))
             assert done.returncode == 1
             (line,) = error_lines(done)
             assert says in line

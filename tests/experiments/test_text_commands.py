@@ -11,7 +11,7 @@ import pytest
 from data_prep.parallel_text import prepare
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.text_form import TextForm
-from tests.commands import ROOT, error_lines, run_python
+from tests.commands import ROOT, error_lines, run_here
 from tests.texts import STRANGE, make_text_data, pairs, text_options, write_lines
 
 TINY = (
@@ -20,8 +20,6 @@ TINY = (
     *("--beam_size=2", "--checkpoint_minutes=0"),
 )
 LINES = ["ba dö ki", "", *STRANGE, "carriage\rreturn", " ", "неизвестный", "ba " * 80 + "ba", "ba"]
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +51,8 @@ def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained_in(folder: Path, data: Path) -> Path:
     """Trains a run in a folder, and takes the data away."""
-    trained = run_python(
-        *("-m", "experiments.train", "--config=multi30k_en_de_k4"),
+    trained = run_here(
+        *("experiments.train", "--config=multi30k_en_de_k4"),
         *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
     )
     assert trained.returncode == 0, trained.stderr
@@ -64,7 +62,7 @@ def trained_in(folder: Path, data: Path) -> Path:
 
 def command(name: str, work: Path, *arguments: str) -> dict[str, object]:
     """Runs a command on the run; returns what it says of it."""
-    done = run_python("-m", f"experiments.{name}", f"--run_dir={work / 'run'}", *arguments)
+    done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -115,13 +113,14 @@ def test_files_that_are_missing_or_empty_are_named(
     for file in ("none.txt", "empty.txt"):
         where = {"file": tmp_path / file, "output": tmp_path / "output.txt"}
         given = [option.format(**where) for option in options]
-        done = run_python("-m", f"experiments.{name}", f"--run_dir={work / 'run'}", *given)
+        done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *given)
         assert done.returncode == 1, file
         (error,) = error_lines(done)
         assert file in error
         assert not (tmp_path / "output.txt").exists()
 
 
+@pytest.mark.slow
 def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of_it(
     moses: Path, tmp_path: Path
 ) -> None:
@@ -145,8 +144,8 @@ def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of
     assert found["readable"][1] == ""
     # Who forgets that the text is tokenised already is told.
     output = tmp_path / "again.txt"
-    done = run_python(
-        *("-m", "experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
+    done = run_here(
+        *("experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
         *(f"--input={corpus}", f"--output={output}"),
     )
     assert b"corpus.txt: looks tokenised already; --noreadable_sources" in done.stderr
@@ -165,6 +164,7 @@ def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":
     )
 
 
+@pytest.mark.slow
 def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> None:
     with interactive(work, "--n_best=2") as process:
         assert process.stdin is not None and process.stdout is not None
@@ -183,6 +183,7 @@ def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> 
     assert [line[1:] for line in answers[0]] == [line[1:] for line in answers[3]]
 
 
+@pytest.mark.slow
 def test_what_ends_a_command_that_waits_for_lines_is_said_in_one(work: Path) -> None:
     for ends, status, said in (
         (lambda process: process.stdin.write(b"d\xf6\n"), 1, "standard input: line 2: expected UT"),
@@ -204,8 +205,8 @@ def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: P
     source = tmp_path / "source.txt"
     source.write_bytes(b"ba\n" * 3 + b"d\xf6\n")
     output = tmp_path / "output.txt"
-    done = run_python(
-        *("-m", "experiments.translate", f"--run_dir={work / 'run'}"),
+    done = run_here(
+        *("experiments.translate", f"--run_dir={work / 'run'}"),
         *(f"--input={source}", f"--output={output}"),
     )
     assert done.returncode == 1
@@ -214,6 +215,7 @@ def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: P
     assert not output.exists()
 
 
+@pytest.mark.slow
 def test_other_ways_to_decode_give_the_same_translations(work: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "source.txt", LINES)
     options = (f"--input={source}", "--batch_sizes=5,1,3", "--beam_size=2")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import run_python
+from tests.commands import run_here
 from tests.experiments.conftest import TINY
 
 
@@ -11,9 +11,8 @@ from tests.experiments.conftest import TINY
 def test_it_compares_updates_and_finds_the_shares_of_the_rest(tmp_path: Path) -> None:
     data_dir, output = tmp_path / "data", tmp_path / "cost.json"
     made = ["--max_length=6", f"--output_dir={data_dir}", "--num_train=60", "--num_valid=12"]
-    assert run_python("-m", "data_prep.copy_task", *made).returncode == 0
-    done = run_python(
-        "-m",
+    assert run_here("data_prep.copy_task", *made).returncode == 0
+    done = run_here(
         "experiments.training_cost",
         *TINY,
         "--config=copy_20_k4",

@@ -10,7 +10,7 @@ from experiments import unseen_lengths
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.study import Study, copy_data
-from tests.commands import run_python
+from tests.commands import run_here
 from tests.experiments.row_results import write_results_of
 
 TARGETS = ["1 2 3 4", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10 11 12"]
@@ -90,9 +90,11 @@ def test_rows_without_a_run_are_left_out_and_none_is_an_error(
 
 
 @pytest.mark.slow
-def test_reproduce_trains_tiny_rows_and_decodes_longer_sequences(tmp_path: Path) -> None:
+def test_reproduce_trains_tiny_rows_and_decodes_longer_sequences(
+    in_this_process: None, tmp_path: Path
+) -> None:
     arguments = ["reproduce", "unseen_lengths", "--scale=tiny", "--rows=copy_50_k4"]
-    made = run_python("-m", f"experiments.{arguments[0]}", *arguments[1:], f"--work_dir={tmp_path}")
+    made = run_here(f"experiments.{arguments[0]}", *arguments[1:], f"--work_dir={tmp_path}")
     assert made.returncode == 0, made.stderr
     assert list(json.loads(made.stdout.splitlines()[-1])["rows"]) == ["copy_50_k4"]
     page = (tmp_path / "results" / "unseen_lengths_tiny.md").read_text()

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiments.average_checkpoints import output_path
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here, run_python
 from tests.experiments.conftest import TINY
 
 
 def command(name, work, *arguments, run="run", standard_input=b""):
-    return run_python(
-        "-m",
+    return run_here(
         f"experiments.{name}",
         f"--run_dir={work / run}",
         *arguments,
@@ -39,7 +38,6 @@ def translated(work, *more):
     return [(sources[int(number)], text, float(score)) for number, text, score in found]
 
 
-@pytest.mark.slow
 def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     triples = translated(work)
     (tmp_path / "source.txt").write_text("".join(f"{source}\n" for source, _, _ in triples))
@@ -77,7 +75,6 @@ def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     assert result["seconds"] >= 0
 
 
-@pytest.mark.slow
 def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_does(
     work, tmp_path
 ):
@@ -95,7 +92,6 @@ def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_
     assert b"1 sources were cut at 7 tokens" in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
@@ -119,7 +115,6 @@ def test_score_says_in_one_line_what_is_wrong(work, tmp_path, source, target, ex
     assert not (tmp_path / "scores.txt").exists()
 
 
-@pytest.mark.slow
 def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     done = command("average_checkpoints", work, "--last=5")
     assert done.returncode == 1
@@ -127,8 +122,7 @@ def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     assert "expected 5 checkpoints to average; there are 1 " in line
     assert not (work / "run" / "average.npz").exists()
 
-    trained = run_python(
-        "-m",
+    trained = run_here(
         "experiments.train",
         "--config=copy_20_k4",
         f"--data_dir={work / 'data'}",
