@@ -23,15 +23,11 @@ def token_cross_entropy(targets: Any, logits: Any, label_smoothing: float = 0.0)
         losses: float [batch, target_length], in nats; 0 on padding.
         real: the same dtype and shape; 1 on real tokens, end tokens included, and 0 on padding.
     """
+    losses = keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)
     if label_smoothing:
-        losses = keras.losses.categorical_crossentropy(
-            ops.one_hot(targets, logits.shape[-1], dtype=logits.dtype),
-            logits,
-            from_logits=True,
-            label_smoothing=label_smoothing,
-        )
-    else:
-        losses = keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+        # -(1 - s) log p_target - s mean(log p) = -log p_target + s (logit_target - mean(logits))
+        chosen = ops.take_along_axis(logits, targets[:, :, None], axis=-1)[:, :, 0]
+        losses += label_smoothing * (chosen - ops.mean(logits, axis=-1))
     real = ops.cast(ops.not_equal(targets, PAD_ID), losses.dtype)
     return losses * real, real
 

@@ -4,6 +4,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn.losses import TokenCrossEntropy, summed_cross_entropy, token_cross_entropy
@@ -66,18 +67,45 @@ def test_a_token_by_hand() -> None:
 
 @smoothings
 def test_padding_changes_neither_loss_nor_gradient(label_smoothing: float) -> None:
-    import tensorflow as tf
-
     other = np.where((TARGETS == PAD_ID)[:, :, None], normal(3, 4, VOCAB, seed=1), LOGITS)
     gradients = []
     for values in (LOGITS, other):
-        logits = tf.Variable(values, dtype="float32")
+        logits = tensor(values)
         with tf.GradientTape() as tape:
+            tape.watch(logits)
             loss, num_tokens = summed_cross_entropy(TARGETS, logits, label_smoothing)
         assert_close(loss, np.array(expected_sum(LOGITS, label_smoothing)))
         gradients.append(as_array(tape.gradient(loss, logits)))
     assert not gradients[0][TARGETS == PAD_ID].any()
     np.testing.assert_array_equal(gradients[0], gradients[1])
+
+
+@smoothings
+def test_gradients_are_those_of_the_wanted_distribution(label_smoothing: float) -> None:
+    logits = tensor(LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss, _ = summed_cross_entropy(TARGETS, logits, label_smoothing)
+    probabilities = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+    wanted = (1.0 - label_smoothing) * np.eye(VOCAB)[TARGETS] + label_smoothing / VOCAB
+    real = (TARGETS != PAD_ID)[:, :, None]
+    assert_close(tape.gradient(loss, logits), real * (probabilities - wanted))
+
+
+@smoothings
+def test_nothing_as_large_as_the_logits_is_made_beside_their_gradient(
+    label_smoothing: float,
+) -> None:
+    summed = tf.function(lambda logits: summed_cross_entropy(TARGETS, logits, label_smoothing))
+    graph = summed.get_concrete_function(tf.TensorSpec(LOGITS.shape)).graph
+    kinds = {
+        operation.type
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if output.shape.num_elements() == LOGITS.size
+    }
+    # The cross entropy's kernel returns its gradient too; a broadcast to the same shape is no copy.
+    assert kinds <= {"Placeholder", "SparseSoftmaxCrossEntropyWithLogits", "Reshape", "BroadcastTo"}
 
 
 def test_the_mean_of_compile_is_over_all_tokens_of_the_batch() -> None:
