@@ -7,6 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from tests.inputs import MODES, mask_of, normal, randomise, run, tensor
+from tests.marks import slow
 from tests.reference import attention as reference
 from tests.tolerances import as_array, assert_close
 
@@ -25,6 +26,10 @@ position_encodings = pytest.mark.parametrize(
 )
 modes = pytest.mark.parametrize("mode", MODES)
 dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+modes_and_dtypes = pytest.mark.parametrize(
+    ("mode", "dtype"),
+    [("eager", "float64"), ("graph", "float32"), *slow(("eager", "float32"), ("graph", "float64"))],
+)
 
 
 def build(num_slots: int = SLOTS, dtype: str = "float32", **options: Any) -> KMemoryAttention:
@@ -92,8 +97,7 @@ def check(attention: KMemoryAttention, mode: str, dtype: str) -> None:
 @decoder_scores
 @axes
 @position_encodings
-@modes
-@dtypes
+@modes_and_dtypes
 def test_each_variant_equals_the_equations(
     encoder_score: str,
     decoder_score: str,
@@ -115,8 +119,7 @@ def test_each_variant_equals_the_equations(
 
 @encoder_scores
 @position_encodings
-@modes
-@dtypes
+@modes_and_dtypes
 def test_biases_enter_before_the_position_encodings(
     encoder_score: str, position_encoding: str | None, mode: str, dtype: str
 ) -> None:

@@ -128,6 +128,7 @@ def test_best_weights_are_those_of_the_best_validation(
     assert tokenised_bleu(decoded, lines).score == pytest.approx(result.best_bleu)
 
 
+@pytest.mark.slow  # the command itself is stopped in test_interruptions.py
 def test_a_run_that_was_stopped_ends_like_one_that_was_not(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
 ) -> None:
