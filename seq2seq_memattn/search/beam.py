@@ -113,7 +113,7 @@ def beam_search(
     result = best(beam, trace(chunks)[:, :, :num_steps], rules)
     if not return_alignments:
         return result
-    scores, alignments, positions = follow(model, source, result.tokens, result.steps)
+    scores, alignments, positions = follow(model, memory, state, result.tokens, result.steps)
     record = memory.attention if isinstance(memory, SearchMemory) else memory
     return result._replace(
         alignments=alignments, scores=scores, memory=record, positions_scored=positions

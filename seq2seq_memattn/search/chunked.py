@@ -209,7 +209,8 @@ class ChunkedSearch:
         return np.concatenate([alive, done[: self._size(len(alive)) - len(alive)]])
 
     def _follow_graph(self, source: Any, tokens: Any, taken: Any) -> Any:
-        return follow(DecodingModel(self._model, folded=False), source, tokens, taken)
+        model = DecodingModel(self._model, folded=False)
+        return follow(model, *model.start(source, tokens.shape[1]), tokens, taken)
 
     def _with_alignments(self, found: BeamResult, source: Ids) -> BeamResult:
         scores, alignments, positions = self._follow(source, found.tokens, found.steps)

@@ -28,6 +28,8 @@ WORTH = 0.75  # of a batch: where more is left, what is saved is not worth the c
 def compacting_beam_search(
     model: Any,
     source: Any,
+    memory: Any,
+    state: Any,
     beam_size: int,
     n_best: int,
     length_penalty_exponent: float,
@@ -38,6 +40,7 @@ def compacting_beam_search(
     Args:
         model: `DecodingModel`.
         source: int32 [batch, source_length]. The batch's size need not be known ahead.
+        memory, state: from `model.start(source, beam_size)`.
     """
     check_sizes(beam_size, n_best)
     limits, num_steps = step_limits(source, max_length, None)
@@ -47,7 +50,6 @@ def compacting_beam_search(
         return Rules(beam_size, n_best, length_penalty_exponent, True, taken, ())
 
     batch = tf.shape(source)[0]
-    memory, state = model.start(source, beam_size)
     going = (model.without_sources(memory), state, tuple(first_beam(batch, beam_size)))
     whole, rows = going[2], tf.range(batch)
     num_chunks = -(-num_steps // CHUNK)

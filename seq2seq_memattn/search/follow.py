@@ -8,14 +8,14 @@ from keras import ops
 from seq2seq_memattn.vocabulary import START_ID
 
 
-def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any, Any]:
+def follow(model: Any, memory: Any, state: Any, tokens: Any, lengths: Any) -> tuple[Any, Any, Any]:
     """Steps through given targets and keeps what the attention did.
 
     Search itself keeps no scores: it would carry them for every hypothesis that it drops.
 
     Args:
-        model: has `start`, `step`, `alignment` and `positions_scored`; see `DecodingModel`.
-        source: int32 [batch, source_length].
+        model: has `step`, `alignment` and `positions_scored`; see `DecodingModel`.
+        memory, state: from the model's `start`, for n queries or more.
         tokens: int32 [batch, n, max_length]. Targets, as in `BeamResult`.
         lengths: int32 [batch, n]. Steps that were taken: tokens, and the end token if there is one.
 
@@ -25,9 +25,8 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
         alignments: float [batch, n, max_length, source_length]. 0 there too.
         positions_scored: float32 [batch, n], mean over the real steps of each target; 0 without.
     """
-    num_queries = tokens.shape[1]
-    memory, state = model.start(source, num_queries)
-    num_steps = ops.shape(tokens)[2]
+    num_queries, num_steps = tokens.shape[1], ops.shape(tokens)[2]
+    state = keras.tree.map_structure(lambda array: array[:, :num_queries], state)
     structure = state
     starts = ops.full_like(tokens[:, :, :1], START_ID)
     inputs = ops.concatenate([starts, tokens[:, :, :-1]], axis=2)
@@ -62,4 +61,4 @@ def follow(model: Any, source: Any, tokens: Any, lengths: Any) -> tuple[Any, Any
         return (), seen, mean
     flat = ops.reshape(seen, (shape[0], shape[1] * shape[2], width))
     alignments = model.alignment(flat, memory)
-    return seen, ops.reshape(alignments, (*shape, ops.shape(source)[1])), mean
+    return seen, ops.reshape(alignments, (*shape, ops.shape(alignments)[2])), mean

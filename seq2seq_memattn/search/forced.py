@@ -43,7 +43,8 @@ class ForcedDecoder:
 
         def looked_at(weights: Any, source: Any, outputs: Any, lengths: Any) -> Any:
             decoding = DecodingModel(model, folded, weights)
-            return follow(decoding, source, outputs[:, None], lengths[:, None])[2]
+            started = decoding.start(source, 1)
+            return follow(decoding, *started, outputs[:, None], lengths[:, None])[2]
 
         self._weights = compiled(model, lambda: make_weights(model, folded))()
         self._log_probs = compiled(model, log_probs, jit_compile)

@@ -100,8 +100,9 @@ class ServingGraph:
             num_tokens: int32 [batch, n_best]. Tokens, the end token included where it was written.
             source_is_cut: bool [batch]. Whether a text was longer than the model takes.
         """
-        sources = self._read(text)
-        return self._translations(sources, self._search(sources.ids))
+        sources, decoder = self._read(text), self._decoder()
+        memory, state = decoder.start(sources.ids, self._options.beam_size)
+        return self._translations(sources, self._search(decoder, sources.ids, memory, state))
 
     def align(self, text: Any) -> Outputs:
         """As `translate`, with what the attention looked at along the best translation.
@@ -114,21 +115,20 @@ class ServingGraph:
             alpha: float32 [batch, source_length, num_slots]; K-memory alone. Encoder scores.
             beta: float32 [batch, target_length, num_slots]; K-memory alone. Decoder scores.
         """
-        sources = self._read(text)
-        found = self._search(sources.ids)
+        sources, decoder = self._read(text), self._decoder()
+        memory, state = decoder.start(sources.ids, self._options.beam_size)
+        found = self._search(decoder, sources.ids, memory, state)
         steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
-        decoder = self._decoder()
-        beta, alignments, _ = follow(decoder, sources.ids, tokens[:, None], steps[:, None])
+        beta, alignments, _ = follow(decoder, memory, state, tokens[:, None], steps[:, None])
         outputs = self._translations(sources, found) | {
             "source_pieces": pieces_with_ends(self._source_text, sources.ids),
             "target_pieces": pieces_with_ends(self._target_text, tokens),
             "alignments": tf.cast(alignments[:, 0], tf.float32),
         }
-        memory = decoder.start(sources.ids, 1)[0].attention
-        if isinstance(memory, KMemory):
-            outputs["alpha"] = tf.cast(memory.alpha, tf.float32)
+        if isinstance(memory.attention, KMemory):
+            outputs["alpha"] = tf.cast(memory.attention.alpha, tf.float32)
             outputs["beta"] = tf.cast(beta[:, 0], tf.float32)
         return outputs
 
@@ -186,11 +186,13 @@ class ServingGraph:
         weights = keras.tree.map_structure(tf.convert_to_tensor, self._weights)
         return DecodingModel(self._model, self._folded, weights)
 
-    def _search(self, ids: Any) -> BeamResult:
+    def _search(self, decoder: DecodingModel, ids: Any, memory: Any, state: Any) -> BeamResult:
         options = self._options
         return compacting_beam_search(
-            self._decoder(),
+            decoder,
             ids,
+            memory,
+            state,
             options.beam_size,
             options.n_best,
             options.length_penalty,

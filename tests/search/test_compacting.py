@@ -27,7 +27,9 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def searched(model: Any, source: Any, max_length: Any) -> Any:
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(source: Any) -> Any:
-        return compacting_beam_search(for_decoding(model, 4), source, 4, 3, 0.6, max_length)
+        decoding = for_decoding(model, 4)
+        started = decoding.start(source, 4)
+        return compacting_beam_search(decoding, source, *started, 4, 3, 0.6, max_length)
 
     return search(source)
 
@@ -66,7 +68,8 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     model = for_decoding(small_model(), 4)
     expected = as_array(beam_search(model, source, 4, 4).steps).max(axis=1)
     monkeypatch.setattr(compacting, "advance", watched)
-    compacting_beam_search(model, tf.constant(source), 4, 4, 0.0)
+    started = model.start(tf.constant(source), 4)
+    compacting_beam_search(model, tf.constant(source), *started, 4, 4, 0.0)
     assert sizes[0] == 3
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < 3

@@ -25,7 +25,8 @@ def test_scores_are_those_of_each_target_alone(mode: str) -> None:
     model = small_model("bahdanau")
 
     def look(source: object, tokens: object, taken: object) -> object:
-        return follow(DecodingModel(model), source, tokens, taken)
+        decoding = DecodingModel(model)
+        return follow(decoding, *decoding.start(source, 2), tokens, taken)
 
     scores, alignments, positions = run(mode, look, padded(SOURCES), TOKENS, TAKEN)
     assert scores.shape == alignments.shape == (3, 2, 5, 7)
@@ -33,9 +34,9 @@ def test_scores_are_those_of_each_target_alone(mode: str) -> None:
         for rank in range(2):
             taken = TAKEN[row, rank]
             alone = TOKENS[row : row + 1, rank : rank + 1, :taken]
-            expected = follow(
-                DecodingModel(model), padded([source]), alone, TAKEN[row, rank].reshape(1, 1)
-            )[0]
+            decoding = DecodingModel(model)
+            started = decoding.start(padded([source]), 4)  # more queries than targets
+            expected = follow(decoding, *started, alone, TAKEN[row, rank].reshape(1, 1))[0]
             width = len(source) + 1
             assert_close(scores[row, rank, :taken, :width], as_array(expected)[0, 0])
             assert not as_array(scores)[row, rank, taken:].any()
@@ -49,7 +50,9 @@ def test_scores_are_those_of_each_target_alone(mode: str) -> None:
 def test_shapes_fit_every_attention(attention: str) -> None:
     model = small_model(attention)
     rows = model.cell.attention.num_rows
-    scores, alignments, positions = follow(DecodingModel(model), padded(SOURCES), TOKENS, TAKEN)
+    decoding = DecodingModel(model)
+    started = decoding.start(padded(SOURCES), 2)
+    scores, alignments, positions = follow(decoding, *started, TOKENS, TAKEN)
     is_windowed = attention in ("local_m", "local_p", "flexible_window")
     assert scores == () if is_windowed else scores.shape == (3, 2, 5, 7 if rows is None else rows)
     assert alignments.shape == (3, 2, 5, 7)

@@ -82,6 +82,21 @@ def test_the_best_translation_comes_with_its_alignment(attention: str) -> None:
         assert found["num_tokens"][row, 0] == target_length
 
 
+def test_a_translation_and_its_alignment_share_one_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = run_of("k_memory", encoder_layers=1, bidirectional=False, decoder_layers=1)
+    encode, encoded = run.model.encode, []
+
+    def counted(source: Any, training: bool = False) -> Any:
+        encoded.append(source)
+        return encode(source, training)
+
+    monkeypatch.setattr(run.model, "encode", counted)
+    ServingGraph(run, OPTIONS).function("align")
+    assert len(encoded) == 1
+
+
 def test_the_slots_of_k_memory_make_up_its_alignment() -> None:
     found = call(answers("k_memory", "align"), TEXTS)
     together = np.einsum("btk,bsk->bts", found["beta"], found["alpha"])
