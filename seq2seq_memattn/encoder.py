@@ -6,9 +6,10 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.backend import has_static_shapes
-from seq2seq_memattn.checks import check_choice, padding_last
+from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import cell_step, state_units
 from seq2seq_memattn.gather import turn
+from seq2seq_memattn.padding import padding_last
 from seq2seq_memattn.recurrence import make_steps, run_layer
 from seq2seq_memattn.seeds import SeedGenerator
 from seq2seq_memattn.stream import Stream

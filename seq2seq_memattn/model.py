@@ -17,11 +17,11 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.bridge import Bridge
 from seq2seq_memattn.cell import AttentionCell
-from seq2seq_memattn.checks import padding_last
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.gates import state_units
+from seq2seq_memattn.padding import padding_last
 from seq2seq_memattn.seeds import SeedGenerator
 from seq2seq_memattn.tied_dense import TiedDense
 from seq2seq_memattn.vocabulary import PAD_ID

@@ -5,8 +5,9 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from seq2seq_memattn.checks import check_file_name
 from seq2seq_memattn.config import Options, option
 
 TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
@@ -38,6 +39,13 @@ class TextForm(Options):
         super().__post_init__()
         if self.truecase_model and not self.is_truecased:
             raise ValueError("truecase_model: expected with is_truecased alone")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """As of other options; ValueError if the truecase model is no file beside the record."""
+        if values.get("truecase_model", ""):
+            check_file_name("truecase_model", values["truecase_model"])
+        return super().from_dict(values)
 
     @property
     def is_as_written(self) -> bool:

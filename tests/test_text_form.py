@@ -75,6 +75,14 @@ def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
         TextForm("en", truecase_model="model")
 
 
+def test_the_truecase_model_of_a_stored_form_lies_beside_it(truecase_model: Path) -> None:
+    form = TextForm(is_truecased=True, truecase_model=truecase_model.name)
+    assert TextForm.from_dict(form.to_dict()) == form
+    elsewhere = dataclasses.replace(form, truecase_model=str(truecase_model))
+    with pytest.raises(ValueError, match="truecase_model: expected a name without directories"):
+        TextForm.from_dict(elsewhere.to_dict())
+
+
 def test_text_of_a_tokeniser_is_known_by_its_marks() -> None:
     for line in ("well @-@ known", "it &apos;s", "&quot; no"):
         assert looks_tokenised(["plain", line])

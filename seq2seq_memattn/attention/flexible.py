@@ -20,7 +20,7 @@ from seq2seq_memattn.attention.windows import (
     gather_positions,
 )
 from seq2seq_memattn.backend import has_static_shapes
-from seq2seq_memattn.checks import padding_last
+from seq2seq_memattn.padding import padding_last
 
 LEAST_STRENGTH = 1e-6  # bounds the window where nothing is penalised
 

@@ -12,7 +12,8 @@ from seq2seq_memattn.attention.base import (
     source_mask,
 )
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
-from seq2seq_memattn.checks import check_choice, padding_last
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.padding import padding_last
 
 Score = Literal["softmax", "sigmoid"]
 

@@ -17,7 +17,8 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
-from seq2seq_memattn.checks import check_choice, padding_last
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.padding import padding_last
 
 CENTRES = ("monotonic", "predictive")
 

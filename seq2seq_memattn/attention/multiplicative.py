@@ -12,7 +12,8 @@ from seq2seq_memattn.attention.base import (
     masked_softmax,
     source_mask,
 )
-from seq2seq_memattn.checks import check_choice, padding_last
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.padding import padding_last
 
 Score = Literal["dot", "general", "concat", "location"]
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from seq2seq_memattn.text_form import TextForm
+
 from .text_files import open_output
 
 FORMAT_VERSION = 1
@@ -100,6 +102,9 @@ class Manifest:
     options: Mapping[str, Any]
     versions: Mapping[str, str]
     text_form: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _make(TextForm.from_dict, {"values": dict(self.text_form)}, "text_form")
 
     def split(self, name: str) -> Split:
         """Returns a split; ValueError names those there are if it is not one of them."""

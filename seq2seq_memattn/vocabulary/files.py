@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
+from seq2seq_memattn.checks import check_file_name
+
 from .base import Vocabulary
 
 
@@ -24,8 +26,7 @@ class FileVocabulary(Vocabulary):
     KIND: ClassVar[str]
 
     def __init__(self, content: bytes, file: str) -> None:
-        if not file or PurePath(file).name != file:
-            raise ValueError(f"file: expected a name without directories, got {file!r}")
+        check_file_name("file", file)
         self.content = content
         self.file = file
 

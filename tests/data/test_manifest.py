@@ -170,6 +170,16 @@ def test_a_path_outside_of_the_directory_is_refused(path: str, tmp_path: Path) -
         read_manifest(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../secret", "folder/model", "..", 3])
+def test_a_truecase_model_outside_of_the_directory_is_refused(name: Any, tmp_path: Path) -> None:
+    make_directory(tmp_path)
+    form = {"is_truecased": True, "truecase_model": name}
+    change(tmp_path, lambda content: content["text_form"].update(form))
+    message = "manifest.json: text_form: truecase_model: expected a name without directories, got "
+    with pytest.raises(ValueError, match=f"{message}{name!r}$"):
+        read_manifest(tmp_path)
+
+
 def test_an_unknown_file_format_is_refused(tmp_path: Path) -> None:
     make_directory(tmp_path)
     change(tmp_path, lambda content: content["splits"]["train"].update(file_format="csv"))

@@ -46,7 +46,7 @@ def test_a_file_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
         vocabulary_from_dict(spec, tmp_path / "inner")
 
 
-@pytest.mark.parametrize("name", ["", "folder/words.txt", "/words.txt"])
+@pytest.mark.parametrize("name", ["", "..", "folder/words.txt", "/words.txt"])
 def test_a_file_is_named_without_directories(name: str) -> None:
     with pytest.raises(ValueError, match="file: expected a name without directories"):
         WordVocabulary(["a"], name)

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 import seq2seq_memattn as package
-from seq2seq_memattn.checks import padding_last
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.padding import padding_last
 from tests.inputs import mask_of, normal, run, tensor
 from tests.tolerances import assert_close
 
