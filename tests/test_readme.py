@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT
+from tests.commands import ROOT, run_here
 from tests.texts import make_multi30k, pairs
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,12 +37,19 @@ SMALLER = {
     "experiments.export": ["--beam_size=5"],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
 }
+START_PROCESSES = ("experiments.launch_local", "experiments.reproduce")
+NOT_HERE = {
+    "experiments.serve",  # until it is stopped: test_serve.py
+    "experiments.compare_peers",  # other projects, which it wants installed
+    *START_PROCESSES,
+}
 
 SMALLER["experiments.launch_local"] = SMALLER["experiments.train"]  # what it launches
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [text for of, text in found if of == language]
 
 
 def commands() -> list[list[str]]:
@@ -67,7 +74,12 @@ def test_every_make_target_is_there() -> None:
     assert set(named) <= set(targets)
 
 
-@pytest.mark.slow
+def small_options(module: str, options: list[str]) -> list[str]:
+    """The options that the README gives, and those that make seconds of minutes."""
+    options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
+    return [*options, *SMALLER[module]]
+
+
 def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     for name, count in (("train", 300), ("val", 10)):
         for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
@@ -75,23 +87,30 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
                 stream.writelines(f"{line}\n" for line in lines)
     found = commands()
     assert len(found) >= 8
-    training = next(words for words in found if words[2] == "experiments.train")
+    averaged = next(words for words in found if words[2] == "experiments.average_checkpoints")
+    run_dir = averaged[3]
+    training = next(words for words in found if run_dir in words)
     # Or there would be one checkpoint to average.
     assert any(option.startswith("--checkpoint_minutes=") for option in training)
     make_multi30k(tmp_path / "multi30k")
     for _, _, module, *options in found:
-        if any("host0" in option for option in options):  # of machines that are not there
+        if module in NOT_HERE or any("host0" in option for option in options):
             continue
-        if module == "experiments.serve":  # until it is stopped: test_serve.py
-            continue
-        options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
+        done = run_here(module, *small_options(module, options), folder=tmp_path)
+        assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
+    assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
+    assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11
+
+
+@pytest.mark.slow
+def test_the_commands_that_start_processes_run(tmp_path: Path) -> None:
+    modules = ("data_prep.copy_task", *START_PROCESSES)
+    for _, _, module, *options in (words for words in commands() if words[2] in modules):
         done = subprocess.run(
-            [sys.executable, "-m", module, *options, *SMALLER[module]],
+            [sys.executable, "-m", module, *small_options(module, options)],
             cwd=tmp_path,
             env={"PYTHONPATH": str(ROOT), "PATH": str(Path(sys.executable).parent)},
             capture_output=True,
             check=False,
         )
         assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
-    assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
-    assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11

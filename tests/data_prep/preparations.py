@@ -6,7 +6,7 @@ from typing import Any
 
 from data_prep.parallel_text import ParallelTextOptions
 from seq2seq_memattn.data.text import TextData
-from tests.commands import run_python
+from tests.commands import run_here
 from tests.texts import pairs, text_options
 
 TRAIN, VALID = pairs(300, 1), pairs(20, 2)
@@ -37,4 +37,4 @@ def flags(options: ParallelTextOptions) -> list[str]:
 
 
 def command(options: ParallelTextOptions) -> subprocess.CompletedProcess[bytes]:
-    return run_python("-m", "data_prep.parallel_text", *flags(options))
+    return run_here("data_prep.parallel_text", *flags(options))

@@ -18,7 +18,7 @@ from data_prep.multi30k import Multi30kOptions
 from data_prep.text_corpus import TextPreparation
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.text import TextData
-from tests.commands import error_lines, run_python
+from tests.commands import error_lines, run_here
 from tests.data_prep.web_server import Server, serving
 from tests.texts import pairs
 
@@ -330,11 +330,11 @@ def test_the_command_prepares_from_a_folder_and_says_what_it_made(tmp_path: Path
     for name, content in release("de-en").items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(content)
-    arguments = ["-m", "data_prep.wmt17", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
-    done = run_python(*arguments, "--pair=en-de", f"--source_dir={source}")
+    arguments = ["data_prep.wmt17", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
+    done = run_here(*arguments, "--pair=en-de", f"--source_dir={source}")
     assert done.returncode == 0, done.stderr
     assert b'"command": "data_prep.wmt17"' in done.stdout and b'"num_train": 300' in done.stdout
-    again = run_python(*arguments, "--pair=en-de")
+    again = run_here(*arguments, "--pair=en-de")
     assert b"already prepared" in again.stderr and again.returncode == 0
-    other = run_python(*arguments, "--pair=de-en")
+    other = run_here(*arguments, "--pair=de-en")
     assert "pair (there 'en-de', now 'de-en')" in error_lines(other)[0]
