@@ -29,7 +29,7 @@ class GraphVocabulary(Protocol):
     def encode(self, texts: Any) -> Any:
         """Ids of texts, ragged int32 [batch, None], without start and end token.
 
-        Fails with InvalidArgumentError for what the vocabulary cannot express.
+        Fails with InvalidArgumentError for what the vocabulary cannot express, and names it.
         """
 
     def decode(self, ids: Any) -> Any:
@@ -104,7 +104,7 @@ class _Listed(tf.Module):
         tokens = self._split(texts)
         ids = self._ids.lookup(tokens.flat_values)
         unknown = tf.boolean_mask(tokens.flat_values, ids == PAD_ID)
-        checks = [tf.debugging.Assert(tf.size(unknown) == 0, ["unknown symbol", unknown[:1]])]
+        checks = [tf.debugging.Assert(tf.size(unknown) == 0, [_unknown_symbol(unknown)])]
         with tf.control_dependencies(checks if self._is_closed else []):
             return tokens.with_flat_values(tf.identity(ids))
 
@@ -113,6 +113,12 @@ class _Listed(tf.Module):
 
     def pieces(self, ids: Any) -> Any:
         return tf.ragged.map_flat_values(tf.gather, self._tokens, ids - NUM_SPECIAL_IDS)
+
+
+def _unknown_symbol(unknown: Any) -> Any:
+    """The message about unknown symbols, string [n]: in UTF-8, whatever the first one is."""
+    first = tf.strings.unicode_transcode(unknown[:1], "UTF-8", "UTF-8", errors="replace")
+    return tf.strings.join(["unknown symbol '", tf.strings.reduce_join(first), "'"])
 
 
 def _characters(texts: Any) -> Any:

@@ -23,6 +23,9 @@ SERVE_TAG = "serve"
 # What TensorFlow puts before and behind the message of a failed operation.
 _BEFORE = ("Graph execution error:", "<stack traces unavailable>")
 _BEHIND = re.compile(r"\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:\w+\]")
+# How TensorFlow writes the data of a failed `Assert`: in one line, quotes escaped.
+_ASSERTION = re.compile(r"assertion failed: \[(.*)\]$", re.MULTILINE)
+_ESCAPED = re.compile(r"""\\(['"\\])""")
 MESSAGE_LENGTH = 500  # characters; the message may repeat a text
 
 
@@ -130,5 +133,9 @@ def _readable(error: tf.errors.OpError) -> str:
     message = error.message
     for before in _BEFORE:
         message = message.rpartition(before)[2]
-    words = " ".join(_BEHIND.sub("", message).split())
+    asserted = _ASSERTION.search(message)
+    if asserted:
+        words = _ESCAPED.sub(r"\1", asserted[1].replace("] [", " "))
+    else:
+        words = " ".join(_BEHIND.sub("", message).split())
     return words[:MESSAGE_LENGTH] or "the model refuses the request"

@@ -7,13 +7,30 @@ import tensorflow as tf
 
 from seq2seq_memattn.serving import loaded_model
 from seq2seq_memattn.serving.errors import RequestError
+from seq2seq_memattn.serving.graph_text import graph_vocabulary
 from seq2seq_memattn.serving.loaded_model import LoadedModel
+from seq2seq_memattn.vocabulary import SymbolVocabulary
 from tests.serving.tiny_models import write_warmup
 
 
 @pytest.fixture(scope="module")
 def reverser(reverser_folder: Path) -> LoadedModel:
     return LoadedModel(reverser_folder / "1")
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """A model that reads texts with a vocabulary of two symbols."""
+    module = tf.Module()
+    module.vocabulary = vocabulary = graph_vocabulary(SymbolVocabulary("ab"))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def encode(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"ids": vocabulary.encode(text).to_tensor()}
+
+    folder = tmp_path_factory.mktemp("closed") / "1"
+    tf.saved_model.save(module, str(folder), signatures=encode)
+    return LoadedModel(folder)
 
 
 @pytest.fixture
@@ -65,7 +82,27 @@ def test_what_the_model_refuses_is_said_without_its_graph(reverser: LoadedModel)
     with pytest.raises(RequestError) as raised:
         reverser.run("serving_default", texts("a @ b"))
     assert raised.value.status == 400
-    assert raised.value.message == "assertion failed: [no symbol for] [a @ b]"
+    assert raised.value.message == "no symbol for a @ b"
+
+
+@pytest.mark.parametrize("symbol", ["wrong", "dö", "it's", "{{x}}", "[[1]]", '"\\"'])
+def test_an_unknown_symbol_is_named_as_it_came(closed: LoadedModel, symbol: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        closed.run("serving_default", texts("a b", f"a {symbol} b"))
+    assert raised.value.status == 400
+    assert raised.value.message == f"unknown symbol '{symbol}'"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "named"), [(b"a\n\tb", r"a\n\tb"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}")]
+)
+def test_an_unknown_symbol_of_any_bytes_is_named_in_one_line(
+    closed: LoadedModel, symbol: bytes, named: str
+) -> None:
+    with pytest.raises(RequestError) as raised:
+        closed.run("serving_default", {"text": np.array([symbol], object)})
+    assert raised.value.status == 400
+    assert raised.value.message == f"unknown symbol '{named}'"
 
 
 def test_other_failures_of_the_model_do_not_repeat_the_text(
@@ -100,7 +137,7 @@ def test_recorded_requests_are_run_before_the_model_is_there(
 
 def test_a_model_that_refuses_its_own_recorded_requests_is_not_loaded(copied: Path) -> None:
     write_warmup(copied / loaded_model.WARMUP_REQUESTS, "a @")
-    with pytest.raises(ValueError, match="cannot be loaded: assertion failed"):
+    with pytest.raises(ValueError, match="cannot be loaded: no symbol for a @$"):
         LoadedModel(copied)
 
 
