@@ -93,17 +93,20 @@ def define_flags(options: type) -> None:
 def define_override_flags(options: type, leave_out: Collection[str] = ()) -> None:
     """Defines flags without defaults, each of which replaces what a configuration says.
 
-    Fields of a name that is a flag already, such as `seed`, share that flag.
+    Fields of a name that is a flag already, such as `seed`, share that flag. The help names the
+    default of the option record, which holds where neither flag nor configuration says otherwise.
 
     Args:
-        options: a dataclass as for `define_flags`.
+        options: a dataclass as for `define_flags`, each of whose fields has a default.
         leave_out: names of fields that are no flags.
     """
     kinds = get_type_hints(options)
     for field in dataclasses.fields(options):
         if field.name in flags.FLAGS or field.name in leave_out:
             continue
-        kind, meaning = kinds[field.name], field.metadata["help"]
+        kind = kinds[field.name]
+        default = f"(default: {json.dumps(field.default)}; a configuration may set another)"
+        meaning = f"{field.metadata['help']} {default}"
         if get_origin(kind) is Literal:
             flags.DEFINE_enum(field.name, None, list(get_args(kind)), meaning)
         else:

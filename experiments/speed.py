@@ -29,7 +29,7 @@ from experiments.profiling import profile
 from experiments.records import hardware, provenance, write_json
 from experiments.step_parts import step_parts
 from experiments.timed_work import MODES, OF_DATA, Setting, Work, data_vocab_size, make_work
-from seq2seq_memattn.config import Precision, TrainingConfig
+from seq2seq_memattn.config import ATTENTION_NAMES, Precision, TrainingConfig
 from seq2seq_memattn.training.run_directory import read_model_config
 
 GRAPHS = ("xla", "plain")
@@ -264,7 +264,11 @@ def _settings(options: Any) -> list[list[Setting]]:
 
 if __name__ == "__main__":
     flags.DEFINE_list("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
-    flags.DEFINE_list("attentions", ["none", "k_memory:64", "bahdanau"], "attentions, in turns")
+    flags.DEFINE_list(
+        "attentions",
+        ["none", "k_memory:64", "bahdanau"],
+        f"in turns, some of {', '.join(ATTENTION_NAMES)}",
+    )
     flags.DEFINE_list("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
     flags.DEFINE_list("precisions", ["float32"], "formats, in turns; see `train --help`")
     flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)

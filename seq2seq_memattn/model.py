@@ -17,7 +17,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.bridge import Bridge
 from seq2seq_memattn.cell import AttentionCell
-from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.config import ATTENTION_NAMES, ModelConfig
 from seq2seq_memattn.decoder import TeacherForcedDecoder
 from seq2seq_memattn.encoder import Encoder
 from seq2seq_memattn.gates import state_units
@@ -298,10 +298,8 @@ def make_attention(config: ModelConfig, dtype: Any = None) -> Attention:
         "linear": lambda: LinearAttention(units, **options),
     }
     if config.attention not in makers:
-        names = ", ".join(makers)
-        raise ValueError(
-            f"`attention` must be one of {names}, or k_memory:K; got {config.attention!r}."
-        )
+        names = ", ".join(ATTENTION_NAMES)
+        raise ValueError(f"`attention` must be one of {names}; got {config.attention!r}.")
     return makers[config.attention]()
 
 

@@ -1,4 +1,7 @@
+import dataclasses
+import functools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +11,8 @@ import numpy as np
 import pytest
 
 from experiments import cli
+from experiments.train import FROM_DATA
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from tests.commands import ROOT, error_lines, run_here, run_python
 
 COMMAND = """
@@ -65,6 +70,22 @@ def test_help_lists_the_flags_with_their_meaning_and_default() -> None:
     assert "--size: in tokens" in text
     assert "--rate: a fraction" in text
     assert "(default: '0.5')" in text
+
+
+@pytest.mark.parametrize("options", [ModelConfig, TrainingConfig])
+def test_help_of_training_says_the_default_of_each_option(options: type) -> None:
+    text = " ".join(help_of_training().split())
+    for field in dataclasses.fields(options):
+        if field.name not in FROM_DATA:
+            (flag,) = re.findall(rf"--(?:\[no\])?{field.name}: .*?(?= --|$)", text)
+            default = re.escape(json.dumps(field.default))
+            expected = rf"\(default: {default}; a configuration may set another\)( \(an? \w+\))?$"
+            assert re.search(expected, flag), flag
+
+
+@functools.cache
+def help_of_training() -> str:
+    return run_here("experiments.train", "--help").stdout.decode()
 
 
 def test_help_lists_the_flags_that_commands_share() -> None:

@@ -1,15 +1,18 @@
 import dataclasses
 import json
+import runpy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from absl import flags
 
-from experiments import speed
+from experiments import cli, speed
 from experiments.step_parts import step_parts
 from experiments.timed_work import Setting, Work, make_sources, make_work
+from seq2seq_memattn.config import ATTENTION_NAMES
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 from tests.commands import run_python
@@ -40,6 +43,16 @@ def options(**given: Any) -> SimpleNamespace:
         "split": None,
     }
     return SimpleNamespace(**{**defaults, **given})
+
+
+def test_the_help_of_its_attentions_names_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    helps: dict[str, str] = {}
+    for name in [name for name in dir(flags) if name.startswith("DEFINE_")]:
+        monkeypatch.setattr(flags, name, lambda name, *rest, **_: helps.update({name: rest[-1]}))
+    monkeypatch.setattr(cli, "run", lambda main: None)
+    runpy.run_path(speed.__file__, run_name="__main__")
+    for name in ATTENTION_NAMES:
+        assert name in helps["attentions"].replace(",", "").split(), name
 
 
 @pytest.mark.parametrize(
