@@ -28,6 +28,8 @@ class Training:
         arguments: options of `train` but `--run_dir`.
         jobs: processes of the cluster by kind of task; without them it is one alone.
         logs_dir: where the files are, if not beside the run.
+        last_runs: what the last process runs behind `python -m` in place of `experiments.train`: a
+            module that takes the same options, and what stands before them.
     """
 
     def __init__(
@@ -36,26 +38,28 @@ class Training:
         arguments: Sequence[str],
         jobs: dict[str, int] | None = None,
         logs_dir: Path | None = None,
+        last_runs: Sequence[str] = ("experiments.train",),
     ) -> None:
         self.run_dir = run_dir
         logs_dir = logs_dir or run_dir.parent
         self._logs: list[Path] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.addresses = free_addresses(jobs or {})
-        command = [sys.executable, "-m", "experiments.train", *arguments, f"--run_dir={run_dir}"]
+        options = [*arguments, f"--run_dir={run_dir}", "--log_every=1"]
         logs_dir.mkdir(parents=True, exist_ok=True)
         self._before = logged(run_dir)
         tasks = [(job, task) for job, hosts in self.addresses.items() for task in range(len(hosts))]
-        for job, task in tasks or [("", 0)]:
+        tasks = tasks or [("", 0)]
+        for job, task in tasks:
             environment = dict(os.environ)
-            if tasks:
+            if job:
                 environment["TF_CONFIG"] = tf_config(self.addresses, job, task)
             self._logs.append(logs_dir / f"{run_dir.name}_{job}{task}.log")
             with open(self._logs[-1], "wb") as stream:
+                runs = last_runs if (job, task) == tasks[-1] else ["experiments.train"]
+                command = [sys.executable, "-m", *runs, *options]
                 self.processes.append(
-                    subprocess.Popen(
-                        [*command, "--log_every=1"], env=environment, stdout=stream, stderr=stream
-                    )
+                    subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
                 )
 
     def wait_for_an_update(self) -> None:

@@ -91,6 +91,11 @@ def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:
     ]
 
 
+def train_with(fault: str = "") -> list[str]:
+    """The command that trains, with a fault of `faulty_train` if there is one."""
+    return ["tests.training.faulty_train", fault] if fault else ["experiments.train"]
+
+
 def checkpoints(run_dir: Path) -> list[Path]:
     """From the oldest to the newest."""
     return sorted((run_dir / "checkpoints").glob("checkpoint-*.npz"))

@@ -1,34 +1,35 @@
 """Runs of several processes: as good as one, and nothing lost when one of them is."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments import trainings
 from experiments.cli import EXIT_TRY_AGAIN
 from experiments.compare_workers import difference, figures, weights
-from experiments.launch_local import free_addresses, tf_config
-from tests.commands import ROOT
+from experiments.trainings import PATIENCE, Training, saved, started, wait
+from tests.commands import ROOT, run_here
 from tests.training.runs import (
     NUM_UPDATES,
-    arrays_of,
     assert_same_arrays,
     checkpoints,
     copy_run,
     flags,
     metrics,
     train,
+    train_with,
 )
 
-SECONDS = 300  # that a start may take on a machine that does other things too
 # Plain gradient descent with a clip that some updates meet: a wrong scale of the gradient shows.
 EXACT: dict[str, Any] = {
     "optimizer": "sgd",
@@ -41,80 +42,24 @@ EXACT: dict[str, Any] = {
 WITHOUT_DROPOUT = "--dropout=0"
 
 
-class Cluster:
-    """Processes of one training, of which the last is slow or gets a signal where a fault says so.
-
-    Their output goes to files: nobody reads a pipe while the run is on.
-    """
-
-    def __init__(
-        self,
-        data_dir: Path,
-        run_dir: Path,
-        jobs: dict[str, int],
-        fault: str = "",
-        more: tuple[str, ...] = (),
-        **options: Any,
-    ) -> None:
-        addresses = free_addresses(jobs)
-        tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
-        run_dir.parent.mkdir(parents=True, exist_ok=True)
-        self._logs = [run_dir.parent / f"{run_dir.name}_{job}{index}" for job, index in tasks]
-        self.processes = []
-        for (job, index), log in zip(tasks, self._logs, strict=True):
-            config = tf_config(addresses, job, index)
-            is_last = (job, index) == tasks[-1]
-            module = ["tests.training.faulty_train", fault] if fault and is_last else []
-            with open(log, "wb") as stream:
-                self.processes.append(
-                    subprocess.Popen(
-                        [
-                            sys.executable,
-                            *("-m", *(module or ["experiments.train"])),
-                            *flags(data_dir, run_dir, **options),
-                            "--peer_timeout=10",
-                            *more,
-                        ],
-                        cwd=ROOT,
-                        env={**os.environ, "TF_CONFIG": config},
-                        stdout=stream,
-                        stderr=stream,
-                    )
-                )
-
-    def __enter__(self) -> "Cluster":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-    def wait(self) -> list[int]:
-        """Exit statuses, when all have ended."""
-        return [process.wait(timeout=SECONDS) for process in self.processes]
-
-    def said(self, index: int = 0) -> str:
-        return self._logs[index].read_text()
-
-    def wait_for(self, ready: Any) -> None:
-        deadline = time.monotonic() + SECONDS
-        while not ready():
-            assert time.monotonic() < deadline
-            assert all(process.poll() is None for process in self.processes), self.said()
-            time.sleep(0.02)
+def arguments_of(
+    data_dir: Path, run_dir: Path, more: Sequence[str] = (), **options: Any
+) -> list[str]:
+    """The options of each process of a cluster."""
+    return [*flags(data_dir, run_dir, **options), "--peer_timeout=10", *more]
 
 
-def finish(*arguments: Any, **options: Any) -> str:
+def cluster_of(
+    data_dir: Path, run_dir: Path, jobs: dict[str, int], fault: str = "", **options: Any
+) -> AbstractContextManager[Training]:
+    """Starts a training of several processes, the last of them with a fault if there is one."""
+    given = arguments_of(data_dir, run_dir, **options)
+    return started(run_dir, given, jobs, last_runs=train_with(fault))
+
+
+def finish(data_dir: Path, run_dir: Path, jobs: dict[str, int], **options: Any) -> str:
     """Runs a cluster to its end; what the chief said."""
-    with Cluster(*arguments, **options) as cluster:
-        statuses = cluster.wait()
-        assert set(statuses) == {0}, [cluster.said(i) for i in range(len(statuses))]
-        return cluster.said()
-
-
-def last_update(run_dir: Path) -> int:
-    return int(arrays_of(checkpoints(run_dir)[-1])[1]["update"])
+    return trainings.finish(run_dir, arguments_of(data_dir, run_dir, **options), jobs)
 
 
 def assert_close_updates(ours: Path, theirs: Path) -> None:
@@ -136,8 +81,8 @@ def assert_close_runs(ours: Path, theirs: Path) -> None:
 def alone(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of one process."""
     run_dir = tmp_path_factory.mktemp("alone") / "run"
-    command = ["-m", "experiments.train", *flags(data_dir, run_dir, **EXACT), WITHOUT_DROPOUT]
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    done = run_here("experiments.train", *flags(data_dir, run_dir, **EXACT), WITHOUT_DROPOUT)
+    assert done.returncode == 0, done.stderr
     return run_dir
 
 
@@ -173,7 +118,7 @@ def test_a_checkpoint_goes_on_with_another_number_of_workers(
     for count, until in ((2, 3), (3, 5), (1, 10)):
         options = {**EXACT, "num_updates": until}
         finish(data_dir, run_dir, {"worker": count}, more=(WITHOUT_DROPOUT,), **options)
-        assert last_update(run_dir) == until
+        assert saved(run_dir) == until
     assert_close_updates(run_dir, alone)
 
 
@@ -184,11 +129,11 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
 ) -> None:
     run_dir, expected = tmp_path / "run", tmp_path / "expected"
     finish(data_dir, expected, {"worker": 4})
-    with Cluster(data_dir, run_dir, {"worker": 4}, fault="slow:0.3") as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 3)
+    with cluster_of(data_dir, run_dir, {"worker": 4}, fault="slow:0.3") as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 3)
         cluster.processes[victim].send_signal(signal.SIGKILL)
         killed = time.monotonic()
-        statuses = cluster.wait()
+        statuses = cluster.end()
         assert time.monotonic() - killed < 60
         others = [status for i, status in enumerate(statuses) if i != victim]
         assert statuses[victim] == -signal.SIGKILL
@@ -196,7 +141,7 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
         said = [cluster.said(i) for i in range(4) if i != victim]
     assert any(f"error: worker {victim} (localhost:" in text for text in said)
     assert all("go on from the last checkpoint" in text for text in said)
-    begun = last_update(run_dir)
+    begun = saved(run_dir)
     assert 0 < begun < NUM_UPDATES
     assert f"going on from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
@@ -205,11 +150,11 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
 @pytest.mark.slow
 def test_a_worker_that_is_silent_for_too_long_is_given_up(data_dir: Path, tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
-    with Cluster(data_dir, run_dir, {"worker": 3}, fault="slow:0.3") as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+    with cluster_of(data_dir, run_dir, {"worker": 3}, fault="slow:0.3") as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 2)
         cluster.processes[1].send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
-        others = [cluster.processes[i].wait(timeout=SECONDS) for i in (0, 2)]
+        others = [cluster.processes[i].wait(timeout=PATIENCE) for i in (0, 2)]
         # --peer_timeout is 10 s.
         assert 5 < time.monotonic() - stopped < 60
         assert others == [EXIT_TRY_AGAIN] * 2, [cluster.said(i) for i in (0, 2)]
@@ -223,11 +168,11 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
     run_dir, expected = tmp_path / "run", tmp_path / "expected"
     finish(data_dir, expected, {"worker": 2})
     options = {"checkpoint_minutes": 30.0}
-    with Cluster(data_dir, run_dir, {"worker": 2}, fault="SIGTERM:4", **options) as cluster:
-        assert cluster.wait() == [143, 143], cluster.said()
+    with cluster_of(data_dir, run_dir, {"worker": 2}, fault="SIGTERM:4", **options) as cluster:
+        assert cluster.end() == [143, 143], cluster.said()
         assert f"SIGTERM: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
         assert "SIGTERM: the chief saved" in cluster.said(1)
-    assert last_update(run_dir) == 4
+    assert saved(run_dir) == 4
     assert "going on from update 4" in finish(data_dir, run_dir, {"worker": 2})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
 
@@ -238,12 +183,12 @@ def test_a_chief_with_parameter_servers_goes_on_without_one_of_its_workers(
 ) -> None:
     run_dir, jobs = tmp_path / "run", {"chief": 1, "worker": 2, "ps": 1}
     options = {"num_updates": 300, "validate_every": 300, "checkpoint_minutes": 0.0}
-    with Cluster(data_dir, run_dir, jobs, **options) as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 1)
-        begun = last_update(run_dir)
+    with cluster_of(data_dir, run_dir, jobs, **options) as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 1)
+        begun = saved(run_dir)
         cluster.processes[1].send_signal(signal.SIGKILL)
-        assert cluster.processes[0].wait(timeout=SECONDS) == 0, cluster.said()
-    assert 0 < begun < last_update(run_dir) == 300
+        assert cluster.processes[0].wait(timeout=PATIENCE) == 0, cluster.said()
+    assert 0 < begun < saved(run_dir) == 300
 
 
 @pytest.mark.slow
@@ -261,7 +206,7 @@ def test_half_precision_on_several_devices_in_parts_trains_and_goes_on(
             check=True,
             capture_output=True,
         )
-        assert last_update(run_dir) == until
+        assert saved(run_dir) == until
     losses = [loss for loss in figures(run_dir, "loss") if loss is not None]
     assert len(losses) >= 30  # the scale of the loss falls at those that are skipped
     assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
@@ -273,11 +218,11 @@ def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Pa
     jobs = {"chief": 1, "worker": 2, "ps": 1}
     for until in (6, 15):
         options = {"num_updates": until, "learning_rate": 0.02, "log_every": 1}
-        with Cluster(data_dir, run_dir, jobs, **options) as cluster:
-            assert cluster.processes[0].wait(timeout=SECONDS) == 0, cluster.said()
+        with cluster_of(data_dir, run_dir, jobs, **options) as cluster:
+            assert cluster.processes[0].wait(timeout=PATIENCE) == 0, cluster.said()
             assert json.loads(cluster.said().splitlines()[-1])["update"] == until
             # Those that served find out by themselves.
-            assert cluster.wait() == [0, 0, 0, 0], [cluster.said(i) for i in (1, 2, 3)]
+            assert cluster.end() == [0, 0, 0, 0], [cluster.said(i) for i in (1, 2, 3)]
     assert "going on from update 6" in cluster.said()
     lines = metrics(run_dir)
     told = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
@@ -297,21 +242,21 @@ def test_a_signal_to_all_lets_parameter_servers_help_the_chief_to_save(
     data_dir: Path, tmp_path: Path
 ) -> None:
     run_dir = tmp_path / "run"
-    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+    with cluster_of(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 2)
         for process in reversed(cluster.processes):  # the servers first
             process.send_signal(signal.SIGTERM)
-        assert cluster.wait() == [143] * 4, [cluster.said(i) for i in range(4)]
+        assert cluster.end() == [143] * 4, [cluster.said(i) for i in range(4)]
         assert f"SIGTERM: saved {checkpoints(run_dir)[-1]}" in cluster.said()
 
 
 @pytest.mark.slow
 def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
-    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+    with cluster_of(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 2)
         cluster.processes[0].send_signal(signal.SIGKILL)
-        assert cluster.wait() == [-signal.SIGKILL, 0, 0, 0]
+        assert cluster.end() == [-signal.SIGKILL, 0, 0, 0]
         for index in (1, 2, 3):
             assert "has ended, or was lost: it alone says how" in cluster.said(index)
 
@@ -319,11 +264,11 @@ def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_pat
 @pytest.mark.slow
 def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
-    with Cluster(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
-        cluster.wait_for(lambda: len(checkpoints(run_dir)) >= 2)
+    with cluster_of(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
+        wait(lambda: len(checkpoints(run_dir)) >= 2)
         for index in (1, 2):
             cluster.processes[index].send_signal(signal.SIGKILL)
         assert cluster.processes[0].wait(timeout=60) == EXIT_TRY_AGAIN, cluster.said()
         assert re.search(r"worker 0 .*, worker 1 .* did not answer for 10 s", cluster.said())
         assert cluster.processes[3].wait(timeout=60) == 0  # the parameter server
-    assert last_update(run_dir) > 0  # and what is left can be read
+    assert saved(run_dir) > 0  # and what is left can be read
