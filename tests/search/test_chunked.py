@@ -24,6 +24,8 @@ LIMITS = np.array([9, 1, 3, 7, 2, 5, 2], np.int32)
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
 compilers = pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "xla"])
+# Where the plain graph is what other tests compare with, XLA is the quick one.
+xla_quickly = pytest.mark.parametrize("jit_compile", [True, *slow(False)])
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +49,7 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
         assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
 
 
-@compilers
+@xla_quickly
 @one_quick_attention
 def test_a_sentence_alone_is_searched_in_one_graph(
     attention: str, jit_compile: bool, monkeypatch: pytest.MonkeyPatch

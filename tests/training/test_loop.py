@@ -16,6 +16,7 @@ from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.training.update_result import UpdateResult
+from tests.marks import slow
 from tests.training.runs import (
     MODEL,
     NUM_UPDATES,
@@ -159,7 +160,7 @@ def test_a_finished_run_that_is_started_again_says_the_same(
     assert_same_runs(run_dir, finished[0])
 
 
-@pytest.mark.parametrize("how", ["truncated", "flipped"])
+@pytest.mark.parametrize("how", ["truncated", *slow("flipped")])
 def test_from_a_damaged_checkpoint_a_run_goes_back_to_the_one_before(
     data_dir: Path,
     tmp_path: Path,
