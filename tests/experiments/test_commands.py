@@ -1,5 +1,6 @@
 """The commands as a user types them, on a tiny run; and what they say to bad input."""
 
+import functools
 import gzip
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from data_prep import workers
 from data_prep.workers import num_cores
+from experiments import copy_rows, study
 from experiments.alignments import align, draw_slots
 from seq2seq_memattn.training.run_directory import load_run
 from seq2seq_memattn.translator import Translator
@@ -382,6 +384,9 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
 
 def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "num_cores", lambda: 1)  # or it would train both at a time
+    monkeypatch.setattr(study, "copy_data", functools.partial(study.copy_data, is_tiny=True))
+    for name in ("embedding_dim", "encoder_units", "decoder_units", "attention_units"):
+        monkeypatch.setitem(copy_rows.SMALL, name, 8)
     done = run_here(
         "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
     )
