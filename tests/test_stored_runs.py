@@ -1,0 +1,71 @@
+"""Runs that earlier code trained are read, and decode as they did (stored_runs/README.md)."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.commands import run_python
+from tests.marks import quick, slow
+from tests.stored_runs.decoding import SEARCHES, Record, decoded
+from tests.stored_runs.make import RUNS, STORED
+from tests.tolerances import assert_close
+
+ON_JAX = """
+import os
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+from pathlib import Path
+
+from tests.stored_runs.decoding import decoded
+
+folder, what, *runs = sys.argv[1:]
+print(json.dumps({run: decoded(Path(folder, run), *what.split()) for run in runs}))
+"""
+
+
+def assert_decoded_as_before(run: str, found: list[Record]) -> None:
+    """Asserts that texts and ids are those that are stored, and log-probabilities close to them."""
+    text = (STORED / run / "translations.json").read_text(encoding="utf-8")
+    stored = [
+        {name: record[name] for name in ours}
+        for record, ours in zip(json.loads(text), found, strict=True)
+    ]
+    (sentences, numbers), (expected, expected_numbers) = map(_parts, (found, stored))
+    assert sentences == expected
+    assert_close(np.array(numbers), np.array(expected_numbers))
+
+
+def _parts(records: list[Record]) -> tuple[list[Any], list[float]]:
+    """What must be the same, and what is rounded."""
+    translations = [one for record in records for name in SEARCHES for one in record.get(name, [])]
+    numbers = [one["log_prob"] for one in translations]
+    numbers += [record["score"] for record in records if "score" in record]
+    return [(one["text"], one["tokens"]) for one in translations], numbers
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_stored_run_translates_and_scores_as_it_did(run: str) -> None:
+    assert_decoded_as_before(run, decoded(STORED / run, "beam", "score"))
+
+
+@pytest.mark.parametrize("run", quick(RUNS, "words_flexible"))
+def test_a_stored_run_translates_greedily_as_it_did(run: str) -> None:
+    assert_decoded_as_before(run, decoded(STORED / run, "greedy"))
+
+
+@pytest.mark.parametrize(
+    ("runs", "what"), [(["words_k_memory"], "beam score"), *slow((list(RUNS), ""))]
+)
+def test_stored_runs_do_the_same_on_jax(runs: list[str], what: str) -> None:
+    done = run_python("-c", ON_JAX, str(STORED), what, *runs)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert list(found) == runs
+    for run, records in found.items():
+        assert_decoded_as_before(run, records)
