@@ -17,6 +17,7 @@ from seq2seq_memattn.translator import Translator
 from tests.commands import error_lines, run_here, run_python
 from tests.experiments.conftest import TINY
 from tests.marks import slow
+from tests.pictures import assert_drawn
 from tests.texts import make_multi30k, make_tanaka
 
 
@@ -142,7 +143,7 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     lines = run_here("experiments.draw_alignment", *options, f"--source={source}", "--lines=3,1")
     assert lines.returncode == 0, lines.stderr
     assert len(json.loads(lines.stdout.splitlines()[-1])["texts"]) == 2
-    assert figure.stat().st_size > 5000
+    assert_drawn(figure)
     figure.unlink()
     for wrong, message in (
         (["--text="], "--text: expected a sentence"),
@@ -289,7 +290,7 @@ def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_row
     assert rows[0]["encoding_seconds"] + rows[0]["steps_seconds"] == pytest.approx(
         rows[0]["seconds"], abs=2e-4
     )
-    assert (tmp_path / "time_exact_float32.png").stat().st_size > 5000
+    assert_drawn(tmp_path / "time_exact_float32.png")
 
 
 @pytest.mark.slow
@@ -394,4 +395,4 @@ def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypat
     result = json.loads((tmp_path / "result.json").read_text())
     assert [row["label"] for row in result["rows"]] == ["K=32", "Att"]
     assert len(result["figures"]) == 4
-    assert all(Path(figure).stat().st_size > 5000 for figure in result["figures"])
+    assert_drawn(*map(Path, result["figures"]))

@@ -10,7 +10,9 @@ from experiments import ambiguities, table1, table2
 from experiments import curve_figures as figures
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.study import Study
+from experiments.subject import sources
 from tests.experiments.row_results import write_results_of
+from tests.pictures import assert_drawn
 
 TABLES = {
     "figure3a": table1.make_study,
@@ -97,14 +99,29 @@ def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_pat
     page = (tmp_path / "results" / f"{name}_tiny.md").read_text()
     for file in FILES[name]:
         assert f"]({name}/tiny_{file}.png)" in page
-        for suffix in (".png", ".svg"):
-            assert (tmp_path / "results" / name / f"tiny_{file}{suffix}").stat().st_size > 5000
+        stem = tmp_path / "results" / name / f"tiny_{file}"
+        assert_drawn(stem.with_suffix(".png"), stem.with_suffix(".svg"))
     assert f"Without a result so far: {of.rows[-1].name}." in page
-    first = results[0]
-    assert f"| {first['name']} | {first['label']} | 50.00 | 4,000 | 0 | 0123456789 |" in page
-    assert "Trained on: some GPU, jax; by\n\n```\n" + first["command"] in page
+    assert SUBJECTS[name].tables(results[:-1])[".md"].strip() in page
     assert f"`python -m experiments.reproduce {name} --scale=tiny`" in page
     assert "The paper's Figure" in page
+
+
+def test_a_figures_table_has_its_rows_and_the_commands_that_trained_them(tmp_path: Path) -> None:
+    first, second, *_ = write_results_of(make("figure3a", "tiny", tmp_path))
+    assert sources([first, second])[".md"].splitlines() == [
+        "| row | model | BLEU | updates | seed | commit |",
+        "|---|---|---|---|---|---|",
+        f"| {first['name']} | {first['label']} | 50.00 | 4,000 | 0 | 0123456789 |",
+        f"| {second['name']} | {second['label']} | 51.00 | 4,000 | 0 | 0123456789 |",
+        "",
+        "Trained on: some GPU, jax; by",
+        "",
+        "```",
+        first["command"],
+        second["command"],
+        "```",
+    ]
 
 
 def test_curves_are_called_by_their_pairs_of_scores_for_each_number_of_slots(

@@ -16,6 +16,7 @@ from seq2seq_memattn.config import ATTENTION_NAMES
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 from tests.commands import run_python
+from tests.pictures import assert_drawn
 from tests.texts import make_text_data
 
 
@@ -196,7 +197,7 @@ def test_each_mode_and_format_has_a_figure_of_its_own(tmp_path: Path) -> None:
         "time_train_float32",
         "time_train_bfloat16_products",
     }
-    assert all(path.stat().st_size > 0 for path in drawn)
+    assert_drawn(*drawn)
 
 
 ON_JAX = """

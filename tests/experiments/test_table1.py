@@ -22,7 +22,7 @@ def results_of(*names: str) -> list[dict[str, Any]]:
     return [
         {
             **result_of(table1.table1_row(name, "full"), 90.0),
-            "length": 20,
+            "length": int(name.split("_")[1]),
             "evaluation": {"lines": 1000, "exact": 0.5},
             "configuration": {"model": {"decoder_units": 256}},
         }
@@ -30,33 +30,31 @@ def results_of(*names: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("every", [list(SECONDS), []])
-def test_times_are_beside_the_papers_and_over_those_without_attention_and_with_bahdanaus(
-    monkeypatch: pytest.MonkeyPatch, every: list[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table1, "timings", timed)
-    results = results_of("copy_20_none", "copy_20_bahdanau")
-    results = table1.add_decoding_times(results, Path("somewhere"), every)
-    page = table1.tables(results)[".md"]
+
+
+def test_times_are_beside_the_papers_and_over_those_without_attention_and_with_bahdanaus() -> None:
+    results = results_of("copy_20_none", "copy_20_bahdanau", "copy_50_none")
+    page = table1.tables(table1.add_decoding_times(results, Path("somewhere")))[".md"]
     first, second = page.split("## Decoding time")
     assert "| 20 | Att | 99.98 | 90.00 | 50.0 % | 2.86 | 4.00 | 4,000 | 1 |" in first
     assert "| 20 | No Att | 2.03 | 2.00 | 1.00 | 1.00 | 0.71 | 0.50 |" in second
-    # Times need no trained model.
-    k1 = "| 20 | K=1 | 2.12 | 2.50 | 1.04 | 1.25 | 0.74 | 0.62 |"
-    assert (k1 in second) == bool(every)
+    # Nothing is put beside what was not timed.
+    assert "| 50 | No Att | 3.90 | 2.00 | 1.00 | 1.00 | - | - |" in second
     assert "* H, commit 0123456789; `for decoding_l20.json`" in second
 
 
-def test_ratios_to_what_was_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table1, "timings", timed)
-    results = table1.add_decoding_times(results_of("copy_20_none"), Path("somewhere"))
-    assert "| 20 | No Att | 2.03 | 2.00 | 1.00 | 1.00 | - | - |" in table1.times_markdown(results)
-
-
-def test_lengths_that_the_paper_does_not_have_are_without_its_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(table1, "timings", timed)
+def test_lengths_that_the_paper_does_not_have_are_without_its_times() -> None:
     results = [{**result, "length": 6} for result in results_of("copy_20_none")]
     results = table1.add_decoding_times(results, Path("somewhere"))
     assert "| 6 | No Att | - | 2.00 | - | 1.00 | - | - |" in table1.times_markdown(results)
+
+
+def test_models_that_were_not_trained_are_timed_too_where_they_are_asked_for() -> None:
+    results = results_of("copy_20_none", "copy_20_bahdanau")
+    for asked, expected in (((), ["none", "bahdanau"]), (tuple(SECONDS), list(SECONDS))):
+        timed_results = table1.add_decoding_times(results, Path("somewhere"), asked)
+        assert [list(one["decoding_times"]) for one in timed_results] == [expected] * 2
+        assert [one["decoding_seconds"] for one in timed_results] == [2.0, 4.0]

@@ -30,8 +30,8 @@ def test_it_compares_updates_and_finds_the_shares_of_the_rest(tmp_path: Path) ->
     assert ratio == result["ratio"]["ratio"] > 0
     training = result["training"]
     assert training["updates"] > 1
-    assert 3 <= training["seconds"] < 30
-    # A checkpoint after each update of a tiny model takes a good part of its time.
-    assert 0.01 < training["shares"]["checkpoints"] < 1
-    assert 0 < training["shares"]["log and progress bar"] < 0.9
+    assert training["checkpoints"] > 1  # one after each update
+    assert training["seconds"] >= 3  # as was asked for
     assert set(training["shares"]) == {"checkpoints", "log and progress bar"}
+    assert all(share > 0 for share in training["shares"].values())
+    assert sum(training["shares"].values()) < 1

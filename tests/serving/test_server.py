@@ -56,7 +56,7 @@ def test_it_serves_until_it_is_told_to_end(reverser_folder: Path) -> None:
     assert [answer.status_code for answer in answers] == [200, 400]
     assert answers[0].json()["predictions"][0]["translations"] == ["b a", "b a!"]
     assert figures["requests"] == 2 and figures["rows"] == 2
-    assert 0 < figures["seconds"] < 60
+    assert figures["seconds"] > 0
 
 
 def test_a_signal_that_comes_before_it_listens_ends_it(

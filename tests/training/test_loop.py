@@ -88,7 +88,7 @@ def test_a_profile_of_some_updates_is_found_by_tensorboard(data_dir: Path, tmp_p
     result = Trainer(tmp_path / "run", data_dir, MODEL, options, profile=(2, 3)).run()
     assert result.update == 4
     (found,) = (tmp_path / "run" / "tensorboard" / "plugins" / "profile").rglob("*.xplane.pb")
-    assert found.stat().st_size > 10_000
+    assert b"/host:CPU" in found.read_bytes()
 
 
 def test_updates_that_are_done_are_not_profiled_and_that_is_said(
