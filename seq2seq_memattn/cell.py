@@ -9,7 +9,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.gates import CellStep, cell_step, output_units, state_units
-from seq2seq_memattn.products import Products
+from seq2seq_memattn.products import Products, on_rows
 
 
 class AttentionCellState(NamedTuple):
@@ -251,7 +251,7 @@ class AttentionCell(keras.layers.Layer):
         """What the logits are made of: [..., units], [..., memory_units] -> [..., mixing_units]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
             output = ops.concatenate([output, context], axis=-1)
-        return output if self.mixing is None else self.mixing(output)
+        return output if self.mixing is None else on_rows(self.mixing, output)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -1,5 +1,6 @@
 """The products inside a loop over steps whose second operand does not change from step to step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -25,6 +26,16 @@ def product(x: Any, weights: Any, training: bool = False) -> Any:
     if dtypes == ("float32", "bfloat16") and not training:
         return bfloat16_product(rounded, weights)
     return ops.cast(ops.matmul(rounded, weights), x.dtype)
+
+
+def on_rows(function: Callable[[Any], Any], x: Any) -> Any:
+    """A function of matrices [rows, n] -> [rows, m], applied to x: [..., n] -> [..., m].
+
+    TensorFlow computes a product of more than two axes by `tensordot`. XLA cannot compile the
+    gradient of that inside a loop whose sizes are unknown when it is traced.
+    """
+    result = function(ops.reshape(x, (-1, x.shape[-1])))
+    return ops.reshape(result, (*ops.shape(x)[:-1], result.shape[-1]))
 
 
 class Products:

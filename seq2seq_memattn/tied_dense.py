@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from seq2seq_memattn.products import on_rows
+
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class TiedDense(keras.layers.Layer):
@@ -46,10 +48,9 @@ class TiedDense(keras.layers.Layer):
 
     def call(self, inputs: Any, embeddings: Any) -> Any:
         # einsum turns the embeddings round inside the product; a transpose would copy them at
-        # each step of a search. Flat: TensorFlow broadcasts half-precision matrices wrongly on AMX.
-        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        product = ops.einsum("nd,vd->nv", flat, embeddings) + self.bias
-        return ops.reshape(product, (*ops.shape(inputs)[:-1], self.units))
+        # each step of a search. On rows, for TensorFlow broadcasts half-precision matrices wrongly
+        # on AMX.
+        return on_rows(lambda rows: ops.einsum("nd,vd->nv", rows, embeddings) + self.bias, inputs)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}

@@ -18,6 +18,19 @@ def run(mode: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return tf.function(function, jit_compile=mode == "xla")(*arguments)
 
 
+def lower_to_hlo(function: Callable[..., Any], *arguments: Any) -> str:
+    """XLA's form of a function that is traced with the first two sizes of its arguments unknown.
+
+    No machine code is made of it, which would take most of the time.
+    """
+    signature = tf.nest.map_structure(
+        lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), arguments
+    )
+    compiled = tf.function(function, signature, jit_compile=True)
+    text: str = compiled.experimental_get_compiler_ir(*arguments)(stage="hlo")
+    return text
+
+
 def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> npt.NDArray[np.float64]:
     """Normally distributed numbers; every seed and shape has its own."""
     return scale * np.random.default_rng([seed, *shape]).normal(size=shape)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
@@ -12,7 +13,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.cell import AttentionCell, AttentionCellState
 from tests import as_reference
-from tests.inputs import MODES, mask_of, normal, randomise, run, tensor
+from tests.inputs import MODES, lower_to_hlo, mask_of, normal, randomise, run, tensor
 from tests.marks import slow
 from tests.reference import decoder as reference
 from tests.tolerances import as_array, assert_close
@@ -194,6 +195,30 @@ def test_every_query_is_a_hypothesis_of_its_own(attention: str, variant: str) ->
         embedded = tensor(EMBEDDED[:, 1, query : query + 1], "float64")
         expected = keras.tree.map_structure(lambda x, q=query: x[:, q : q + 1], together)
         assert_close(cell(embedded, memory, alone), expected, "float64")
+
+
+def test_xla_takes_gradients_of_a_users_loop_over_sizes_that_are_unknown() -> None:
+    cell = build("k_memory", layers=1, dtype="float32", mixing_units=MIXING_UNITS)
+
+    def total(embedded: Any, outputs: Any) -> Any:
+        memory = cell.attention.prepare(outputs)
+        first = cell.initial_state(memory, 1)
+
+        def step(index: Any, carried: Any, total: Any) -> Any:
+            state = tf.nest.pack_sequence_as(first, carried)
+            output, _, state = cell(embedded[:, index, None], memory, state)
+            return index + 1, tf.nest.flatten(state), total + ops.sum(output)
+
+        steps = tf.shape(embedded)[1]
+        begin = (tf.constant(0), tf.nest.flatten(first), tf.constant(0.0))
+        return tf.while_loop(lambda i, *_: i < steps, step, begin, maximum_iterations=steps)[2]
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = total(*inputs)
+        return tape.gradient(loss, [weight.value for weight in cell.trainable_variables])
+
+    assert "while" in lower_to_hlo(gradients, tensor(EMBEDDED[:, 0]), tensor(ENCODER_OUTPUTS))
 
 
 # Any Keras cell

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import json
 import pkgutil
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.tied_dense import TiedDense
 from tests.commands import run_python
-from tests.inputs import normal, randomise, tensor
+from tests.inputs import lower_to_hlo, normal, randomise, tensor
 from tests.marks import quick, slow
 from tests.tolerances import as_array, assert_close
 
@@ -486,12 +487,12 @@ def test_one_graph_serves_batches_and_sources_of_every_size(name: str) -> None:
 # Training
 
 
-def copy_task(size: int = 64) -> tuple[dict[str, Any], Any]:
-    """Sources of two or three of the symbols 3 to 5, and themselves as targets."""
+def copy_task(size: int = 64, longest: int = 3) -> tuple[dict[str, Any], Any]:
+    """Sources of two to `longest` of the symbols 3 to 5, and themselves as targets."""
     rng = np.random.default_rng(0)
-    source, starts, outputs = (np.zeros([size, 4], np.int32) for _ in range(3))
+    source, starts, outputs = (np.zeros([size, longest + 1], np.int32) for _ in range(3))
     for row in range(size):
-        symbols = rng.integers(3, 6, size=rng.integers(2, 4))
+        symbols = rng.integers(3, 6, size=rng.integers(2, longest + 1))
         source[row, : len(symbols) + 1] = outputs[row, : len(symbols) + 1] = [*symbols, 2]
         starts[row, : len(symbols) + 1] = [1, *symbols]
     return {"source": source, "target_inputs": starts}, outputs
@@ -519,17 +520,24 @@ def test_fit_lowers_the_loss_of_the_copy_task(attention: str, policy: str) -> No
     assert losses[-1] < 0.7 * losses[0]
 
 
-@pytest.mark.slow
-def test_fit_compiled_by_xla_gives_the_same_loss() -> None:
-    x, y = copy_task()
+@pytest.mark.parametrize("attention", ["k_memory:4", "bahdanau", "flexible"])
+def test_xla_takes_updates_whose_sizes_are_unknown(attention: str) -> None:
+    model = Seq2Seq(tiny(attention, bidirectional=False))
+    model.compile("sgd", TokenCrossEntropy())
+    assert "while" in lower_to_hlo(lambda *batch: model.train_step(batch), *copy_task(3))
+
+
+@pytest.mark.parametrize("attention", slow(*ALL_ATTENTIONS))
+def test_fit_compiled_by_xla_gives_the_same_loss(attention: str) -> None:
+    batches = [copy_task(32), copy_task(24, longest=4)]  # a longer one, and a smaller one
     losses = []
     for jit_compile in (False, True):
-        model = Seq2Seq(tiny("k_memory:4", dropout=0.0))
+        model = Seq2Seq(tiny(attention, **{"dropout": 0.0, **ALL_ATTENTIONS[attention]}))
         # Not Adam, which makes a step of the rounding errors of a gradient that is 0.
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy(), jit_compile=jit_compile)
-        losses.append(
-            model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0).history["loss"]
-        )
+        endless = (batch for batch in itertools.cycle(batches))
+        history = model.fit(endless, steps_per_epoch=2, epochs=3, shuffle=False, verbose=0)
+        losses.append(history.history["loss"])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 

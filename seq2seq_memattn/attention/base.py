@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.backend import attached_mask
+from seq2seq_memattn.products import on_rows
 
 
 class SourceMemory(NamedTuple):
@@ -58,9 +59,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
         """A sublayer that follows this layer's dtype policy and name."""
-        return keras.layers.Dense(
-            units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs
-        )
+        return _DenseOnRows(units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs)
 
     def _cast(self, x: Any) -> Any:
         return ops.cast(x, self.compute_dtype)
@@ -146,6 +145,13 @@ class Attention(keras.layers.Layer, abc.ABC):
         """
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
+
+
+class _DenseOnRows(keras.layers.Dense):
+    """`keras.layers.Dense`, with a product that XLA can differentiate inside a loop over steps."""
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        return on_rows(super().call, inputs)
 
 
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:

@@ -14,6 +14,7 @@ from seq2seq_memattn.attention.base import (
 )
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.padding import padding_last
+from seq2seq_memattn.products import on_rows
 
 Score = Literal["dot", "general", "concat", "location"]
 
@@ -36,7 +37,7 @@ class KeyProjection(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        return ops.matmul(inputs, self.kernel)
+        return on_rows(lambda rows: ops.matmul(rows, self.kernel), inputs)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}
