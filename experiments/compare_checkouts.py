@@ -75,7 +75,7 @@ def measure_round(base: Path, ours: Path, kinds: Sequence[str], repeats: int) ->
 
 def _busy_seconds() -> float:
     """Seconds that all cores have spent on programs since the machine started."""
-    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split()[1:])
+    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return (user + nice + system) / 100.0  # the kernel counts in hundredths
 
 
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> None:
     del arguments
     options, base = flags.FLAGS, Path(flags.FLAGS.base).resolve()
     if not (base / "experiments" / "speed.py").exists():
-        raise ValueError(f"--base: expected a checkout of this project; got {options.base}")
+        raise ValueError(f"--base: expected a checkout of this project; got {options.base!r}")
 
     def quiet_round(name: str, other: Path) -> Round:
         for _ in range(MOST_TRIES):

@@ -52,3 +52,11 @@ def test_what_other_programs_use_is_counted(
     monkeypatch.setattr(compare_checkouts, "measure", lambda *_: {"training": 1.0})
     found = compare_checkouts.measure_round(tmp_path, tmp_path, ["training"], 1)
     assert found.elsewhere == pytest.approx(0.3)
+
+
+def test_the_machine_is_at_least_as_busy_as_this_process() -> None:
+    before = compare_checkouts._busy_seconds(), compare_checkouts._own_seconds()
+    while compare_checkouts._own_seconds() < before[1] + 0.3:
+        pass
+    busy = compare_checkouts._busy_seconds() - before[0]
+    assert busy > 0.2  # counted in hundredths
