@@ -66,7 +66,7 @@ def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, flo
 
 
 def measure_round(base: Path, ours: Path, kinds: Sequence[str], repeats: int) -> Round:
-    """Measures two checkouts one after the other, and what else the machine did."""
+    """Measures two checkouts in turn, and how many cores other programs used meanwhile."""
     started, busy, own = time.monotonic(), _busy_seconds(), _own_seconds()
     theirs, found = (measure(checkout, kinds, repeats) for checkout in (base, ours))
     elsewhere = _busy_seconds() - busy - (_own_seconds() - own)

@@ -24,27 +24,26 @@ def padding_last(name: str, mask: Any) -> Any:
     Raises:
         ValueError: in eager mode; in a graph, `tf.errors.InvalidArgumentError` when it runs.
     """
-    problem = f"`{name}`: expected padding behind the real tokens, not before or between them"
-    if keras.backend.is_keras_tensor(mask):
+    if keras.backend.is_keras_tensor(mask) or _is_compiled(mask):
         return mask
-    if keras.backend.backend() == "jax":
-        import jax
-
-        if not isinstance(mask, jax.core.Tracer) and not bool(_is_padded_last(mask)):
-            raise ValueError(f"{problem}.")
-        return mask
-    import tensorflow as tf
-
-    if tf.executing_eagerly():
-        if not bool(_is_padded_last(mask)):
-            raise ValueError(f"{problem}.")
-        return mask
-    if has_static_shapes():
-        return mask
-    with tf.control_dependencies([tf.debugging.Assert(_is_padded_last(mask), [problem])]):
-        return tf.identity(mask)
-
-
-def _is_padded_last(mask: Any) -> Any:
     comes_back = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
-    return ops.logical_not(ops.any(comes_back))
+    is_last = ops.logical_not(ops.any(comes_back))
+    problem = f"`{name}`: expected padding behind the real tokens, not before or between them"
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        if not tf.executing_eagerly():
+            with tf.control_dependencies([tf.debugging.Assert(is_last, [problem])]):
+                return tf.identity(mask)
+    if not bool(is_last):
+        raise ValueError(f"{problem}.")
+    return mask
+
+
+def _is_compiled(mask: Any) -> bool:
+    """Whether what computes `mask` is being traced by `jax.jit`, or by TensorFlow for XLA."""
+    if keras.backend.backend() != "jax":
+        return has_static_shapes()
+    import jax
+
+    return isinstance(mask, jax.core.Tracer)

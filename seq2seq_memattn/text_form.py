@@ -42,7 +42,7 @@ class TextForm(Options):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """As of other options; ValueError if the truecase model is no file beside the record."""
+        """Makes the form that a record describes; its truecase model must be beside the record."""
         if values.get("truecase_model", ""):
             check_file_name("truecase_model", values["truecase_model"])
         return super().from_dict(values)

@@ -75,7 +75,7 @@ def test_every_make_target_is_there() -> None:
 
 
 def small_options(module: str, options: list[str]) -> list[str]:
-    """The options that the README gives, and those that make seconds of minutes."""
+    """The options that the README gives, and those that make the command take seconds."""
     options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in options]
     return [*options, *SMALLER[module]]
 
