@@ -30,12 +30,12 @@ VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 # Python compiles what it imports when it imports it, which is little of all that is installed.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
 
-.venv/.installed: setup.py constraints.txt
+.venv/.installed: pyproject.toml constraints.txt
 	$(VENV)
-	$(INSTALL) -e ".[serving]"
+	$(INSTALL) -e ".[all]"
 	touch $@
 
-.venv/.installed_dev: setup.py constraints.txt
+.venv/.installed_dev: pyproject.toml constraints.txt
 	$(VENV)
 	$(INSTALL) -e ".[dev]"
 	touch .venv/.installed $@

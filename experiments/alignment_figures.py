@@ -10,7 +10,7 @@ from experiments import study, table1, table2
 from experiments.jobs import run_command
 from experiments.study import Scale, Study
 from experiments.subject import Draw, Results, Subject, sources
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.text.files import read_lines
 
 FIGURE6_ROW = "copy_100_k32"
 FIGURE7_ROW = "copy_20_k4"

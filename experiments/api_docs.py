@@ -22,8 +22,8 @@ MODULES = (
     "seq2seq_memattn.plots",
     "seq2seq_memattn.search.batch_decoder",
     "seq2seq_memattn.training.loop",
-    "seq2seq_memattn.training.run_directory",
-    "seq2seq_memattn.translator",
+    "seq2seq_memattn.runs.directory",
+    "seq2seq_memattn.runs.translator",
 )
 # Sections of our docstrings that are lists, beside those that pdoc knows.
 LISTS = ("Fields", "Call arguments")

@@ -7,8 +7,8 @@ from typing import Any
 from experiments.records import write_json
 from experiments.study import Row, Study
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.text_form import FormedLines, TextForm
+from seq2seq_memattn.text.files import read_lines
+from seq2seq_memattn.text.form import FormedLines, TextForm
 
 KEY = "against_baseline"  # of a result that was compared
 

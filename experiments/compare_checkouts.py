@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from experiments import cli
-from experiments.records import ROOT, commit, processor, provenance, write_json
+from experiments.records import ROOT, commit, provenance, write_json
+from seq2seq_memattn.compute.hardware import processor
 
 DECODING = ("--modes=exact", "--attentions=k_memory:64,bahdanau")
 KINDS = {

@@ -19,7 +19,8 @@ from typing import Any
 from absl import flags
 
 from experiments import cli
-from experiments.records import processor, provenance, write_json
+from experiments.records import provenance, write_json
+from seq2seq_memattn.compute.hardware import processor
 
 
 def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[str, list[str]]:

@@ -21,9 +21,10 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.records import processor, provenance, read_json, write_json
+from experiments.records import provenance, read_json, write_json
 from experiments.run_files import last_checkpoint, read_curve
-from seq2seq_memattn.training.run_directory import CONFIG_NAME
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.runs.directory import CONFIG_NAME
 
 
 def figures(run_dir: Path, name: str) -> list[float]:

@@ -20,9 +20,10 @@ from absl import flags
 
 from experiments import cli
 from experiments.process_memory import process_tree_mib
-from experiments.records import processor, provenance, write_json
+from experiments.records import provenance, write_json
 from experiments.varied_corpus import write_varied
-from seq2seq_memattn.data.text_files import check_output, read_lines
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.text.files import check_output, read_lines
 
 VALID_PAIRS = 1000
 POLL_SECONDS = 0.1

@@ -7,7 +7,7 @@ from absl import flags
 
 from experiments import cli
 from seq2seq_memattn.config import Precision
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.text.files import read_lines
 
 flags.disclaim_key_flags()  # --help lists a command's flags as the command's, not as this module's
 
@@ -65,12 +65,12 @@ def load_run(precision: Precision | None = None) -> Any:
     Args:
         precision: in place of the flag.
     """
-    from seq2seq_memattn.training import run_directory
+    from seq2seq_memattn.runs import directory
 
     options = flags.FLAGS
     precision = precision or options.precision
     report_slow_products(precision)
-    run = run_directory.load_run(
+    run = directory.load_run(
         Path(options.run_dir), options.checkpoint, options.threshold, precision
     )
     for problem in run.problems:
@@ -80,7 +80,7 @@ def load_run(precision: Precision | None = None) -> Any:
 
 def make_translator(n_best: int = 1, return_alignments: bool = False) -> tuple[Any, Any]:
     """The run and its `Translator`, from the flags."""
-    from seq2seq_memattn.translator import Translator
+    from seq2seq_memattn.runs.translator import Translator
 
     options, run = flags.FLAGS, load_run()
     return run, Translator(
@@ -97,8 +97,8 @@ def report_slow_products(*precisions: str) -> None:
     """Notes that products of bfloat16 will be slow, if the processor has no units for them."""
     if "bfloat16_products" not in precisions:
         return
-    from experiments.machine import has_bfloat16_units
-    from seq2seq_memattn.backend import gpu_name
+    from seq2seq_memattn.compute.backend import gpu_name
+    from seq2seq_memattn.compute.hardware import has_bfloat16_units
 
     if gpu_name() is None and has_bfloat16_units() is False:
         cli.print_note(

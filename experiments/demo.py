@@ -10,15 +10,15 @@ from typing import Any
 
 from absl import flags
 
-from data_prep.workers import num_cores
 from experiments import cli
-from experiments.alignments import align
-from experiments.alignments import draw as draw_alignment
 from experiments.copy_rows import SMALL, label, short_name
 from experiments.experiment import load_experiment
 from experiments.records import provenance, write_json
 from experiments.study import Row, Study, copy_data, valid_curves
 from experiments.table1 import add_decoding_times, table1_markdown
+from seq2seq_memattn.compute.hardware import num_cores
+from seq2seq_memattn.runs.alignments import align
+from seq2seq_memattn.runs.alignments import draw as draw_alignment
 
 OPTIONS = {
     **SMALL,
@@ -72,8 +72,8 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
 def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[str]:
     """Draws the figures; returns their files."""
     import seq2seq_memattn.plots as plots
-    from seq2seq_memattn.training.run_directory import load_run
-    from seq2seq_memattn.translator import Translator
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import Translator
 
     groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
     plots.save(plots.learning_curves(valid_curves(results)), run_dir / "learning_curves")

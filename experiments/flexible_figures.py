@@ -11,7 +11,7 @@ import numpy as np
 from experiments.flexible_tables import CORPORA, THRESHOLD, WITHOUT, corpus_of, make_table1
 from experiments.jobs import run_command
 from experiments.study import Scale, Study
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.text.files import read_lines
 
 NUM_SENTENCES = 6  # of figure 4
 LONG = 0.2  # share of the sentences, the longest, that they are of

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.flexible_tables import (
-    CORPORA,
-    THRESHOLD,
-    by_corpus,
-    finished_chosen,
-    make_table2,
-)
+from experiments.flexible_tables import CORPORA, THRESHOLD, by_corpus, finished_chosen, make_table2
 from experiments.jobs import run_command
 from experiments.records import read_json
 from experiments.study import Scale, Study

@@ -17,8 +17,8 @@ import numpy as np
 from absl import flags
 
 from experiments import cli, decoding_flags
-from experiments.machine import use_threads
-from experiments.records import hardware, portable, provenance, write_json
+from experiments.records import portable, provenance, write_json
+from seq2seq_memattn.compute.hardware import hardware, use_threads
 from seq2seq_memattn.data.batching import Batch, make_batch
 
 
@@ -66,7 +66,7 @@ def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
 
 def load(name: str) -> tuple[Any, float | None]:
     """The run that `--runs` names, and the threshold behind it."""
-    from seq2seq_memattn.training.run_directory import load_run
+    from seq2seq_memattn.runs.directory import load_run
 
     folder, _, threshold = name.partition(":")
     try:
@@ -78,8 +78,8 @@ def load(name: str) -> tuple[Any, float | None]:
 
 def make_rows(sources: Sequence[str], references: Sequence[str]) -> list[Timed]:
     """What the flags ask for, in the order in which it takes turns."""
+    from seq2seq_memattn.runs.translator import encode_lines
     from seq2seq_memattn.search.forced import ForcedDecoder
-    from seq2seq_memattn.translator import encode_lines
 
     options, timed = flags.FLAGS, []
     batch_sizes = cli.positive_numbers("batch_sizes", options.batch_sizes)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import experiments.cli  # noqa: F401 - keeps TensorFlow's start quiet
-from experiments.machine import use_threads
+from seq2seq_memattn.compute.hardware import use_threads
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
@@ -49,8 +49,8 @@ def as_examples(batch: Any) -> list[np.ndarray]:
 
 def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     """Decodes a batch; every hypothesis has its source's length."""
+    from seq2seq_memattn.compute.precision import dtype_policy
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
     use_threads(cfg.threads)
@@ -76,7 +76,7 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
 
 def build_trainer(cfg: Any) -> Callable[[Any], float]:
     """One update on a batch."""
-    from seq2seq_memattn.training.parts import make_parts
+    from seq2seq_memattn.training.make import make_parts
 
     use_threads(cfg.threads)
     config = TrainingConfig(batch_size=cfg.batch, precision=precision(cfg))

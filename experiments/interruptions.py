@@ -26,10 +26,11 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from experiments.records import processor, provenance, write_json
+from experiments.records import provenance, write_json
 from experiments.run_files import read_curve
 from experiments.trainings import finish, is_same, logged, saved, started, wait
-from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.runs.directory import CHECKPOINTS_NAME
 
 SPREAD = 3.0  # seconds after a start's first update in which it is killed
 SYNCHRONOUS = {"worker": 4}

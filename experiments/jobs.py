@@ -16,7 +16,7 @@ from typing import IO, Any, Self, TypeVar
 
 from tqdm import tqdm
 
-from data_prep.workers import num_cores
+from seq2seq_memattn.compute.hardware import num_cores
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -4,7 +4,6 @@ import concurrent.futures
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -89,31 +88,6 @@ class TanhRate:
         started = time.perf_counter()
         np.asarray(self._run(self._values))
         return self._count / (time.perf_counter() - started)
-
-
-def has_bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether the processor has instructions for products of bfloat16; None where that is unknown.
-
-    Args:
-        cpuinfo: what Linux says of the processor.
-    """
-    if not cpuinfo.exists():
-        return None
-    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    listed = [line for line in lines if line.startswith(("flags", "Features"))]
-    features = {feature for line in listed for feature in line.split()}
-    return bool(features & BFLOAT16_FEATURES) if listed else None
-
-
-def use_threads(threads: int) -> None:
-    """Sets how many threads TensorFlow has, before its first operation; JAX takes what it finds."""
-    if keras.backend.backend() != "tensorflow":
-        raise ValueError("the number of threads can be set with the TensorFlow backend alone")
-    import tensorflow as tf
-
-    if tf.config.threading.get_intra_op_parallelism_threads() != threads:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
 def peak_memory(setting: Any) -> int:

@@ -1,14 +1,12 @@
 """Results as JSON files that say how they were obtained."""
 
 import json
-import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from data_prep.workers import num_cores
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.text.files import open_output
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -21,7 +19,7 @@ def provenance(hardware: str) -> dict[str, Any]:
     """
     import keras  # not before the flags are read
 
-    from seq2seq_memattn.training.run_directory import versions
+    from seq2seq_memattn.runs.directory import versions
 
     return {
         "command": _command(),
@@ -30,26 +28,6 @@ def provenance(hardware: str) -> dict[str, Any]:
         "hardware": hardware,
         "versions": versions(),
     }
-
-
-def hardware() -> str:
-    """The processor, and the GPU if the backend of this process computes on one."""
-    from seq2seq_memattn.backend import gpu_name
-
-    gpu = gpu_name()
-    return f"{gpu}; {processor()}" if gpu else processor()
-
-
-def processor() -> str:
-    """The processor and the number of its cores that this process may use."""
-    name = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as stream:
-            models = [line.split(":", 1)[1].strip() for line in stream if "model name" in line]
-        name = models[0] if models else name
-    except OSError:
-        pass
-    return f"{name}, {num_cores()} cores"
 
 
 def _command() -> str:

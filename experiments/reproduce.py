@@ -38,7 +38,7 @@ from experiments import (
 )
 from experiments.study import Study
 from experiments.subject import Subject, learning_curves, no_figures
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.text.files import open_output
 
 SUBJECTS = {
     "table1": Subject(

@@ -20,7 +20,7 @@ from experiments.records import read_json
 from experiments.reproduce import SUBJECTS
 from experiments.study import Row, Study
 from experiments.subject import markdown_table
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.text.files import open_output
 
 PAGE = "README.md"
 MEASURED = "measured.toml"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from seq2seq_memattn.training.checkpoints import CheckpointFolder
-from seq2seq_memattn.training.run_directory import CHECKPOINTS_NAME
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder
+from seq2seq_memattn.runs.directory import CHECKPOINTS_NAME
 
 METRICS = "metrics.jsonl"
 

@@ -17,8 +17,9 @@ import numpy as np
 from absl import flags
 
 from experiments import cli, decoding_flags
-from experiments.records import hardware, portable, provenance, write_json
-from seq2seq_memattn.data.text_files import check_output, read_lines
+from experiments.records import portable, provenance, write_json
+from seq2seq_memattn.compute.hardware import hardware
+from seq2seq_memattn.text.files import check_output, read_lines
 
 NEAR = 1e-4  # nats, below which hypotheses count as equally good
 
@@ -54,8 +55,8 @@ def compare(first: Sequence[Best], other: Sequence[Best]) -> dict[str, Any]:
 
 def main(arguments: list[str]) -> None:
     """Compares from flags."""
+    from seq2seq_memattn.runs.translator import SourceReader
     from seq2seq_memattn.search.batch_decoder import BatchDecoder, uses_xla
-    from seq2seq_memattn.translator import SourceReader
 
     del arguments
     options = flags.FLAGS

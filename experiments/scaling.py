@@ -21,10 +21,11 @@ from absl import flags
 from experiments import cli
 from experiments.experiment import load_experiment
 from experiments.jobs import run_command
-from experiments.records import hardware, provenance, read_json, write_json
+from experiments.records import provenance, read_json, write_json
 from experiments.study import Scale, Study
 from experiments.subject import Results, Subject, markdown_table, no_figures, without_rows
 from experiments.timings import origin
+from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
@@ -77,7 +78,7 @@ def update_seconds(
 def main(arguments: list[str]) -> None:
     """Estimates from flags."""
     del arguments
-    from seq2seq_memattn.training.parts import make_parts
+    from seq2seq_memattn.training.make import make_parts
 
     options = flags.FLAGS
     replicas = [1, *cli.positive_numbers("replicas", options.replicas)]

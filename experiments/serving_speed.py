@@ -29,9 +29,10 @@ from absl import flags
 
 from experiments import cli
 from experiments.process_memory import process_tree_mib
-from experiments.records import processor, provenance, write_json
+from experiments.records import provenance, write_json
 from experiments.same_translations import NEAR
-from seq2seq_memattn.data.text_files import check_output, read_lines
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.text.files import check_output, read_lines
 
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
 READY = "serving at "
@@ -167,8 +168,8 @@ def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[
         different: translations of the exported model, in a process of its own, that are others.
         near_ties: those of them whose best two hypotheses are level but for rounding.
     """
-    from seq2seq_memattn.training.run_directory import load_run
-    from seq2seq_memattn.translator import Translator
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import Translator
 
     translate = Translator(load_run(run_dir), n_best=NUM_BEST)
     translate(lines, FILE_BATCH)

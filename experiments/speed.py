@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import flags
 
-from data_prep.workers import num_cores
 from experiments import cli, decoding_flags
 from experiments.experiment import experiment_names, load_experiment
-from experiments.machine import ProductRate, TanhRate, peak_memory, use_threads
+from experiments.machine import ProductRate, TanhRate, peak_memory
 from experiments.profiling import profile
-from experiments.records import hardware, provenance, write_json
+from experiments.records import provenance, write_json
 from experiments.step_parts import step_parts
 from experiments.timed_work import MODES, OF_DATA, Setting, Work, data_vocab_size, make_work
+from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
 from seq2seq_memattn.config import ATTENTION_NAMES, Precision, TrainingConfig
-from seq2seq_memattn.training.run_directory import read_model_config
+from seq2seq_memattn.runs.directory import read_model_config
 
 GRAPHS = ("xla", "plain")
 

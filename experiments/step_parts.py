@@ -10,12 +10,12 @@ import numpy as np
 from keras import ops
 
 from experiments.timed_work import Setting, decoding_pairs, is_folded
-from seq2seq_memattn.decoding import DecodingModel, make_weights
+from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.precision import dtype_policy
 from seq2seq_memattn.search.batch_decoder import sorted_batches
 from seq2seq_memattn.search.compiled import compiled
-from seq2seq_memattn.search.hypotheses import Rules, first_beam, select
+from seq2seq_memattn.search.prepared import DecodingModel, make_weights
+from seq2seq_memattn.search.step import Rules, first_beam, select
 
 PARTS = ("cells and attention", "output layer", "selection")
 STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch

@@ -17,7 +17,7 @@ from experiments.records import portable, provenance, read_json, write_json
 from experiments.run_files import read_curve
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.text_files import atomic_binary
+from seq2seq_memattn.text.files import atomic_binary
 
 Scale = Literal["tiny", "small", "full"]
 
@@ -169,7 +169,10 @@ class Study:
         cli.print_note(f"{row.name}: python -m {' '.join(arguments)}")
         training = commands.run(arguments, row.name)
         evaluation, *tests = (
-            commands.run(evaluate_arguments(one, data, run_dir), row.name)
+            {
+                **commands.run(evaluate_arguments(one, data, run_dir), row.name),
+                "run_dir": portable(str(run_dir)),
+            }
             for one in (Evaluation("valid", "valid"), *row.tests)
         )
         for one in row.tests:
@@ -259,8 +262,8 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
 
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     """Whether a run that is there is one of the row, perhaps cut elsewhere."""
-    from experiments.train import fit_to_data
-    from seq2seq_memattn.training.run_directory import check_run
+    from seq2seq_memattn.data.model_sizes import fit_to_data
+    from seq2seq_memattn.runs.directory import check_run
 
     experiment = load_experiment(row.config).with_options(row.options)
     try:

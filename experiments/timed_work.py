@@ -15,8 +15,8 @@ from experiments.records import portable
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.decoding import folds_rows, make_weights
+from seq2seq_memattn.search.prepared import folds_rows, make_weights
+from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 
 MODES = ("exact", "uniform", "normal", "train")  # of random sources
@@ -188,8 +188,8 @@ def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
     """Decodes sources, each to the length that is given for its target, without end token."""
+    from seq2seq_memattn.compute.precision import dtype_policy, product_dtype
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.precision import dtype_policy, product_dtype
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.chunked import ChunkedSearch
 
@@ -236,10 +236,10 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
 
 def _run_work(setting: Setting) -> Work:
     """Decodes the lines of a file with a run's weights, each to the length that search finds."""
-    from seq2seq_memattn.precision import product_dtype
+    from seq2seq_memattn.compute.precision import product_dtype
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import SourceReader
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
-    from seq2seq_memattn.training.run_directory import load_run
-    from seq2seq_memattn.translator import SourceReader
 
     run = load_run(Path(setting.run_dir), precision=setting.precision)
     lines = read_lines(setting.source)[: setting.num_sentences]
@@ -263,8 +263,8 @@ def is_folded(setting: Setting, model: Any) -> bool:
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
-    from seq2seq_memattn.precision import product_dtype
-    from seq2seq_memattn.training.parts import make_parts
+    from seq2seq_memattn.compute.precision import product_dtype
+    from seq2seq_memattn.training.make import make_parts
 
     options = {"batch_size": setting.batch_size, "precision": setting.precision}
     config = TrainingConfig.from_dict(options)

@@ -19,10 +19,11 @@ from absl import flags
 
 from experiments import cli
 from experiments.experiment import load_experiment
-from experiments.records import hardware, provenance, write_json
-from experiments.train import fit_to_data
+from experiments.records import provenance, write_json
+from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import fit_to_data
 
 ENDLESS = 10**9  # updates
 
@@ -104,7 +105,7 @@ def bare_update(model_config: ModelConfig, training: TrainingConfig) -> Callable
     from seq2seq_memattn.data.batching import batch_spec
     from seq2seq_memattn.losses import summed_cross_entropy
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.training.optimizer import make_optimizer
+    from seq2seq_memattn.training.updates.optimizer import make_optimizer
 
     model = Seq2Seq(model_config)
     optimizer = make_optimizer(model, training)
@@ -136,7 +137,7 @@ def bare_update(model_config: ModelConfig, training: TrainingConfig) -> Callable
 def ratio(data_dir: Path, model: ModelConfig, training: TrainingConfig) -> dict[str, Any]:
     """Times of the updates of `train` over those of a bare loop, in turns on the same batches."""
     from seq2seq_memattn.data.splits import open_split
-    from seq2seq_memattn.training.parts import make_parts
+    from seq2seq_memattn.training.make import make_parts
 
     data = open_split(data_dir, "train", training.batch_size, training.bucket_width, training.seed)
     batches = [batch for batch, _ in itertools.islice(data.numpy_batches(), 20)]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.launch_local import free_addresses, tf_config
 from experiments.run_files import last_checkpoint, read_curve
+from seq2seq_memattn.commands.launch_local import free_addresses, tf_config
 
 LOOK_EVERY = 0.01  # seconds
 PATIENCE = 300.0  # seconds for anything that is waited for

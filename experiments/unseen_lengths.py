@@ -10,11 +10,12 @@ from typing import Any
 from experiments import cli, study, table1
 from experiments.copy_rows import ATTENTIONS, short_name
 from experiments.jobs import run_command
-from experiments.records import processor, provenance, read_json, write_json
+from experiments.records import provenance, read_json, write_json
 from experiments.study import Evaluation, Row, Scale, Study, copy_data, evaluate_arguments
 from experiments.subject import Results, Subject, markdown_table
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.metrics import bleu_by_length
+from seq2seq_memattn.text.files import read_lines
 
 TRAINED = 50  # L of the rows, in symbols
 FACTOR = 4  # how many times as long the longest of the test is

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.text.files import open_output
 
 REPEATED = 0.1  # share of the pairs that are exact repetitions
 REPLACED = 0.15  # share of the words of the others that another word of the corpus replaces

@@ -10,11 +10,11 @@ from .attention.linear import LinearAttention as LinearAttention
 from .attention.local import LocalAttention as LocalAttention
 from .attention.multiplicative import LuongAttention as LuongAttention
 from .attention.no_attention import NoAttention as NoAttention
-from .bridge import Bridge as Bridge
-from .cell import AttentionCell as AttentionCell
 from .config import ModelConfig as ModelConfig
 from .config import TrainingConfig as TrainingConfig
-from .encoder import Encoder as Encoder
+from .layers.attention_cell import AttentionCell as AttentionCell
+from .layers.bridge import Bridge as Bridge
+from .layers.encoder import Encoder as Encoder
 from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
 from .search.beam import beam_search as beam_search

@@ -7,7 +7,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from seq2seq_memattn.text_form import FormedLines
+from seq2seq_memattn.packages import needed
+from seq2seq_memattn.text.form import FormedLines
 
 # Which form of the text each is computed from.
 FORMS: dict[str, Callable[[FormedLines], list[str]]] = {
@@ -109,8 +110,9 @@ def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = Fa
     Raises:
         ValueError: if the numbers of lines differ, or there is none.
     """
-    import nltk
-    from nltk.translate.ribes_score import corpus_ribes
+    with needed():
+        import nltk
+        from nltk.translate.ribes_score import corpus_ribes
 
     _check_lines(hypotheses, references)
     ours, theirs = (

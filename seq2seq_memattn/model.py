@@ -15,15 +15,15 @@ from seq2seq_memattn.attention.linear import LinearAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
-from seq2seq_memattn.bridge import Bridge
-from seq2seq_memattn.cell import AttentionCell
+from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.config import ATTENTION_NAMES, ModelConfig
-from seq2seq_memattn.decoder import TeacherForcedDecoder
-from seq2seq_memattn.encoder import Encoder
-from seq2seq_memattn.gates import state_units
-from seq2seq_memattn.padding import padding_last
-from seq2seq_memattn.seeds import SeedGenerator
-from seq2seq_memattn.tied_dense import TiedDense
+from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.layers.attention_decoder import TeacherForcedDecoder
+from seq2seq_memattn.layers.bridge import Bridge
+from seq2seq_memattn.layers.encoder import Encoder
+from seq2seq_memattn.layers.tied_dense import TiedDense
+from seq2seq_memattn.loops.cell_steps import state_units
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}

@@ -16,9 +16,9 @@ from seq2seq_memattn.attention.linear import LinearAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
-from seq2seq_memattn.cell import AttentionCell
-from seq2seq_memattn.encoder import Encoder
-from seq2seq_memattn.tied_dense import TiedDense
+from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.layers.encoder import Encoder
+from seq2seq_memattn.layers.tied_dense import TiedDense
 from tests.reference import attention as reference
 from tests.reference import decoder, recurrent, windows
 from tests.reference.activations import Array

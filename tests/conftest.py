@@ -1,5 +1,6 @@
 """Every test starts from the same seeds and leaves the global state as it found it."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from experiments import interruptions
 from tests import disks
+from tests.running import jobs_here, run_here
 
 SEED = 20170731
 
@@ -94,3 +96,50 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if disk is None or not disk.exists():
         pytest.fail("expected the right to mount a file system, or to make a user namespace")
     return None
+
+
+TINY = [
+    "--embedding_dim=8",
+    "--encoder_units=8",
+    "--decoder_units=8",
+    "--batch_size=16",
+    "--num_updates=4",
+    "--validate_every=2",
+    "--valid_examples=8",
+    "--beam_size=2",
+    "--log_every=1",
+    "--max_source_length=7",
+    "--position_encoding=mean_one",
+]
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory and a trained run, which tests leave as they are."""
+    folder = tmp_path_factory.mktemp("work")
+    made = run_here(
+        "data_prep.copy_task",
+        "--max_length=6",
+        "--num_train=100",
+        "--num_valid=20",
+        f"--output_dir={folder / 'data'}",
+    )
+    assert made.returncode == 0, made.stderr
+    trained = run_here(
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={folder / 'data'}",
+        f"--run_dir={folder / 'run'}",
+        *TINY,
+    )
+    assert trained.returncode == 0, trained.stderr
+    result = json.loads(trained.stdout.splitlines()[-1])
+    assert result["update"] == 4 and result["reason"] == "updates"
+    return folder
+
+
+@pytest.fixture
+def in_this_process() -> Iterator[None]:
+    """What `reproduce` and other commands start runs in this process."""
+    with jobs_here():
+        yield

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from experiments import interruptions
-from tests.commands import ROOT
+from tests.running import ROOT
 
 FULL = "No space left on device|File too large"  # what the two kinds of full disks say
 

@@ -9,8 +9,8 @@ import pytest
 from keras import ops
 
 import seq2seq_memattn as package
-from tests.commands import run_python
 from tests.marks import quick
+from tests.running import run_python
 from tests.test_readme import blocks
 
 SYMBOLS, LENGTH = 6, 3

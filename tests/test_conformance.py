@@ -25,16 +25,16 @@ from seq2seq_memattn.attention.linear import LinearAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import KeyProjection, LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
-from seq2seq_memattn.bridge import Bridge
-from seq2seq_memattn.cell import AttentionCell
 from seq2seq_memattn.config import ModelConfig
-from seq2seq_memattn.encoder import Encoder
+from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.layers.bridge import Bridge
+from seq2seq_memattn.layers.encoder import Encoder
+from seq2seq_memattn.layers.tied_dense import TiedDense
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.tied_dense import TiedDense
-from tests.commands import run_python
 from tests.inputs import lower_to_hlo, normal, randomise, tensor
 from tests.marks import quick, slow
+from tests.running import run_python
 from tests.tolerances import as_array, assert_close
 
 BATCH, QUERIES, SOURCE_LENGTH, ENCODER_UNITS, UNITS, EMBEDDING_DIM = 2, 3, 5, 6, 8, 7

@@ -8,7 +8,7 @@ import pytest
 
 import seq2seq_memattn
 
-NEEDS_JAX = {"seq2seq_memattn.training.jax_update"}
+NEEDS_JAX = {"seq2seq_memattn.training.updates.jax_update"}
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(seq2seq_memattn.__path__, "seq2seq_memattn.")

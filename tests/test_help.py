@@ -5,7 +5,7 @@ import re
 import pytest
 from absl import flags
 
-from tests.commands import ROOT, run_here
+from tests.running import ROOT, run_here
 
 IS_COMMAND = re.compile(r"^ +(cli\.run|run|run_\w+)\(", re.MULTILINE)
 
@@ -22,9 +22,9 @@ def commands() -> list[str]:
 
 
 def test_every_kind_of_command_is_among_them() -> None:
-    some = {"experiments.train", "experiments.demo", "data_prep.copy_task", "data_prep.wmt17"}
+    some = {"experiments.demo", "experiments.speed", "experiments.reproduce"}
     assert some <= set(commands())
-    assert len(commands()) > 25
+    assert len(commands()) > 12
 
 
 @pytest.mark.parametrize("command", commands())
@@ -38,5 +38,5 @@ def test_help_says_what_a_command_does_and_lists_its_flags(command: str) -> None
     listed = re.findall(r"^  --(?:\[no\])?(\w+): *(.*)", text, re.MULTILINE)
     assert listed
     assert all(meaning for name, meaning in listed)
-    assert "Try --helpfull" in text
+
     assert set(flags.FLAGS) == before

@@ -13,9 +13,9 @@ import pytest
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
-from tests.commands import run_python
 from tests.inputs import randomise
 from tests.marks import slow
+from tests.running import run_python
 from tests.test_model import OPTIONS, SIZES, SOURCE, TARGET_INPUTS, TARGET_OUTPUTS
 from tests.tolerances import as_array, assert_close
 

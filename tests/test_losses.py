@@ -9,9 +9,9 @@ from keras import ops
 
 from seq2seq_memattn.losses import TokenCrossEntropy, summed_cross_entropy, token_cross_entropy
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
-from tests.commands import run_python
 from tests.inputs import MODES, normal, run, tensor
 from tests.marks import slow
+from tests.running import run_python
 from tests.tolerances import as_array, assert_close
 from tests.weighted_fit import LOGITS, SENTENCES, TARGETS, TOKENS, VOCAB, Fitted, all_fitted
 

@@ -15,7 +15,7 @@ from seq2seq_memattn.metrics import (
     smoothed_bleu,
     tokenised_bleu,
 )
-from seq2seq_memattn.text_form import FormedLines
+from seq2seq_memattn.text.form import FormedLines
 from tests.reference import bleu as reference
 
 

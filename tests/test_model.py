@@ -12,8 +12,8 @@ from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq, make_attention
 from tests import as_reference
 from tests.inputs import randomise, tensor
+from tests.loops.test_scan import run
 from tests.marks import quick, slow
-from tests.test_recurrence import run
 from tests.tolerances import as_array, assert_close
 
 SOURCE = np.array([[9, 4, 7, 5, 2], [8, 3, 2, 0, 0], [2, 0, 0, 0, 0]], np.int32)

@@ -1,29 +1,35 @@
-"""The wheel: it builds, holds all that the packages need, and works elsewhere."""
+"""The wheel: it holds one package, requires what it should, and works elsewhere."""
 
 import ast
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT
+from seq2seq_memattn import __version__
+from seq2seq_memattn.packages import EXTRAS
+from tests.running import ROOT
 
-PACKAGES = ("seq2seq_memattn", "experiments", "data_prep")
-SOURCES = {".py", ".pyi", ".typed", ".toml", ".lua", ".html", ".css", ".js", ".svg"}
+PACKAGE = "seq2seq_memattn"
+SOURCES = {".py", ".pyi", ".typed", ".toml", ".html", ".css", ".js", ".svg"}
+CORE = {"absl_py", "keras", "lazy_loader", "numpy", "sacrebleu", "tqdm"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 SCRIPT = """
-import experiments.experiment, data_prep.copy_task
 import numpy as np
+import seq2seq_memattn
 from seq2seq_memattn import ModelConfig, Seq2Seq
+from seq2seq_memattn.presets.load import PRESETS
 
 model = Seq2Seq(ModelConfig(embedding_dim=4, encoder_units=4, decoder_units=4))
 ids = np.array([[3, 2]])
 print(model({"source": ids, "target_inputs": ids}).shape)
-print(len(experiments.experiment.experiment_names()))
-print(experiments.experiment.__file__)
+print(len(PRESETS))
+print(seq2seq_memattn.__file__)
 """
 
 
@@ -45,43 +51,58 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_holds_every_source_and_the_licence(wheel: Path) -> None:
+def read(wheel: Path, ending: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(ending))
+        return archive.read(name).decode()
+
+
+def test_the_wheel_holds_every_source_of_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
+    folders = {name.partition("/")[0] for name in names}
+    assert folders == {PACKAGE, f"{PACKAGE}-{__version__}.dist-info"}
     expected = {
         path.relative_to(ROOT).as_posix()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
+        for path in (ROOT / PACKAGE).rglob("*")
         if path.suffix in SOURCES
     }
-    assert "seq2seq_memattn/py.typed" in expected
+    assert f"{PACKAGE}/py.typed" in expected
     assert expected - names == set()
-    assert not [name for name in names if name.startswith("tests/")]
-    assert [name for name in names if name.endswith("licenses/LICENSE") or "info/LICENSE" in name]
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 
-def test_the_wheel_requires_all_that_its_sources_import(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = archive.read(name).decode()
-    found = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", metadata, re.MULTILINE)
-    required = {requirement.lower().replace("-", "_") for requirement in found}
+def test_the_wheel_has_the_command(wheel: Path) -> None:
+    assert f"memattn = {PACKAGE}.__main__:main" in read(wheel, "entry_points.txt")
+
+
+def requirements(names: list[str]) -> set[str]:
+    found = (re.match(r"[\w-]+", name) for name in names)
+    return {match[0].lower().replace("-", "_") for match in found if match}
+
+
+def test_the_core_is_small_and_the_extras_bring_the_rest(wheel: Path) -> None:
+    metadata = read(wheel, "METADATA")
+    found = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+    assert requirements([one for one in found if "extra ==" not in one]) == CORE
     imported = set()
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    imported |= {alias.name.split(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and not node.level:
-                    imported.add(str(node.module).split(".")[0])
-    others = imported - set(sys.stdlib_module_names) - set(PACKAGES)
-    names = {"absl": "absl_py"}
-    # JAX, pdoc and what the server is made of are extras, of which gRPC comes with
-    # tensorflow-serving-api; protobuf ("google") comes with TensorFlow.
-    extras = {"jax", "pdoc", "grpc", "google"}
-    extras |= {"prometheus_client", "starlette", "tensorflow_serving", "uvicorn"}
-    assert {names.get(one, one) for one in others} - extras <= required
-    assert {"tensorflow_text", "tensorboard", "keras"} <= required
+    for path in (ROOT / PACKAGE).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(str(node.module).split(".")[0])
+    others = imported - set(sys.stdlib_module_names) - {PACKAGE}
+    names = {"absl": "absl_py", "google": "protobuf"}  # protobuf comes with TensorFlow
+    assert {names.get(one, one) for one in others} - {"protobuf"} - set(EXTRAS) == CORE
+
+
+def test_every_extra_brings_what_an_error_says_that_it_brings() -> None:
+    extras = PROJECT["optional-dependencies"]
+    names = {"tensorflow_serving": "tensorflow_serving_api"}
+    for package, extra in EXTRAS.items():
+        assert names.get(package, package) in requirements(extras[extra]), package
+    assert set(EXTRAS.values()) < set(extras)
 
 
 def test_the_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) -> None:
@@ -97,5 +118,23 @@ def test_the_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     shape, count, file = done.stdout.decode().splitlines()
-    assert shape == "(1, 2, 23)" and int(count) >= 28
+    assert shape == "(1, 2, 23)" and int(count) == 65
     assert Path(file).is_relative_to(where)
+
+
+def test_the_repository_has_one_address_and_one_version() -> None:
+    address = PROJECT["urls"]["Repository"]
+    project = re.escape(address.rpartition("/")[2])
+    for name in ("CITATION.cff", "README.md", "notebooks/reproduction.ipynb", "pyproject.toml"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for found in re.findall(rf"github\.com/([\w-]+)/{project}", text):
+            assert found == address.split("/")[-2], name
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {__version__}\n" in citation
+    assert address in citation
+
+
+def test_commits_are_formatted_by_the_formatter_of_the_checks() -> None:
+    pinned = re.search(r"^ruff==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert pinned
+    assert f"rev: v{pinned[1]}\n" in (ROOT / ".pre-commit-config.yaml").read_text()

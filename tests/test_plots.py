@@ -12,9 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from seq2seq_memattn import metrics, plots
-from tests.commands import run_python
 from tests.marks import quick
 from tests.pictures import assert_drawn
+from tests.running import run_python
 
 SOURCE = ["4", "17", "0", "9", "</s>"]
 TARGET = ["4", "17", "0", "0", "9", "9", "</s>"]

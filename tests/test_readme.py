@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT, run_here
+from tests.running import ROOT, run_here
 from tests.texts import make_multi30k, pairs
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What makes seconds of minutes, behind what the README says.
 SMALLER = {
-    "data_prep.copy_task": ["--num_train=60", "--num_valid=12"],
-    "data_prep.parallel_text": [],
-    "data_prep.multi30k": ["--source_dir=multi30k"],  # downloads are in test_download.py
-    "experiments.train": [
+    "memattn copy_task": ["--num_train=60", "--num_valid=12"],
+    "memattn parallel_text": [],
+    "memattn multi30k": ["--source_dir=multi30k"],  # downloads are in test_download.py
+    "memattn train": [
         "--num_updates=4",
         "--validate_every=2",
         "--embedding_dim=8",
@@ -28,23 +28,23 @@ SMALLER = {
         "--batch_size=8",
         "--checkpoint_minutes=0",  # that minutes of training pass between checkpoints
     ],
-    "experiments.evaluate": ["--beam_size=2"],
-    "experiments.translate": ["--beam_size=2"],
-    "experiments.draw_alignment": ["--beam_size=2"],
+    "memattn evaluate": ["--beam_size=2"],
+    "memattn translate": ["--beam_size=2"],
+    "memattn draw_alignment": ["--beam_size=2"],
     "experiments.api_docs": [],
-    "experiments.average_checkpoints": [],
-    "experiments.score": [],
-    "experiments.export": ["--beam_size=5"],
+    "memattn average_checkpoints": [],
+    "memattn score": [],
+    "memattn export": ["--beam_size=5"],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
 }
-START_PROCESSES = ("experiments.launch_local", "experiments.reproduce")
+START_PROCESSES = ("memattn launch_local", "experiments.reproduce")
 NOT_HERE = {
-    "experiments.serve",  # until it is stopped: test_serve.py
+    "memattn serve",  # until it is stopped: test_serve.py
     "experiments.compare_peers",  # other projects, which it wants installed
     *START_PROCESSES,
 }
 
-SMALLER["experiments.launch_local"] = SMALLER["experiments.train"]  # what it launches
+SMALLER["memattn launch_local"] = SMALLER["memattn train"]  # what it launches
 
 
 def blocks(language: str) -> list[str]:
@@ -54,10 +54,20 @@ def blocks(language: str) -> list[str]:
 
 def commands() -> list[list[str]]:
     """The commands of the blocks, and those that stand in a sentence."""
-    sentences = re.findall(r"`(python -m [^`]+)`", README)
+    sentences = re.findall(r"`(memattn [^`]* --[^`]+|python -m experiments[^`]+)`", README)
     lines = [line for block in blocks("") for line in block.splitlines()]
     found = [shlex.split(line) for line in [*lines, *sentences]]
-    return [words for words in found if words[0] == "python"]
+    installed = [["memattn " + words[1], *words[2:]] for words in found if words[0] == "memattn"]
+    in_a_clone = [
+        words[2:] for words in found if words[:2] == ["python", "-m"] and words[2] != "pip"
+    ]
+    return [*installed, *in_a_clone]
+
+
+def module_and_arguments(command: str, options: list[str]) -> list[str]:
+    """What stands behind `python -m`."""
+    program, _, name = command.partition(" ")
+    return ["seq2seq_memattn", name, *options] if program == "memattn" else [command, *options]
 
 
 def test_the_python_code_runs() -> None:
@@ -87,16 +97,17 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
                 stream.writelines(f"{line}\n" for line in lines)
     found = commands()
     assert len(found) >= 8
-    averaged = next(words for words in found if words[2] == "experiments.average_checkpoints")
-    run_dir = averaged[3]
+    averaged = next(words for words in found if words[0] == "memattn average_checkpoints")
+    run_dir = averaged[1]
     training = next(words for words in found if run_dir in words)
     # Or there would be one checkpoint to average.
     assert any(option.startswith("--checkpoint_minutes=") for option in training)
     make_multi30k(tmp_path / "multi30k")
-    for _, _, module, *options in found:
+    for module, *options in found:
         if module in NOT_HERE or any("host0" in option for option in options):
             continue
-        done = run_here(module, *small_options(module, options), folder=tmp_path)
+        words = module_and_arguments(module, small_options(module, options))
+        done = run_here(*words, folder=tmp_path)
         assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
     assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
     assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11
@@ -104,10 +115,11 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_commands_that_start_processes_run(tmp_path: Path) -> None:
-    modules = ("data_prep.copy_task", *START_PROCESSES)
-    for _, _, module, *options in (words for words in commands() if words[2] in modules):
+    modules = ("memattn copy_task", *START_PROCESSES)
+    for module, *options in (words for words in commands() if words[0] in modules):
+        words = module_and_arguments(module, small_options(module, options))
         done = subprocess.run(
-            [sys.executable, "-m", module, *small_options(module, options)],
+            [sys.executable, "-m", *words],
             cwd=tmp_path,
             env={"PYTHONPATH": str(ROOT), "PATH": str(Path(sys.executable).parent)},
             capture_output=True,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands import run_python
 from tests.marks import quick, slow
+from tests.running import run_python
 from tests.stored_runs.decoding import SEARCHES, Record, decoded
 from tests.stored_runs.make import RUNS, STORED
 from tests.tolerances import assert_close

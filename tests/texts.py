@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from data_prep.parallel_text import ParallelTextOptions, prepare
+from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
 
 SYLLABLES = ("ba", "dö", "ki", "lu", "más", "ne", "po", "rüh", "ša", "te")
 STRANGE = (  # none of these ends a line, and all of them come back

@@ -13,9 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.seeds import SeedGenerator
 from tests.test_conformance import LAYERS, built, copy_task, results, tiny
 
 

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
-from seq2seq_memattn.backend import is_compiled_for_cpu
+from seq2seq_memattn.compute.backend import is_compiled_for_cpu
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.backend import attached_mask
-from seq2seq_memattn.products import on_rows
+from seq2seq_memattn.compute.backend import attached_mask
+from seq2seq_memattn.compute.rows import on_rows
 
 
 class SourceMemory(NamedTuple):

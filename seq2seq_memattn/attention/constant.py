@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, source_mask
-from seq2seq_memattn.gather import pick
+from seq2seq_memattn.compute.rows import pick
 
 
 class ConstantMemory(NamedTuple):

@@ -6,12 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import (
-    SourceMemory,
-    masked_softmax,
-    source_lengths,
-    source_mask,
-)
+from seq2seq_memattn.attention.base import SourceMemory, masked_softmax, source_lengths, source_mask
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import (
     MaskedScores,
@@ -19,8 +14,8 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
-from seq2seq_memattn.backend import has_static_shapes
-from seq2seq_memattn.padding import padding_last
+from seq2seq_memattn.compute.backend import has_static_shapes
+from seq2seq_memattn.compute.padding import padding_last
 
 LEAST_STRENGTH = 1e-6  # bounds the window where nothing is penalised
 

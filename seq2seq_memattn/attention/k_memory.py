@@ -5,15 +5,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import (
-    Attention,
-    masked_softmax,
-    softmax,
-    source_mask,
-)
+from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
 from seq2seq_memattn.checks import check_choice
-from seq2seq_memattn.padding import padding_last
+from seq2seq_memattn.compute.padding import padding_last
 
 Score = Literal["softmax", "sigmoid"]
 

@@ -5,20 +5,11 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import (
-    SourceMemory,
-    masked_softmax,
-    source_lengths,
-    source_mask,
-)
+from seq2seq_memattn.attention.base import SourceMemory, masked_softmax, source_lengths, source_mask
 from seq2seq_memattn.attention.multiplicative import LuongAttention
-from seq2seq_memattn.attention.windows import (
-    WindowedAttention,
-    WindowScores,
-    gather_positions,
-)
+from seq2seq_memattn.attention.windows import WindowedAttention, WindowScores, gather_positions
 from seq2seq_memattn.checks import check_choice
-from seq2seq_memattn.padding import padding_last
+from seq2seq_memattn.compute.padding import padding_last
 
 CENTRES = ("monotonic", "predictive")
 

@@ -6,15 +6,10 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.additive import additive_energies, energy_layer, energy_vector
-from seq2seq_memattn.attention.base import (
-    Attention,
-    SourceMemory,
-    masked_softmax,
-    source_mask,
-)
+from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
 from seq2seq_memattn.checks import check_choice
-from seq2seq_memattn.padding import padding_last
-from seq2seq_memattn.products import on_rows
+from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.rows import on_rows
 
 Score = Literal["dot", "general", "concat", "location"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.gather import pick
+from seq2seq_memattn.compute.rows import pick
 
 
 class WindowScores(NamedTuple):

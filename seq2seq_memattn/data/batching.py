@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import END_ID, PAD_ID, START_ID
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import Vocabulary
-from .batching import (
+from seq2seq_memattn.data.batching import (
     FIRST_BATCH,
     Batch,
     BucketBatches,
@@ -21,9 +20,10 @@ from .batching import (
     make_batch,
     padded_length,
 )
-from .manifest import Split, verify_file
-from .sequences import TokenSequences, read_sequences
-from .split_data import BUCKET_WIDTH, SplitData
+from seq2seq_memattn.data.manifest import Split, verify_file
+from seq2seq_memattn.data.sequences import TokenSequences, read_sequences
+from seq2seq_memattn.data.split_data import BUCKET_WIDTH, SplitData
+from seq2seq_memattn.vocabulary import Vocabulary
 
 
 class CopyTaskData(SplitData):

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from seq2seq_memattn.text_form import TextForm
-
-from .text_files import open_output
+from seq2seq_memattn.text.files import open_output
+from seq2seq_memattn.text.form import TextForm
 
 FORMAT_VERSION = 1
 MANIFEST_NAME = "manifest.json"

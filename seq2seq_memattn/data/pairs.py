@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import END_ID, PAD_ID
-from .batching import Batch, Indices, TokenIds, as_batch
-from .manifest import DataFile, verify_file
-from .records import Ids, unpack_records
+from seq2seq_memattn.data.batching import Batch, Indices, TokenIds, as_batch
+from seq2seq_memattn.data.manifest import DataFile, verify_file
+from seq2seq_memattn.data.records import Ids, unpack_records
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
 class TokenPairs:

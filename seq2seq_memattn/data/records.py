@@ -14,7 +14,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import END_ID
+from seq2seq_memattn.vocabulary import END_ID
 
 Ids = npt.NDArray[np.integer]
 Words = npt.NDArray[np.uint16]  # records are handled in units of two bytes

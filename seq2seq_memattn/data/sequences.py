@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import Vocabulary
-from .text_files import iterate_lines
+from seq2seq_memattn.text.files import iterate_lines
+from seq2seq_memattn.vocabulary import Vocabulary
 
 TokenIds = npt.NDArray[np.int32]
 

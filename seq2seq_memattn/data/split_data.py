@@ -5,9 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..vocabulary import vocabulary_from_dict
-from .batching import FIRST_BATCH, Batch, Position, iterate_prefetched, prefetched
-from .manifest import read_manifest
+from seq2seq_memattn.data.batching import (
+    FIRST_BATCH,
+    Batch,
+    Position,
+    iterate_prefetched,
+    prefetched,
+)
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
 if TYPE_CHECKING:
     import tensorflow as tf

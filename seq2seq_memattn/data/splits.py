@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from .copy_task import CopyTaskData
-from .manifest import read_manifest
-from .text import TextData
+from seq2seq_memattn.data.copy_task import CopyTaskData
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.text import TextData
 
 
 def open_split(

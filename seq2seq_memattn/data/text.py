@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .batching import (
+from seq2seq_memattn.data.batching import (
     FIRST_BATCH,
     Batch,
     BucketBatches,
@@ -25,10 +25,10 @@ from .batching import (
     fill_rows,
     padded_length,
 )
-from .pairs import TokenPairs, read_pairs
-from .records import id_dtype
-from .split_data import BUCKET_WIDTH, SplitData
-from .text_files import iterate_lines
+from seq2seq_memattn.data.pairs import TokenPairs, read_pairs
+from seq2seq_memattn.data.records import id_dtype
+from seq2seq_memattn.data.split_data import BUCKET_WIDTH, SplitData
+from seq2seq_memattn.text.files import iterate_lines
 
 GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 100 MiB
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import (
+from seq2seq_memattn.plots.style import (
     NOTE_COLOUR,
     Rows,
     add_legend,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from .style import (
+from seq2seq_memattn.plots.style import (
     Rows,
     add_legend,
     line_of,

@@ -11,7 +11,15 @@ from matplotlib.axis import Axis
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from .style import FONT_SIZE, POINTS_PER_INCH, WIDTH, new_figure, require_filled, styled, wrapped
+from seq2seq_memattn.plots.style import (
+    FONT_SIZE,
+    POINTS_PER_INCH,
+    WIDTH,
+    new_figure,
+    require_filled,
+    styled,
+    wrapped,
+)
 
 COLOURS = "Blues"  # white is nothing: dark on light, also in grey
 UNSCORED = ListedColormap(["#d0d0d0"])

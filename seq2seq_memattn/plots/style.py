@@ -19,7 +19,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from seq2seq_memattn.data.text_files import atomic_binary
+from seq2seq_memattn.text.files import atomic_binary
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from .style import FONT_SIZE, new_figure, round_ticks, styled
+from seq2seq_memattn.plots.style import FONT_SIZE, new_figure, round_ticks, styled
 
 COLOURS = "PuOr"  # two hues that all kinds of colour vision tell apart, white between them
 STATIONARY = 0.5

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from .style import Rows, add_legend, line_of, looks, new_figure, require_filled, round_ticks, styled
+from seq2seq_memattn.plots.style import (
+    Rows,
+    add_legend,
+    line_of,
+    looks,
+    new_figure,
+    require_filled,
+    round_ticks,
+    styled,
+)
 
 
 @styled

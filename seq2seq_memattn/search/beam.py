@@ -5,20 +5,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.decoding import SearchMemory, for_decoding
-from seq2seq_memattn.gather import pick
+from seq2seq_memattn.compute.rows import pick
 from seq2seq_memattn.search.follow import follow
-from seq2seq_memattn.search.hypotheses import (
-    Beam,
-    Rules,
-    Written,
-    advance,
-    first_beam,
-    is_done,
-    trace,
-)
 from seq2seq_memattn.search.limits import check_sizes, step_limits
 from seq2seq_memattn.search.penalties import length_penalty
+from seq2seq_memattn.search.prepared import SearchMemory, for_decoding
+from seq2seq_memattn.search.step import Beam, Rules, Written, advance, first_beam, is_done, trace
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CHUNK = 32  # steps after which what was written is put away

@@ -13,21 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from seq2seq_memattn.backend import WIDTH_STEP, has_static_shapes
+from seq2seq_memattn.compute.backend import WIDTH_STEP, has_static_shapes
 from seq2seq_memattn.data.batching import round_up
-from seq2seq_memattn.decoding import DecodingModel, folds_rows, make_weights
 from seq2seq_memattn.search.beam import BeamResult, best
 from seq2seq_memattn.search.compiled import compiled
 from seq2seq_memattn.search.follow import follow
-from seq2seq_memattn.search.hypotheses import (
-    Rules,
-    Written,
-    advance,
-    first_beam,
-    is_done,
-    trace,
-)
 from seq2seq_memattn.search.limits import check_sizes
+from seq2seq_memattn.search.prepared import DecodingModel, folds_rows, make_weights
+from seq2seq_memattn.search.step import Rules, Written, advance, first_beam, is_done, trace
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 Ids = npt.NDArray[np.int32]

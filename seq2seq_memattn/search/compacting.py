@@ -9,16 +9,8 @@ import keras
 import tensorflow as tf
 
 from seq2seq_memattn.search.beam import BeamResult, best
-from seq2seq_memattn.search.hypotheses import (
-    Beam,
-    Rules,
-    Written,
-    advance,
-    first_beam,
-    is_done,
-    trace,
-)
 from seq2seq_memattn.search.limits import check_sizes, step_limits
+from seq2seq_memattn.search.step import Beam, Rules, Written, advance, first_beam, is_done, trace
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CHUNK = 8  # steps between two looks at what is done

@@ -6,9 +6,9 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.data.batching import Batch
-from seq2seq_memattn.decoding import DecodingModel, folds_rows, make_weights
 from seq2seq_memattn.search.compiled import compiled
 from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.prepared import DecodingModel, folds_rows, make_weights
 from seq2seq_memattn.vocabulary import PAD_ID
 
 

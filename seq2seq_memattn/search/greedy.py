@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.decoding import for_decoding
 from seq2seq_memattn.search.limits import step_limits
+from seq2seq_memattn.search.prepared import for_decoding
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..config import Options, option
+from seq2seq_memattn.config import Options, option
 
 LAST_PORT = 65_535
 

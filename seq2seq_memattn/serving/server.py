@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvicorn
 
-from .app import make_app
-from .options import ServerOptions
-from .service import Service
+from seq2seq_memattn.serving.http.app import make_app
+from seq2seq_memattn.serving.options import ServerOptions
+from seq2seq_memattn.serving.service import Service
 
 # What clients may be waiting for when the server is told to end.
 PATIENCE = 30  # seconds

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .batch_items import Answer
-from .batcher import Batcher
-from .errors import RequestError, invalid, not_found
-from .json_tensors import InputBounds
-from .loaded_model import LoadedModel
-from .metrics import Metrics, ModelListener
-from .options import ServerOptions
-from .protocol import format_error, format_predict, parse_predict
-from .reports import format_metadata, format_status
-from .versions import ServedModel
+from seq2seq_memattn.serving.errors import RequestError, invalid, not_found
+from seq2seq_memattn.serving.metrics import Metrics, ModelListener
+from seq2seq_memattn.serving.models.batch_items import Answer
+from seq2seq_memattn.serving.models.batcher import Batcher
+from seq2seq_memattn.serving.models.loaded_model import LoadedModel
+from seq2seq_memattn.serving.models.versions import ServedModel
+from seq2seq_memattn.serving.options import ServerOptions
+from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
+from seq2seq_memattn.serving.protocol.predict import format_error, format_predict, parse_predict
+from seq2seq_memattn.serving.protocol.reports import format_metadata, format_status
 
 T = TypeVar("T")
 

@@ -13,14 +13,8 @@ import keras
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import open_split
-from seq2seq_memattn.training.checkpoints import CheckpointFolder, write_arrays
-from seq2seq_memattn.training.cluster import find_cluster
-from seq2seq_memattn.training.loss_scale import LossScale
-from seq2seq_memattn.training.parts import find_devices, local_model, make_parts
-from seq2seq_memattn.training.profile import Profile
-from seq2seq_memattn.training.progress import Progress
-from seq2seq_memattn.training.reporting import Reporter, SilentReporter
-from seq2seq_memattn.training.run_directory import (
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder, write_arrays
+from seq2seq_memattn.runs.directory import (
     BEST_NAME,
     CHECKPOINTS_NAME,
     check_run,
@@ -29,8 +23,14 @@ from seq2seq_memattn.training.run_directory import (
     open_run,
     training_lock,
 )
-from seq2seq_memattn.training.schedule import learning_rate
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.distributed.cluster import find_cluster
+from seq2seq_memattn.training.make import find_devices, local_model, make_parts
+from seq2seq_memattn.training.profile import Profile
+from seq2seq_memattn.training.progress import Progress
+from seq2seq_memattn.training.reporting import Reporter, SilentReporter
+from seq2seq_memattn.training.updates.loss_scale import LossScale
+from seq2seq_memattn.training.updates.schedule import learning_rate
+from seq2seq_memattn.training.updates.update_result import UpdateResult
 from seq2seq_memattn.training.validation import Validator
 from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, memory_mib
 

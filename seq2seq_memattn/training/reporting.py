@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from tqdm import tqdm
 
-from seq2seq_memattn.data.text_files import open_output
+from seq2seq_memattn.text.files import open_output
 from seq2seq_memattn.training.watch import memory_mib
 
 

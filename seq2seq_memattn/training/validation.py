@@ -7,10 +7,10 @@ import numpy as np
 
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
-from seq2seq_memattn.pair_scorer import PairScorer
+from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
-from seq2seq_memattn.text_form import TextForm
-from seq2seq_memattn.training.workers import Workers
+from seq2seq_memattn.text.form import TextForm
+from seq2seq_memattn.training.distributed.workers import Workers
 
 VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result

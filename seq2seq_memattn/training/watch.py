@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.updates.update_result import UpdateResult
 
 # Begins with a newline: there may be a bar in the line.
 _TOLD = (

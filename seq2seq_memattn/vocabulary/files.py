@@ -6,8 +6,7 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from seq2seq_memattn.checks import check_file_name
-
-from .base import Vocabulary
+from seq2seq_memattn.vocabulary.base import Vocabulary
 
 
 class FileVocabulary(Vocabulary):

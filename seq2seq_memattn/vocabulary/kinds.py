@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .base import Vocabulary
-from .listed import CharacterVocabulary, WordVocabulary
-from .subwords import SubwordVocabulary
-from .symbols import SymbolVocabulary
+from seq2seq_memattn.vocabulary.base import Vocabulary
+from seq2seq_memattn.vocabulary.listed import CharacterVocabulary, WordVocabulary
+from seq2seq_memattn.vocabulary.subwords import SubwordVocabulary
+from seq2seq_memattn.vocabulary.symbols import SymbolVocabulary
 
 _KINDS: dict[str, Callable[[Mapping[str, Any], Path], Vocabulary]] = {
     CharacterVocabulary.KIND: CharacterVocabulary.from_dict,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
-from .base import UNKNOWN_ID
-from .files import FileVocabulary, read_content
+from seq2seq_memattn.vocabulary.base import UNKNOWN_ID
+from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
 UNKNOWN_WORD = "<unk>"
 UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from .base import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID, UNKNOWN_ID
-from .files import FileVocabulary, read_content
+from seq2seq_memattn.packages import needed
+from seq2seq_memattn.vocabulary.base import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID, UNKNOWN_ID
+from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
 SPACE_MARK = "\u2581"  # what SentencePiece writes for a space, inside of pieces
 MAX_CACHED_WORDS = 1 << 17  # of each of two caches, together about 70 MiB
@@ -42,7 +43,8 @@ class SubwordVocabulary(FileVocabulary):
     KIND = "subwords"
 
     def __init__(self, model: bytes, file: str, splits_at_spaces: bool = False) -> None:
-        import sentencepiece  # only where it is used: models and attention need Keras alone
+        with needed():
+            import sentencepiece
 
         super().__init__(model, file)
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from .base import NUM_SPECIAL_IDS, Vocabulary
+from seq2seq_memattn.vocabulary.base import NUM_SPECIAL_IDS, Vocabulary
 
 
 @final

@@ -5,12 +5,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from seq2seq_memattn.data.batching import (
-    BucketBatches,
-    Position,
-    pad_batch,
-    round_up,
-)
+from seq2seq_memattn.data.batching import BucketBatches, Position, pad_batch, round_up
 from seq2seq_memattn.vocabulary import PAD_ID
 
 LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)

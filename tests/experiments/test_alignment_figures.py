@@ -9,9 +9,9 @@ import pytest
 from experiments import alignment_figures as figures
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.study import identity
-from tests.commands import error_lines, run_here
 from tests.experiments.row_results import write_results_of
 from tests.pictures import assert_drawn
+from tests.running import error_lines, run_here
 
 ROWS = {
     "figure6": "copy_100_k32",

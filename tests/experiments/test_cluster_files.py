@@ -11,8 +11,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from seq2seq_memattn.config import DevicesConfig
-from seq2seq_memattn.training.cluster import find_cluster
-from tests.commands import ROOT
+from seq2seq_memattn.training.distributed.cluster import find_cluster
+from tests.running import ROOT
 
 FOLDER = ROOT / "experiments" / "clusters"
 RELEASE = "1.31"  # of Kubernetes

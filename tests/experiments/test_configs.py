@@ -14,7 +14,7 @@ from experiments.table1 import make_study as make_table1
 from experiments.table2 import make_study as make_table2
 from experiments.text_rows import SMALL_PIECES, WIDTHS
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.schedule import learning_rate
+from seq2seq_memattn.training.updates.schedule import learning_rate
 from tests.marks import quick
 
 ROWS = [(length, attention) for length in LENGTHS for attention in ATTENTIONS]
@@ -83,7 +83,7 @@ def test_rows_that_two_cores_cannot_train_are_run_when_they_are_named(scale, len
 def test_the_tiny_form_of_a_row_takes_an_update(attention):
     import numpy as np
 
-    from seq2seq_memattn.training.parts import make_parts
+    from seq2seq_memattn.training.make import make_parts
 
     experiment = tiny(load_experiment(name_of(20, attention)))
     model, _, updater = make_parts(experiment.model, experiment.training)

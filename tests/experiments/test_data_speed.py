@@ -10,7 +10,7 @@ import pytest
 
 from experiments.process_memory import process_tree_mib
 from experiments.varied_corpus import write_varied
-from tests.commands import error_lines, run_here
+from tests.running import error_lines, run_here
 from tests.texts import pairs, write_lines
 
 

@@ -9,7 +9,7 @@ import pytest
 from experiments import decoding_speed
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
-from tests.commands import run_here
+from tests.running import run_here
 
 MADE = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
 

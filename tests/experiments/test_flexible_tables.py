@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import flexible_tables as tables
-from experiments.evaluate import windows
+from seq2seq_memattn.commands.evaluate import windows
 from seq2seq_memattn.config import ModelConfig
 from tests.experiments.flexible_results import made_up_results
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import interruptions, trainings
-from seq2seq_memattn.training.checkpoints import CheckpointFolder
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder
 from tests.training.runs import flags, make_data
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.workers import num_cores
 from experiments.jobs import Commands, run_command
+from seq2seq_memattn.compute.hardware import num_cores
 
 # Modules that the commands below run: each says that it is there by a file.
 WAITING = """

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from experiments import machine
-from experiments.machine import ProductRate, TanhRate, has_bfloat16_units
+from experiments.machine import ProductRate, TanhRate
+from seq2seq_memattn.compute.hardware import has_bfloat16_units
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pytest
 
 from experiments import results_page, serving_page
 from experiments.records import ROOT, write_json
-from tests.commands import run_here
 from tests.experiments.row_results import result_of
+from tests.running import run_here
 
 MADE = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
 ENTRY = """

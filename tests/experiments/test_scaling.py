@@ -7,8 +7,8 @@ import pytest
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.scaling import ESTIMATE, all_reduce_seconds
-from tests.commands import run_here
-from tests.experiments.conftest import TINY
+from tests.conftest import TINY
+from tests.running import run_here
 
 LINKS = SimpleNamespace(
     gpus_per_machine=8,

@@ -15,8 +15,8 @@ from experiments.timed_work import Setting, Work, make_sources, make_work
 from seq2seq_memattn.config import ATTENTION_NAMES
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
-from tests.commands import run_python
 from tests.pictures import assert_drawn
+from tests.running import run_python
 from tests.texts import make_text_data
 
 

@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from experiments.experiment import load_experiment
 from experiments.jobs import Commands
-from experiments.records import hardware, portable, processor, read_json
+from experiments.records import portable, read_json
 from experiments.study import DataSource, Row, Study, identity, is_result_of
-from experiments.train import fit_to_data
+from seq2seq_memattn.compute.hardware import hardware, processor
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.training.run_directory import open_run
+from seq2seq_memattn.data.model_sizes import fit_to_data
+from seq2seq_memattn.runs.directory import open_run
 from tests.training.runs import make_data
 
 ROW = Row(

@@ -10,7 +10,7 @@ from experiments import table2
 from experiments.bootstrap import KEY
 from experiments.records import read_json, write_json
 from experiments.study import Row, Study, identity
-from seq2seq_memattn.data.text_files import read_lines
+from seq2seq_memattn.text.files import read_lines
 from tests.texts import make_text_data
 
 NAMES = ("bahdanau", "k4")

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import run_here
-from tests.experiments.conftest import TINY
+from tests.conftest import TINY
+from tests.running import run_here
 
 
 @pytest.mark.slow

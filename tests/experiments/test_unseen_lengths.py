@@ -10,9 +10,9 @@ from experiments import unseen_lengths
 from experiments.records import write_json
 from experiments.reproduce import SUBJECTS, write_results
 from experiments.study import Study, copy_data
-from tests.commands import run_here
 from tests.experiments.row_results import write_results_of
 from tests.pictures import assert_drawn
+from tests.running import run_here
 
 TARGETS = ["1 2 3 4", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10 11 12"]
 

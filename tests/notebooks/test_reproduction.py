@@ -9,7 +9,7 @@ import nbclient
 import nbformat
 import pytest
 
-from tests.commands import ROOT
+from tests.running import ROOT
 from tests.texts import make_multi30k
 
 NOTEBOOK = ROOT / "notebooks" / "reproduction.ipynb"

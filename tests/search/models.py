@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pytest
 from keras import ops
 
+from seq2seq_memattn.compute.precision import BFloat16Products
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.precision import BFloat16Products
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import randomise

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
-from seq2seq_memattn.search.hypotheses import DEAD
 from seq2seq_memattn.search.penalties import length_penalty
+from seq2seq_memattn.search.step import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
 from tests.inputs import run
 from tests.marks import slow

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from seq2seq_memattn.decoding import for_decoding
 from seq2seq_memattn.search import compacting
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compacting import compacting_beam_search
+from seq2seq_memattn.search.prepared import for_decoding
 from tests.search.models import (
     assert_same_search,
     one_quick_attention,

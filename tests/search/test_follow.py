@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from seq2seq_memattn.decoding import DecodingModel
 from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.prepared import DecodingModel
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.inputs import MODES, run
 from tests.search.models import every_attention, padded, small_model, sources_of

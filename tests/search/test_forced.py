@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.data.batching import make_batch
-from seq2seq_memattn.pair_scorer import PairScorer
+from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.search.forced import ForcedDecoder
 from tests.marks import slow
 from tests.search.models import small_model, sources_of

@@ -10,8 +10,8 @@ import pytest
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
-from tests.commands import run_python
 from tests.marks import slow
+from tests.running import run_python
 from tests.search.models import padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
 

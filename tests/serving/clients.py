@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from seq2seq_memattn.serving.app import make_app
+from seq2seq_memattn.serving.http.app import make_app
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
 

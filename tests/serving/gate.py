@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from seq2seq_memattn.serving.loaded_model import LoadedModel
+from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
 
 class Gate:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from experiments.serving_speed import serving
-from tests.commands import ROOT, run_python
+from tests.running import ROOT, run_python
 
 CLIENTS = ROOT / "experiments" / "clients"
 

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
-from seq2seq_memattn.serving.app import make_app
+from seq2seq_memattn.serving.http.app import make_app
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.pair_scorer import PairScorer
-from seq2seq_memattn.training.run_directory import Run, load_run
-from seq2seq_memattn.translator import SourceReader, Translator, encode_lines
+from seq2seq_memattn.runs.directory import Run, load_run
+from seq2seq_memattn.runs.pair_scorer import PairScorer
+from seq2seq_memattn.runs.translator import SourceReader, Translator, encode_lines
+from seq2seq_memattn.text.files import read_lines
 
 SEARCHES = {"greedy": (1, 1), "beam": (4, 2)}  # beam_size and n_best
 BATCH_SIZE = 100  # the default of the commands; one batch

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, read_manifest
-from seq2seq_memattn.data.text_files import read_lines
-from seq2seq_memattn.training.run_directory import BEST_NAME, CONFIG_NAME, Run, load_run
+from seq2seq_memattn.runs.directory import BEST_NAME, CONFIG_NAME, Run, load_run
+from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.vocabulary import vocabulary_files
-from tests.commands import ROOT
+from tests.running import ROOT
 from tests.stored_runs.decoding import SEARCHES, decoded, translations
 from tests.texts import SYLLABLES, sentencepiece_model, write_lines
 

@@ -20,9 +20,9 @@ import numpy as np
 def before_updates(action: Any) -> None:
     """Calls `action` with the number of the update, from 1 on, before each."""
     if keras.backend.backend() == "jax":
-        from seq2seq_memattn.training.jax_update import JaxUpdater as Updater
+        from seq2seq_memattn.training.updates.jax_update import JaxUpdater as Updater
     else:
-        from seq2seq_memattn.training.update import Updater  # type: ignore[assignment]
+        from seq2seq_memattn.training.updates.tensorflow_update import Updater  # type: ignore[assignment]
     original, count = Updater.__call__, 0
 
     def call(self: Any, *arguments: Any) -> Any:

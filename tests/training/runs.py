@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from data_prep.copy_task import CopyTaskOptions, prepare
-from experiments.train import FROM_DATA
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.data.model_sizes import FROM_DATA
+from seq2seq_memattn.preparation.copy_task import CopyTaskOptions, prepare
 from seq2seq_memattn.training.loop import Trainer
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from seq2seq_memattn.training.loop import Trainer
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.updates.update_result import UpdateResult
 
 Scripted = Callable[..., Trainer]
 

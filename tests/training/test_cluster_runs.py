@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from experiments import trainings
-from experiments.cli import EXIT_TRY_AGAIN
 from experiments.compare_workers import difference, figures, weights
 from experiments.trainings import PATIENCE, Training, saved, started, wait
-from tests.commands import ROOT, run_here
+from seq2seq_memattn.commands.shared.cli import EXIT_TRY_AGAIN
+from tests.running import ROOT, run_here
 from tests.training.runs import (
     NUM_UPDATES,
     assert_same_arrays,

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from experiments.trainings import Training, logged, saved, started, wait
-from seq2seq_memattn.training.update import Updater
-from tests.commands import run_here
+from seq2seq_memattn.training.updates.tensorflow_update import Updater
 from tests.disks import small_disk_of
+from tests.running import run_here
 from tests.training.runs import (
     NUM_UPDATES,
     assert_same_runs,

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.parallel_text import prepare
-from experiments.train import fit_to_data
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.data.text import TextData
 from seq2seq_memattn.metrics import Score
-from seq2seq_memattn.text_form import TextForm
+from seq2seq_memattn.preparation.parallel_text import prepare
+from seq2seq_memattn.runs.directory import load_run, open_run
+from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.training import validation
 from seq2seq_memattn.training.loop import Trainer
-from seq2seq_memattn.training.run_directory import load_run, open_run
-from seq2seq_memattn.translator import Translator
 from tests.texts import make_text_data, pairs, text_options
 from tests.training.runs import MODEL, TRAINING, assert_same_runs
 

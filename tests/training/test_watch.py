@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.updates.update_result import UpdateResult
 from seq2seq_memattn.training.watch import Clock, Signals, Sums, Window
 
 

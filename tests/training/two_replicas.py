@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from seq2seq_memattn.training.update_result import UpdateResult
+from seq2seq_memattn.training.updates.update_result import UpdateResult
 from tests.tolerances import as_array
 from tests.training.runs import TRAINING
-from tests.training.test_update import batch, make
+from tests.training.updates.test_tensorflow_update import batch, make
 
 CONFIG = dataclasses.replace(TRAINING, clip_norm=0.05, embedding_clip_norm=0.01)
 

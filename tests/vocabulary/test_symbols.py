@@ -11,7 +11,7 @@ from seq2seq_memattn.vocabulary import (
     SymbolVocabulary,
     vocabulary_from_dict,
 )
-from tests.commands import run_python
+from tests.running import run_python
 
 DIGITS = SymbolVocabulary(map(str, range(20)))
 
@@ -99,8 +99,8 @@ for name in ("tensorflow", "keras", "jax"):
     sys.modules[name] = None  # an import of it raises ImportError
 import seq2seq_memattn.vocabulary
 import seq2seq_memattn.data
-import data_prep.copy_task
-import data_prep.parallel_text
+import seq2seq_memattn.preparation.copy_task
+import seq2seq_memattn.preparation.parallel_text
 """
 
 

@@ -1,0 +1,46 @@
+"""`memattn NAME [flags]`, also `python -m seq2seq_memattn NAME [flags]`."""
+
+import importlib
+import pkgutil
+import sys
+from typing import NoReturn
+
+from seq2seq_memattn import commands
+from seq2seq_memattn._version import __version__
+from seq2seq_memattn.commands.shared import cli
+
+PROGRAM = "memattn"
+
+
+def command_names() -> list[str]:
+    """The commands there are: the modules of `commands`."""
+    found = pkgutil.iter_modules(commands.__path__)
+    return sorted(module.name for module in found if not module.ispkg)
+
+
+def main() -> NoReturn:
+    """Runs the command that the first argument names."""
+    name, *words = sys.argv[1:] or ["--help"]
+    if name in ("--help", "-h", "help"):
+        print(_overview(), end="")
+        sys.exit(0)
+    if name == "--version":
+        print(__version__)
+        sys.exit(0)
+    if name not in command_names():
+        cli.fail(f"expected one of {', '.join(command_names())}; got {name!r}")
+    command = importlib.import_module(f"seq2seq_memattn.commands.{name}")
+    cli.run(command, words, f"{PROGRAM} {name}")
+
+
+def _overview() -> str:
+    """What `memattn --help` prints: each command with the first sentence about it."""
+    lines = [f"usage: {PROGRAM} NAME [flags]", ""]
+    for name in command_names():
+        about = importlib.import_module(f"seq2seq_memattn.commands.{name}").__doc__ or ""
+        lines.append(f"  {name:<22}{about.strip().splitlines()[0].partition(':')[0].rstrip('.')}")
+    return "\n".join([*lines, "", f"{PROGRAM} NAME --help lists the flags of a command."]) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The commands: `memattn NAME` is NAME.py."""

@@ -1,0 +1,23 @@
+"""Prepares the copy task: the target is the source, a sequence of random symbols.
+
+    memattn copy_task --max_length=20 --output_dir=runs/data/copy_20
+
+Lengths are uniform in 0..max_length, as in section 4.1 of Britz, Guan and Luong (2017). A line of
+the text files is an example, an empty line one of length 0. A second run with the same options
+finds the directory and does nothing.
+"""
+
+from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.preparation import copy_task
+from seq2seq_memattn.preparation.copy_task import CopyTaskOptions
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.options(CopyTaskOptions)
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Prepares from flags."""
+    options = cli.options_from(arguments, CopyTaskOptions)
+    preparing.make_directory("copy_task", options, copy_task.prepare, copy_task.figures)

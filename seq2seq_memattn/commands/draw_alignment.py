@@ -1,0 +1,75 @@
+"""Draws where a model looks.
+
+Source downwards, target to the right, as in figures 6 to 8 of the memory paper; of K-memory, which
+never looks at the source again, it is the product of its scores (section 5). What flexible
+attention with a threshold does not score is grey, as in figure 4 of Shu and Nakayama (2017). In
+place of a text, `--source=F --lines=3,14` takes lines of a file in the form of the training text.
+With `--slots_output=F` what each slot of a K-memory adds is drawn too.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.runs.alignments import align, draw, draw_slots
+from seq2seq_memattn.text.files import read_lines
+
+
+def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
+    """The sentences that the flags name, in the form of the training text, by what they are.
+
+    Raises:
+        ValueError: for flags that do not fit together, or lines that the file has not.
+    """
+    if (arguments.text is None) == (arguments.source is None) or bool(arguments.source) != bool(
+        arguments.lines
+    ):
+        raise ValueError("--text: expected it, or --source and --lines")
+    if arguments.text is not None:
+        return {"--text": run.text_form.as_trained([arguments.text], run.directory)[0]}
+    lines = read_lines(arguments.source)
+    wanted = cli.positive_numbers("lines", arguments.lines)
+    for number in wanted:
+        if number > len(lines):
+            raise ValueError(f"--lines: expected at most {len(lines)}, got {number}")
+    return {f"{arguments.source}, line {number}": lines[number - 1] for number in wanted}
+
+
+def check_figure(flag: str, path: str) -> Path:
+    """The path of a figure; ValueError for an ending that figures have not."""
+    if Path(path).suffix not in ("", ".png", ".svg"):
+        raise ValueError(f"--{flag}: expected the ending .png, .svg or none; got {path}")
+    return Path(path)
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    run_flags.define_run(flags)
+    run_flags.define_search(flags)
+    flags.group("Text and figures")
+    flags.string("text", None, "the sentence, as people write it")
+    flags.string("source", None, "a file of sentences, as the model was trained on")
+    flags.items("lines", [], "which lines of it, counted from 1")
+    flags.string("output", None, "figure: .png, .svg, or without ending both", required=True)
+    flags.string("slots_output", None, "K-memory: another figure, of its slots one by one")
+    flags.integer("max_slots", 8, "slots that it shows, the most used", lower_bound=1)
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Draws from flags."""
+    path = check_figure("output", arguments.output)
+    slots_path = check_figure("slots_output", arguments.slots_output or "")
+    run, translator = run_flags.make_translator(arguments, return_alignments=True)
+    texts = read_texts(arguments, run)
+    if arguments.slots_output and len(texts) > 1:
+        raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
+    aligned = [align(run, translator, text, name) for name, text in texts.items()]
+    run_flags.report_cut(translator.sources)
+    from seq2seq_memattn.plots import looks
+
+    attention = run.model.config.attention
+    title = looks([attention])[attention].name
+    files = draw(aligned, title, path)
+    if arguments.slots_output:
+        files += draw_slots(aligned[0], title, arguments.max_slots, slots_path)
+    cli.print_result({"texts": [one.text for one in aligned], "figures": list(map(str, files))})

@@ -1,0 +1,155 @@
+"""Scores a run.
+
+Gives BLEU of tokenised text (as multi-bleu.perl), by length too, standard BLEU and chrF of
+detokenised text, each with sacrebleu's signature. References are in the form of the training text,
+and so is `--baseline`, another system's output, for sacrebleu's paired bootstrap. Where the data
+directory tells the text's language and form, lines are tokenised or detokenised for the scores that
+need it; else they are scored as they are.
+"""
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.text.files import open_output, read_lines
+from seq2seq_memattn.text.form import FormedLines
+from seq2seq_memattn.text.notes import print_note
+
+
+def compare(
+    hypotheses: FormedLines,
+    baseline: FormedLines,
+    references: FormedLines,
+    name: str,
+    lowercase: bool,
+) -> dict[str, Any]:
+    """The run against another system: figures by score, each also said in a line.
+
+    Args:
+        hypotheses, baseline, references: of the run, of the other system, and what is right.
+        name: of the other system's file.
+        lowercase: whether case does not count.
+    """
+    from seq2seq_memattn.metrics import paired_bootstrap
+
+    found = paired_bootstrap(hypotheses, baseline, references, lowercase)
+    for score, one in found.items():
+        print_note(
+            f"{score}: {one.score:.2f} ± {one.ci:.2f}, {name} {one.baseline:.2f} ± "
+            f"{one.baseline_ci:.2f}, p = {one.p_value:.4f} (paired bootstrap)"
+        )
+    return {"file": name, **{score: one._asdict() for score, one in found.items()}}
+
+
+def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
+    """Encoder states that were scored per step of the best hypotheses, on average.
+
+    Beside it, for flexible attention with a threshold, the least that it can be: with the full
+    penalty in every step, and each position of a source looked at as often as the others.
+
+    Args:
+        translations: of `Translator`, with alignments.
+        config: `ModelConfig`.
+    """
+    found = [best[0].hypothesis for best in translations if best[0].hypothesis]
+    steps = np.array([len(hypothesis.alignment) for hypothesis in found])
+
+    def per_step(counts: list[float]) -> float:
+        return round(float(np.average(counts, weights=steps)), 4) if found else 0.0
+
+    result = {"window": per_step([hypothesis.positions_scored for hypothesis in found])}
+    if config.attention == "flexible" and config.threshold:
+        reach = math.ceil(config.flexible_sigma * math.sqrt(2 * config.threshold)) - 1
+        lengths = [hypothesis.alignment.shape[1] for hypothesis in found]
+        result["window_floor"] = per_step([_least_window(length, reach) for length in lengths])
+    return result
+
+
+def _least_window(length: int, reach: int) -> float:
+    """Positions at most `reach` away from one of a source, on average over these."""
+    before = np.minimum(np.arange(length), reach)
+    return float(np.mean(before + before[::-1] + 1))
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    run_flags.define_run(flags)
+    run_flags.define_search(flags)
+    run_flags.define_batch_size(flags)
+    flags.group("Text and scores")
+    flags.string("source", None, "sources, one per line", required=True)
+    flags.string("reference", None, "references, one per line", required=True)
+    flags.string("baseline", None, "another system's output, for the paired bootstrap")
+    flags.boolean("lowercase", False, "leave case out of account in every score")
+    flags.boolean("window", False, "encoder states scored per step, on average")
+    flags.boolean("ribes", False, "RIBES too, which minds the order of words")
+    flags.string("output_dir", None, "where hypotheses.txt and evaluation.json go")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Evaluates from flags."""
+    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
+
+    sources, references = run_flags.read_pair(arguments.source, arguments.reference)
+    baseline = read_lines(arguments.baseline) if arguments.baseline else None
+    if baseline is not None and len(baseline) != len(references):
+        raise ValueError(
+            f"{arguments.baseline}: expected {len(references)} lines, got {len(baseline)}"
+        )
+    run, translator = run_flags.make_translator(arguments, return_alignments=arguments.window)
+    started = time.perf_counter()
+    with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
+        translations = translator(sources, arguments.batch_size, arguments.source, bar.update)
+    seconds = time.perf_counter() - started
+    run_flags.report_cut(translator.sources)
+    hypotheses, form = [best[0].text for best in translations], run.text_form
+    ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
+    scores = corpus_scores(ours, theirs, arguments.lowercase)
+    result: dict[str, Any] = {
+        "run_dir": arguments.run_dir,
+        "update": run.update,
+        "parameters": run.model.count_params(),
+        "bleu": round(scores["bleu"].score, 4),
+        "signature": scores["bleu"].signature,
+        "standard_bleu": round(scores["standard_bleu"].score, 4),
+        "standard_bleu_signature": scores["standard_bleu"].signature,
+        "chrf": round(scores["chrf"].score, 4),
+        "chrf_signature": scores["chrf"].signature,
+        "lines": len(sources),
+        "empty": sources.count(""),
+        "cut": translator.sources.num_cut,
+        "exact": sum(a == b for a, b in zip(hypotheses, references, strict=True)) / len(sources),
+        "seconds": round(seconds, 2),
+        "beam_size": arguments.beam_size,
+        "length_penalty": arguments.length_penalty,
+        "by_length": bleu_by_length(
+            ours.tokenised, theirs.tokenised, lowercase=arguments.lowercase
+        ),
+    }
+    if arguments.window:
+        result |= windows(translations, run.model.config)
+    if arguments.ribes:
+        found = ribes(ours, theirs, arguments.lowercase)
+        result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}
+    if baseline is not None:
+        result["baseline"] = compare(
+            ours, FormedLines(baseline, form), theirs, arguments.baseline, arguments.lowercase
+        )
+    if arguments.output_dir:
+        _write(Path(arguments.output_dir), hypotheses, result)
+    cli.print_result(result)
+
+
+def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_output(str(folder / "hypotheses.txt")) as stream:
+        stream.writelines(f"{line}\n" for line in hypotheses)
+    with open_output(str(folder / "evaluation.json")) as stream:
+        stream.write(json.dumps(result, indent=2) + "\n")

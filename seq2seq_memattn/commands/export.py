@@ -1,0 +1,64 @@
+"""Exports a run for serving.
+
+Writes the next version, EXPORT_DIR/1, /2 and so on: a SavedModel that takes and gives text, with a
+model card and the run's configuration; for `memattn serve`, for TensorFlow Serving, and for all
+that have tensorflow and tensorflow_text.
+"""
+
+import time
+from pathlib import Path
+
+from seq2seq_memattn.commands.shared import cli, run_flags
+
+MAX_SOURCE_LENGTH = 256  # tokens, with the end token; what is cut is said in the answer
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    run_flags.define_run(flags)
+    run_flags.define_search(flags)
+    flags.group("Export")
+    flags.string("export_dir", None, "where the model's versions are", required=True)
+    flags.integer("n_best", 5, "translations per source", lower_bound=1)
+    flags.integer(
+        "max_length",
+        None,
+        "tokens of a translation at most, end token included; by default twice those of its source "
+        "and 10 more",
+        lower_bound=1,
+    )
+    # What a server computes and answers for one text is bounded by it.
+    flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
+    flags.string("example", "", "a source for those who try the model out")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Exports from flags."""
+    import tensorflow as tf
+
+    # What is traced where a GPU is seen may ask for cuDNN, which servers on CPUs do not have.
+    tf.config.set_visible_devices([], "GPU")
+    from seq2seq_memattn.serving.export.export import export
+    from seq2seq_memattn.serving.export.graph import SearchOptions
+
+    started = time.perf_counter()
+    search = SearchOptions(
+        arguments.beam_size,
+        arguments.n_best,
+        arguments.length_penalty,
+        arguments.max_length,
+        arguments.max_source_length,
+    )
+    run = run_flags.load_run(arguments)
+    folder = export(run, Path(arguments.export_dir), search, arguments.precision, arguments.example)
+    cli.print_result(
+        {
+            "export_dir": arguments.export_dir,
+            "version": int(folder.name),
+            "update": run.update,
+            "mebibytes": round(
+                sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20, 1
+            ),
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+    )

@@ -1,0 +1,200 @@
+"""A whole cluster on this machine.
+
+Starts COMMAND once for each process of the cluster, with the environment's TF_CONFIG saying which
+one it is, as schedulers do on several machines. For trying out: on one machine a training is
+faster in a single process. At SIGTERM or SIGINT all get SIGTERM, so that the training saves.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.commands.shared.processes import WITHOUT_BARS, lines_under
+from seq2seq_memattn.compute.hardware import num_cores
+from seq2seq_memattn.text.notes import print_note
+
+LOOK_EVERY = 0.1  # seconds
+PATIENCE = 90.0  # seconds; longer than `train` waits for a silent process (--peer_timeout)
+LAST_WORDS = 10.0  # seconds between SIGTERM and SIGKILL for those that did not
+
+
+class LocalCluster:
+    """Processes of one command that know of each other.
+
+    Args:
+        command: program and arguments.
+        num_workers: int > 0. Processes that train.
+        num_parameter_servers: int >= 0. If there are some, a chief beside the workers hands out
+            their batches.
+        patience: float > 0. Seconds in which processes find out that another one has failed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        num_workers: int,
+        num_parameter_servers: int = 0,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._command = command
+        self._patience = patience
+        self._jobs = {"worker": num_workers}
+        if num_parameter_servers:
+            self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self.caught = 0  # a signal that came
+
+    def run(self) -> int:
+        """Runs all processes to their end; returns 0, or the exit status of one that failed."""
+        before = {
+            number: signal.signal(number, self._hand_on)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        with contextlib.ExitStack() as stack:
+            try:
+                for job, task in self._tasks():
+                    stack.enter_context(self._started(job, task))
+                return self._watch()
+            finally:
+                self._end_all()
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+    def _tasks(self) -> list[tuple[str, int]]:
+        self._addresses = free_addresses(self._jobs)
+        return [(job, task) for job, count in self._jobs.items() for task in range(count)]
+
+    @contextlib.contextmanager
+    def _started(self, job: str, task: int) -> Iterator[None]:
+        """A process; its lines are shown under its name while the block lasts."""
+        is_first = not self._running
+        threads = str(max(1, num_cores() // sum(self._jobs.values())))
+        environment = {
+            # Within operations only: with too few between them, a worker waits for itself.
+            "TF_NUM_INTRAOP_THREADS": threads,
+            **os.environ,
+            **WITHOUT_BARS,
+            "TF_CONFIG": tf_config(self._addresses, job, task),
+        }
+        name = job if job == "chief" else f"{job} {task}"
+        with lines_under(name) as stderr:
+            self._running[name] = subprocess.Popen(
+                self._command,
+                env=environment,
+                stdout=None if is_first else stderr,
+                stderr=stderr,
+            )
+            yield
+
+    def _hand_on(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.caught = number
+        # Never SIGINT: a terminal sends Ctrl-C to all too, and two end a training at once.
+        for process in self._running.values():
+            process.terminate()
+
+    def _watch(self) -> int:
+        """Waits until all have ended, for those left only so long after one has failed."""
+        failed, deadline, told = 0, float("inf"), set[str]()
+        while None in self._statuses().values():
+            for name, status in self._statuses().items():
+                if not status or failed or name in told:
+                    continue
+                print_note(f"{name} ended with status {status}")
+                told.add(name)
+                if self._is_needed(name):
+                    failed, deadline = status, time.monotonic() + self._patience
+            if self._statuses().get("chief") is not None:
+                break  # the others only served it
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_EVERY)
+        needed = (status for name, status in self._statuses().items() if self._is_needed(name))
+        failed = failed or next(filter(None, needed), 0)
+        # Of a process that a signal ended, what a shell would report.
+        return 128 - failed if failed < 0 else failed
+
+    def _is_needed(self, name: str) -> bool:
+        """Whether the others cannot go on without it: beside a chief, they do without a worker."""
+        return "chief" not in self._jobs or not name.startswith("worker")
+
+    def _statuses(self) -> dict[str, int | None]:
+        return {name: process.poll() for name, process in self._running.items()}
+
+    def _end_all(self) -> None:
+        for process in self._running.values():
+            process.terminate()
+        deadline = time.monotonic() + LAST_WORDS
+        for process in self._running.values():
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def tf_config(addresses: Mapping[str, Sequence[str]], job: str, task: int) -> str:
+    """What TF_CONFIG is for a process of a cluster."""
+    return json.dumps({"cluster": addresses, "task": {"type": job, "index": task}})
+
+
+def free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:
+    """Addresses on this machine that nobody listens on now, as many as each job has tasks."""
+    with contextlib.ExitStack() as stack:
+
+        def address() -> str:
+            one = stack.enter_context(socket.socket())  # open until all are found
+            one.bind(("localhost", 0))
+            return f"localhost:{one.getsockname()[1]}"
+
+        return {job: [address() for _ in range(count)] for job, count in jobs.items()}
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.integer("num_workers", 2, "processes that train", lower_bound=1)
+    flags.integer(
+        "num_parameter_servers",
+        0,
+        "processes that hold the weights of an asynchronous training, beside a chief; 0: "
+        "synchronous, without",
+        lower_bound=0,
+    )
+    flags.integer(
+        "restarts", 0, "how often all are started again after one has failed", lower_bound=0
+    )
+    flags.number(
+        "patience",
+        PATIENCE,
+        "seconds in which the others end by themselves after one has failed; let it be longer than "
+        "the training's --peer_timeout",
+        lower_bound=1.0,
+    )
+    flags.positional("-- COMMAND")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Launches from flags and the command behind them."""
+    if not arguments.rest:
+        raise ValueError("expected -- and a command, such as memattn train ...")
+    for start in range(arguments.restarts + 1):
+        cluster = LocalCluster(
+            arguments.rest,
+            arguments.num_workers,
+            arguments.num_parameter_servers,
+            arguments.patience,
+        )
+        status = cluster.run()
+        if not status or cluster.caught:
+            break
+        if start < arguments.restarts:
+            print_note(f"a process ended with status {status}; starting all again")
+    sys.exit(status)

@@ -1,0 +1,69 @@
+"""Scores pairs with a run.
+
+Writes the log-probability of each target given its source, one a line: in nats, over the tokens of
+the target and the end token, as `memattn translate --n_best` writes it of what it finds. An
+empty source is not shown to the model, for `translate` answers it with an empty line: an empty
+target has log-probability 0 there, any other -inf, and neither counts in the totals.
+"""
+
+import math
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.text.files import check_output, open_output
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    run_flags.define_run(flags)
+    run_flags.define_batch_size(flags)
+    flags.group("Text")
+    flags.string("source", None, "sources, one per line", required=True)
+    flags.string("target", None, "their targets, one per line", required=True)
+    flags.string("output", "-", "log-probabilities; - is standard output")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Scores from flags."""
+    check_output(arguments.output, arguments.source, arguments.target)
+    source_lines, target_lines = run_flags.read_pair(arguments.source, arguments.target)
+    run = run_flags.load_run(arguments)
+    from seq2seq_memattn.runs.pair_scorer import PairScorer
+    from seq2seq_memattn.runs.translator import SourceReader, encode_lines
+
+    reader = SourceReader(run, arguments.max_source_length)
+    sources = reader(source_lines, arguments.source)
+    targets = encode_lines(run.target_vocabulary, target_lines, arguments.target)
+    chosen = [i for i, source in enumerate(sources) if len(source)]
+    started = time.perf_counter()
+    with tqdm(total=len(chosen), unit="pair", file=sys.stderr) as bar:
+        log_probs = PairScorer(run.model)(
+            [sources[i] for i in chosen],
+            [targets[i] for i in chosen],
+            arguments.batch_size,
+            bar.update,
+        )
+    seconds = time.perf_counter() - started
+    run_flags.report_cut(reader)
+    every = np.array([-np.inf if len(target) else 0.0 for target in targets])
+    every[chosen] = log_probs
+    with open_output(arguments.output) as stream:
+        stream.writelines(f"{log_prob:.6f}\n" for log_prob in every)
+    num_tokens = sum(len(targets[i]) + 1 for i in chosen)
+    result: dict[str, Any] = {
+        "run_dir": arguments.run_dir,
+        "update": run.update,
+        "pairs": len(every),
+        "empty_sources": len(every) - len(chosen),
+        "cut": reader.num_cut,
+        "log_prob": float(np.sum(log_probs)),
+        "tokens": num_tokens,
+        "perplexity": math.exp(-np.sum(log_probs) / num_tokens) if chosen else None,
+        "seconds": round(seconds, 2),
+    }
+    cli.print_result(result, to_stderr=arguments.output == "-")

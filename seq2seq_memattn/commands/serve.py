@@ -1,0 +1,49 @@
+"""Serves exported models.
+
+The protocol is TensorFlow Serving's REST protocol; the web page is at `/`, metrics are at
+`/metrics`. `--export_dir` may be given several times, each as NAME=DIR, or as DIR, whose name is
+then the model's. A new version in an export folder is served as soon as it is there. SIGTERM and
+SIGINT end the server when it has answered what it has.
+"""
+
+from pathlib import Path
+
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.serving.options import ServerOptions
+from seq2seq_memattn.text.notes import print_note
+
+
+def export_folders(values: list[str]) -> dict[str, Path]:
+    """The export folder of each model by its name, from DIR or NAME=DIR each.
+
+    Raises:
+        ValueError: if two models have one name.
+    """
+    folders: dict[str, Path] = {}
+    for value in values:
+        name, equals, folder = value.partition("=")
+        path = Path(folder if equals else value)
+        name = name if equals else path.resolve().name
+        if name in folders:
+            raise ValueError(
+                f"--export_dir: two models are named {name!r}; NAME=DIR gives another name"
+            )
+        folders[name] = path
+    return folders
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.repeated(
+        "export_dir", "folder that `memattn export` wrote, or NAME=DIR; may be given several times"
+    )
+    flags.options(ServerOptions)
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Serves from flags."""
+    options = cli.options_from(arguments, ServerOptions)
+    folders = export_folders(arguments.export_dir)
+    from seq2seq_memattn.serving.server import serve
+
+    cli.print_result(serve(folders, options, lambda url: print_note(f"serving at {url}")))

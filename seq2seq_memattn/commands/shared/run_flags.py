@@ -1,0 +1,124 @@
+"""What the commands that use a trained run share: their flags, the run, pairs of files."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from seq2seq_memattn.commands.shared.cli import Arguments, Flags
+from seq2seq_memattn.config import Precision
+from seq2seq_memattn.text.files import read_lines
+from seq2seq_memattn.text.notes import print_note
+
+
+def define_run(flags: Flags) -> None:
+    """Defines the flags of every command that reads sources."""
+    flags.group("Run")
+    flags.string("run_dir", None, "run directory of a trained model", required=True)
+    flags.string(
+        "checkpoint",
+        "best",
+        "weights of the run: best, latest, or a file of it, such as average.npz",
+    )
+    flags.integer(
+        "max_source_length",
+        None,
+        "sources are cut here, in tokens with the end token; by default nowhere, or at the length "
+        "that the model was made for",
+        lower_bound=1,
+    )
+    flags.choice(
+        "precision",
+        "float32",
+        get_args(Precision),
+        "dtype policy, whatever the run was trained with; bfloat16_products rounds the operands of "
+        "products to bfloat16: faster where XLA compiles the search, from 64 lines on, for a CPU "
+        "with units for bfloat16; elsewhere, as in exported models, operands are rounded and "
+        "multiplied as float32, with no gain in speed",
+    )
+    flags.number(
+        "threshold",
+        None,
+        "flexible attention: positions with larger penalties are not scored, 0: all; by default as "
+        "the run says",
+        lower_bound=0.0,
+    )
+
+
+def define_search(flags: Flags) -> None:
+    """Defines the flags of beam search."""
+    flags.group("Search")
+    flags.integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
+    flags.number("length_penalty", 0.0, "exponent of the GNMT length penalty")
+
+
+def define_batch_size(flags: Flags) -> None:
+    """Defines the flag of commands that read a file in batches of one size."""
+    flags.integer("batch_size", 100, "sources taken at a time", lower_bound=1)
+
+
+def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
+    """The run that the flags name.
+
+    Notes on standard error name damaged checkpoints that were passed over, and a precision that
+    will be slow on this processor.
+
+    Args:
+        arguments: of the command.
+        precision: in place of the flag.
+    """
+    from seq2seq_memattn.runs import directory
+
+    precision = precision or arguments.precision
+    report_slow_products(precision)
+    run = directory.load_run(
+        Path(arguments.run_dir), arguments.checkpoint, arguments.threshold, precision
+    )
+    for problem in run.problems:
+        print_note(f"{problem}; the one before it is used")
+    return run
+
+
+def make_translator(
+    arguments: Arguments, n_best: int = 1, return_alignments: bool = False
+) -> tuple[Any, Any]:
+    """The run that the flags name and its `Translator`."""
+    from seq2seq_memattn.runs.translator import Translator
+
+    run = load_run(arguments)
+    return run, Translator(
+        run,
+        arguments.beam_size,
+        n_best,
+        arguments.length_penalty,
+        arguments.max_source_length,
+        return_alignments,
+    )
+
+
+def report_slow_products(*precisions: str) -> None:
+    """Notes that products of bfloat16 will be slow, if the processor has no units for them."""
+    if "bfloat16_products" not in precisions:
+        return
+    from seq2seq_memattn.compute.backend import gpu_name
+    from seq2seq_memattn.compute.hardware import has_bfloat16_units
+
+    if gpu_name() is None and has_bfloat16_units() is False:
+        print_note(
+            "bfloat16_products will be slow: this processor has no units for bfloat16; float32 is "
+            "faster here"
+        )
+
+
+def report_cut(sources: Any) -> None:
+    """Says once how many sources a `SourceReader` found too long."""
+    if sources.num_cut:
+        print_note(f"{sources.num_cut} sources were cut at {sources.limit} tokens")
+
+
+def read_pair(source: str, target: str) -> tuple[list[str], list[str]]:
+    """Two files of as many lines; raises ValueError with both counts if they differ."""
+    sources, targets = read_lines(source), read_lines(target)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{source} and {target}: expected as many lines, got {len(sources)} and {len(targets)}"
+        )
+    return sources, targets

@@ -1,0 +1,94 @@
+"""Trains a model.
+
+Every option of `ModelConfig` and `TrainingConfig` is a flag that replaces what the configuration
+says. Started again with the same flags, a run goes on where it stopped.
+"""
+
+from pathlib import Path
+
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.compute.hardware import hardware
+from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import FROM_DATA, fit_to_data
+from seq2seq_memattn.presets.load import load_preset
+from seq2seq_memattn.text.notes import print_note
+
+
+def train(
+    data_dir: Path,
+    run_dir: Path,
+    model: ModelConfig,
+    training: TrainingConfig,
+    init_from: Path | None = None,
+    devices: DevicesConfig | None = None,
+    profile: tuple[int, int] | None = None,
+) -> dict | None:
+    """Trains in `run_dir` from wherever it stands; returns the figures of the run.
+
+    Of several processes that train together, the chief alone has them.
+    """
+    model = fit_to_data(model, read_manifest(data_dir), data_dir)
+    from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
+
+    trainer = Trainer(run_dir, data_dir, model, training, init_from, devices, profile)
+    result = trainer.run()
+    return result._asdict() if trainer.workers.is_chief else None
+
+
+def profiled_updates(value: str | None) -> tuple[int, int] | None:
+    """The first and the last update of `--profile_steps`."""
+    if value is None:
+        return None
+    first, _, last = value.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
+        raise ValueError(f"--profile_steps: expected FIRST:LAST, updates from 1 on; got {value!r}")
+    return int(first), int(last)
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.group("Run")
+    flags.string(
+        "config", None, "a preset's name, or a file: TOML, or a run's config.json", required=True
+    )
+    flags.string("data_dir", None, "data directory", required=True)
+    flags.string("run_dir", None, "run directory, made or gone on with", required=True)
+    flags.string(
+        "init_from", None, "a run whose best weights a new run begins with, instead of random ones"
+    )
+    flags.string(
+        "profile_steps", None, "FIRST:LAST, updates of which a profile for TensorBoard is written"
+    )
+    flags.group("Model, in place of what the configuration says")
+    flags.replacements(ModelConfig, leave_out=FROM_DATA)
+    flags.group("Training, in place of what the configuration says")
+    flags.replacements(TrainingConfig)
+    flags.group("Devices and processes")
+    flags.options(DevicesConfig)
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Trains one run from flags."""
+    from seq2seq_memattn.training.distributed.peers import LostWorker
+    from seq2seq_memattn.training.loop import InterruptedRun
+
+    preset = load_preset(arguments.config)
+    try:
+        figures = train(
+            Path(arguments.data_dir),
+            Path(arguments.run_dir),
+            cli.replaced(preset.model, arguments),
+            cli.replaced(preset.training, arguments),
+            Path(arguments.init_from) if arguments.init_from else None,
+            cli.options_from(arguments, DevicesConfig),
+            profiled_updates(arguments.profile_steps),
+        )
+    except InterruptedRun as interrupted:
+        print_note(str(interrupted))
+        raise SystemExit(128 + interrupted.signal_number) from None
+    except LostWorker as lost:
+        print_note(f"error: {lost}")
+        raise SystemExit(cli.EXIT_TRY_AGAIN) from None
+    if figures is not None:
+        cli.print_result({**figures, "hardware": hardware()})

@@ -1,0 +1,141 @@
+"""Translates a file.
+
+`-` is standard input or output. What comes through a pipe is translated as it comes: each time, the
+lines that are there. With `--n_best=N` each source gives N lines of
+`number ||| translation ||| log-probability`, numbers from 0 on. Sources and translations are text
+as people write it: where the training text was tokenised and truecased, sources are too, and
+translations are so no more. The files of a data directory are so already: they want
+`--noreadable_sources`.
+"""
+
+import contextlib
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.text.files import (
+    STANDARD_STREAM,
+    atomic_binary,
+    check_output,
+    display_name,
+    iterate_lines,
+    open_output,
+)
+from seq2seq_memattn.text.form import AS_GIVEN, looks_tokenised
+from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
+from seq2seq_memattn.text.notes import print_note
+
+CHUNK_LINES = 20_000  # sorted by length and translated together at most, then written
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    run_flags.define_run(flags)
+    run_flags.define_search(flags)
+    run_flags.define_batch_size(flags)
+    flags.group("Text")
+    flags.string("input", None, "sources, one per line; - is standard input", required=True)
+    flags.string("output", None, "translations; - is standard output", required=True)
+    flags.integer("n_best", 1, "translations per source", lower_bound=1)
+    flags.boolean(
+        "readable_sources",
+        True,
+        "sources are as people write them, to be tokenised and truecased as the training text is",
+    )
+    flags.boolean("readable", True, "undo the tokenisation and truecasing of the training text")
+    flags.string(
+        "alignments",
+        None,
+        "an .npz file that gets, as LINE.RANK from 0, the alignment of each translation: its "
+        "tokens by those of the source, end tokens included",
+    )
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Translates from flags."""
+    for path in filter(None, (arguments.output, arguments.alignments)):
+        check_output(path, arguments.input)
+    # What can be read twice is looked through before the work begins.
+    name = display_name(arguments.input, "standard input")
+    is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
+    total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
+    run, translator = run_flags.make_translator(
+        arguments, arguments.n_best, bool(arguments.alignments)
+    )
+    if is_file:
+        number = 1
+        for lines in line_chunks(arguments.input, CHUNK_LINES):
+            translator.sources.check(lines, name, number)
+            number += len(lines)
+    sources_form = run.text_form if arguments.readable_sources else AS_GIVEN
+    form = run.text_form if arguments.readable else AS_GIVEN
+    number, seconds = 0, 0.0
+    with (
+        open_output(arguments.output) as output,
+        _alignments_file(arguments.alignments) as write_alignments,
+        tqdm(total=total, unit="sentence", file=sys.stderr) as bar,
+    ):
+        for lines in line_chunks(arguments.input, CHUNK_LINES):
+            if not number and sources_form.is_tokenised and looks_tokenised(lines):
+                print_note(
+                    f"{name}: looks tokenised already; --noreadable_sources takes it as it is"
+                )
+            started = time.perf_counter()
+            lines = sources_form.as_trained(lines, run.directory)
+            translations = translator(lines, arguments.batch_size, name, bar.update, number + 1)
+            seconds += time.perf_counter() - started
+            for found in translations:
+                texts = form.readable([one.text for one in found])
+                for rank, (text, one) in enumerate(zip(texts, found, strict=True)):
+                    output.write(f"{_line(number, text, one, arguments.n_best)}\n")
+                    write_alignments(f"{number}.{rank}", one)
+                number += 1
+            output.flush()
+    run_flags.report_cut(translator.sources)
+    cli.print_result(
+        {
+            "run_dir": arguments.run_dir,
+            "update": run.update,
+            "lines": number,
+            "cut": translator.sources.num_cut,
+            "seconds": round(seconds, 2),
+        },
+        to_stderr=arguments.output == "-",
+    )
+
+
+def _line(number: int, text: str, translation: Any, n_best: int) -> str:
+    if n_best == 1:
+        return text
+    log_prob = translation.hypothesis.log_prob if translation.hypothesis else 0.0
+    return f"{number} ||| {text} ||| {log_prob:.4f}"
+
+
+@contextlib.contextmanager
+def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
+    """Opens an .npz file that takes one array at a time.
+
+    Yields:
+        Writes the alignment of a translation, [target_length, source_length], under a name.
+    """
+    if not path:
+        yield lambda name, translation: None
+        return
+    with (
+        atomic_binary(Path(path).resolve()) as binary,
+        zipfile.ZipFile(binary, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+
+        def write(name: str, translation: Any) -> None:
+            if translation.hypothesis:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, translation.hypothesis.alignment)
+
+        yield write

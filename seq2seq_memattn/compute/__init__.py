@@ -1,0 +1,1 @@
+"""What layers compute with: the backend, precision, rows of arrays, padding, seeds."""

@@ -1,0 +1,1 @@
+"""The layers that a model is made of, beside its attention."""

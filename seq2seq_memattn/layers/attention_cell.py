@@ -1,0 +1,300 @@
+"""The RNN cell wrapper: one decoder step with attention."""
+
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.compute.rows import on_rows
+from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
+from seq2seq_memattn.loops.products import Products
+
+
+class AttentionCellState(NamedTuple):
+    """What a decoder keeps from step to step.
+
+    Fields:
+        cells: for each cell, a list of float [batch, queries, units].
+        context: float [batch, queries, memory_units]. Zeros at first.
+        attention: the attention's own state.
+    """
+
+    cells: Any
+    context: Any
+    attention: Any
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class AttentionCell(keras.layers.Layer):
+    """Wraps Keras RNN cells and an attention into one decoder step.
+
+    Source: google/seq2seq, `decoders/attention_decoder.py`, for the defaults: the query is the
+    output of the current step, the raw context is fed back, and the step's output is
+    tanh(W [output; context] + b). `read="before"` is Bahdanau et al. (2014): the query is the
+    first state of the top cell before the step, and the context enters the step.
+
+    Args:
+        cell: a Keras RNN cell, a `StackedRNNCells`, or a list of cells, lowest first.
+        attention: an `Attention`.
+        read: "after" or "before" the cells' step.
+        input_feeding: bool. Whether the context (of the step before, or with `read="before"` of
+            this one) is part of the lowest cell's input.
+        mixing_units: int > 0 or None. Width of the mixing layer; None: no such layer, and the
+            output is what the layer would read.
+        mixing_activation: "tanh" or "linear".
+        mixing_from: "output_and_context" or "output".
+
+    Call arguments:
+        inputs: float [batch, queries, embedding_dim].
+        memory: record from `attention.prepare`.
+        state: `AttentionCellState`.
+        masks: for each cell, float [batch, queries, n] that multiplies those of its inputs that
+            are made inside the step (the context, the output of the cell below); () for none.
+
+    Returns:
+        outputs: float [batch, queries, mixing_units].
+        scores: float [batch, queries, rows].
+        state: `AttentionCellState`.
+
+    Example:
+    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
+    >>> cell = AttentionCell(keras.layers.LSTMCell(6), KMemoryAttention(4), mixing_units=5)
+    >>> memory = cell.attention.prepare(ops.zeros([2, 9, 8]))
+    >>> state = cell.initial_state(memory, num_queries=3)
+    >>> outputs, scores, state = cell(ops.zeros([2, 3, 7]), memory, state)
+    >>> tuple(outputs.shape), tuple(scores.shape)
+    ((2, 3, 5), (2, 3, 4))
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        attention: Attention,
+        read: Literal["after", "before"] = "after",
+        input_feeding: bool = True,
+        mixing_units: int | None = None,
+        mixing_activation: Literal["tanh", "linear"] = "tanh",
+        mixing_from: Literal["output_and_context", "output"] = "output_and_context",
+        **kwargs: Any,
+    ) -> None:
+        kwargs["autocast"] = False  # Keras would round the positions in records to bfloat16
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        check_choice("read", read, ("after", "before"))
+        check_choice("mixing_activation", mixing_activation, ("tanh", "linear"))
+        check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
+        self.cells = _cells(cell)
+        for inner in self.cells:
+            _refuse_dropout(inner)
+        self.attention = attention
+        self.read = read
+        self.input_feeding = input_feeding
+        self.mixing_units = mixing_units
+        self.mixing_activation = mixing_activation
+        self.mixing_from = mixing_from
+        self._widths: dict[str, int] | None = None  # what it was built with
+        self.mixing = (
+            keras.layers.Dense(
+                mixing_units, mixing_activation, dtype=self.dtype_policy, name=f"{self.name}_mixing"
+            )
+            if mixing_units
+            else None
+        )
+
+    def build(self, inputs_shape: Any, memory_shape: Any, state_shape: Any) -> None:
+        del state_shape  # the cells know their own
+        input_units, context_units = inputs_shape[-1], memory_shape.rows[-1]
+        self._widths = {"input_units": input_units, "context_units": context_units}
+        width = input_units + (context_units if self.input_feeding else 0)
+        for cell in self.cells:
+            if not cell.built:  # `load_model` has built it
+                cell.build((None, width))
+            width = output_units(cell)
+        if self.mixing is not None:
+            both = self.mixing_from == "output_and_context"
+            self.mixing.build((None, None, width + (context_units if both else 0)))
+        self.built = True
+
+    def get_build_config(self) -> dict[str, int] | None:
+        return self._widths
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        # Not from shapes: of a saved record, the names of its fields are lost.
+        inputs_shape = (None, None, config["input_units"])
+        memory_shape = SimpleNamespace(rows=(None, None, config["context_units"]))
+        self.build(inputs_shape, memory_shape, None)
+
+    def initial_state(
+        self, memory: Any, num_queries: int, cell_states: Any = None
+    ) -> AttentionCellState:
+        """The state before the first step.
+
+        Args:
+            memory: record from `attention.prepare`.
+            num_queries: int > 0. Hypotheses of each source.
+            cell_states: for each cell, a list of float [batch, units], as a bridge makes them;
+                None: zeros.
+        """
+        rows = memory.rows
+        batch = ops.shape(rows)[0]
+        if cell_states is None:
+            cell_states = [
+                [ops.zeros((batch, units), dtype=self.compute_dtype) for units in state_units(cell)]
+                for cell in self.cells
+            ]
+        cells = [
+            [
+                ops.broadcast_to(
+                    ops.cast(state, self.compute_dtype)[:, None, :],
+                    (batch, num_queries, state.shape[-1]),
+                )
+                for state in states
+            ]
+            for states in cell_states
+        ]
+        context = ops.zeros((batch, num_queries, rows.shape[-1]), dtype=self.compute_dtype)
+        return AttentionCellState(cells, context, self.attention.initial_state(memory, num_queries))
+
+    def call(
+        self, inputs: Any, memory: Any, state: Any, training: bool = False, masks: Any = ()
+    ) -> tuple[Any, Any, AttentionCellState]:
+        inputs = ops.cast(inputs, self.compute_dtype)
+        steps = self.steps(inputs.shape[-1])
+        projected = steps[0].project(_flat(inputs), training)
+        output, scores, state = self.advance(
+            steps,
+            self.products(steps, memory, training),
+            projected,
+            memory,
+            AttentionCellState(*state),
+            num_queries=inputs.shape[1],
+            masks=[_flat(mask) for mask in masks],
+            inputs=inputs,
+            training=training,
+        )
+        return self.mix(output, state.context), scores, state
+
+    def steps(self, ahead: int) -> list[CellStep]:
+        """The cells' steps; `ahead` of the lowest cell's inputs are known before a loop."""
+        widths = [ahead] + [0] * (len(self.cells) - 1)
+        return [
+            cell_step(cell, f"cell_{index}", width)
+            for index, (cell, width) in enumerate(zip(self.cells, widths, strict=True))
+        ]
+
+    def products(self, steps: list[CellStep], memory: Any, training: bool = False) -> Products:
+        """The products of a loop over steps that read `memory`; `training`: see `product`."""
+        weights = {name: w for step in steps for name, w in step.weights().items()}
+        plain = type(self.attention).combine is Attention.combine and memory.rows.shape[-1]
+        return Products(weights, memory.rows if plain else None, training)
+
+    def advance(
+        self,
+        steps: list[CellStep],
+        products: Products,
+        projected: Any,
+        memory: Any,
+        state: AttentionCellState,
+        num_queries: int,
+        masks: Any = (),
+        inputs: Any = None,
+        training: bool = False,
+    ) -> tuple[Any, Any, AttentionCellState]:
+        """One step without the mixing layer, for loops that have projected their inputs.
+
+        Args:
+            steps: from `steps`.
+            products: the loop's products.
+            projected: float [batch * queries, n] from the lowest step's `project`.
+            memory, state, num_queries, inputs, training: as in `call`.
+            masks: as in `call`, but [batch * queries, n].
+
+        Returns:
+            output: float [batch, queries, units], of the top cell.
+            scores, state: as in `call`.
+        """
+        cells = [[_flat(array) for array in states] for states in state.cells]
+        context, attention_state = state.context, state.attention
+        scores = None
+        if self.read == "before":
+            query = state.cells[-1][0]
+            context, scores, attention_state = self._look_up(
+                products, query, memory, attention_state, inputs, training
+            )
+        inside = _flat(context) if self.input_feeding else projected[:, :0]
+        moved = []
+        for index, (step, states) in enumerate(zip(steps, cells, strict=True)):
+            if masks and inside.shape[-1]:
+                inside = inside * masks[index]
+            inside, states = step.advance(products, projected, inside, states)
+            moved.append([_by_query(array, num_queries) for array in states])
+            if index + 1 < len(steps):
+                projected = steps[index + 1].project(inside[:, :0])
+        output = _by_query(inside, num_queries)
+        if self.read == "after":
+            context, scores, attention_state = self._look_up(
+                products, output, memory, attention_state, inputs, training
+            )
+        return output, scores, AttentionCellState(moved, context, attention_state)
+
+    def _look_up(
+        self, products: Products, query: Any, memory: Any, state: Any, inputs: Any, training: bool
+    ) -> tuple[Any, Any, Any]:
+        scores, state = self.attention.score(query, memory, state, inputs, training)
+        if products.rows is None:
+            return self.attention.combine(scores, memory.rows), scores, state
+        return products.combine(self.attention, scores), scores, state
+
+    def mix(self, output: Any, context: Any) -> Any:
+        """What the logits are made of: [..., units], [..., memory_units] -> [..., mixing_units]."""
+        if self.mixing_from == "output_and_context" and context.shape[-1]:
+            output = ops.concatenate([output, context], axis=-1)
+        return output if self.mixing is None else on_rows(self.mixing, output)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cell": [keras.saving.serialize_keras_object(cell) for cell in self.cells],
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "read": self.read,
+            "input_feeding": self.input_feeding,
+            "mixing_units": self.mixing_units,
+            "mixing_activation": self.mixing_activation,
+            "mixing_from": self.mixing_from,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AttentionCell":
+        config = dict(config)
+        config["cell"] = [keras.saving.deserialize_keras_object(c) for c in config["cell"]]
+        config["attention"] = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**config)
+
+
+def _cells(cell: Any) -> list[Any]:
+    if isinstance(cell, keras.layers.StackedRNNCells):
+        return list(cell.cells)
+    return list(cell) if isinstance(cell, (list, tuple)) else [cell]
+
+
+def _refuse_dropout(cell: Any) -> None:
+    """A Keras cell keeps its dropout mask until its layer resets it, which no loop here does."""
+    for name in ("dropout", "recurrent_dropout"):
+        if getattr(cell, name, 0):
+            raise ValueError(
+                f"A cell inside an AttentionCell can have no `{name}` of its own; got "
+                f"{getattr(cell, name)}. Drop its inputs outside, anew at each step (`masks`)."
+            )
+
+
+def _flat(x: Any) -> Any:
+    """[batch, queries, n] -> [batch * queries, n]."""
+    return ops.reshape(x, (-1, x.shape[-1])) if x.shape[-1] else x[:, 0, :]
+
+
+def _by_query(x: Any, num_queries: int) -> Any:
+    """[batch * queries, n] -> [batch, queries, n]."""
+    return ops.reshape(x, (-1, num_queries, x.shape[-1]))

@@ -1,0 +1,276 @@
+"""Recurrent encoders: source embeddings to one vector per token and the final states."""
+
+from typing import Any, Literal, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.compute.backend import has_static_shapes
+from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.rows import turn
+from seq2seq_memattn.compute.seeds import SeedGenerator
+from seq2seq_memattn.loops.cell_steps import cell_step, state_units
+from seq2seq_memattn.loops.scan import make_steps, run_layer
+from seq2seq_memattn.loops.step_inputs import Stream
+
+LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of a source.
+
+    Fields:
+        outputs: float [batch, source_length, encoder_units]. 0 on padding.
+        states: for each layer, for each direction, the cell's states [batch, units] after its
+            last real token (the first token for the backward direction); the first state is the
+            output.
+    """
+
+    outputs: Any
+    states: Any
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class Encoder(keras.layers.Layer):
+    """A stack of recurrent layers over the source, in one or both directions.
+
+    Source: google/seq2seq, `encoders/rnn_encoder.py`. "per_direction" stacks layers inside each
+    direction and concatenates at the top; "concatenated" concatenates between layers, so that
+    each layer reads both directions. Every direction has the full number of units.
+
+    Args:
+        units: int > 0. Units of each layer in each direction.
+        num_layers: int > 0.
+        cell: "lstm" or "gru".
+        bidirectional: bool.
+        stacking: "per_direction" or "concatenated".
+        dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
+        kernel_initializer: initialiser of all kernels of the cells; a seed of its own is not used.
+        seed: int. Seed of dropout and of the weights.
+
+    Call arguments:
+        inputs: float [batch, source_length, embedding_dim]. With `ids`, [vocab_size,
+            embedding_dim]: the embeddings of all tokens.
+        mask: bool [batch, source_length], true on real tokens.
+        ids: int32 [batch, source_length]. Tokens of a small vocabulary; what the lowest layers make
+            of an embedding is then computed once for all places of its token.
+        outputs_only: bool. Whether the states but the first are not asked for; they may be missing
+            then, which makes training faster.
+
+    Returns:
+        `Encoded`.
+
+    Masking: padding never changes a result. It must come last (see `padding_last`).
+
+    Example:
+    >>> encoder = Encoder(units=3, num_layers=2)
+    >>> encoded = encoder(ops.zeros([2, 5, 4]), mask=ops.ones([2, 5], dtype="bool"))
+    >>> tuple(encoded.outputs.shape)
+    (2, 5, 6)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_layers: int = 1,
+        cell: Literal["lstm", "gru"] = "lstm",
+        bidirectional: bool = True,
+        stacking: Literal["per_direction", "concatenated"] = "per_direction",
+        dropout: float = 0.0,
+        kernel_initializer: Any = "glorot_uniform",
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if units < 1 or num_layers < 1:
+            raise ValueError(
+                f"`units` and `num_layers` must be positive; got {units}, {num_layers}."
+            )
+        check_choice("cell", cell, tuple(LAYERS))
+        check_choice("stacking", stacking, ("per_direction", "concatenated"))
+        self.supports_masking = True
+        self.units = units
+        self.num_layers = num_layers
+        self.cell_name = cell
+        self.bidirectional = bidirectional
+        self.stacking = stacking
+        self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.directions = ("forward", "backward") if bidirectional else ("forward",)
+        self.seed_generator = SeedGenerator(seed)
+        self.layers = [  # not nested: TensorFlow tracks the weights of no list in a list
+            self._layer(index, direction)
+            for index in range(num_layers)
+            for direction in self.directions
+        ]
+
+    def _by_depth(self) -> list[list[Any]]:
+        """The layers, lowest first, one for each direction."""
+        width = len(self.directions)
+        return [self.layers[first : first + width] for first in range(0, len(self.layers), width)]
+
+    def _layer(self, index: int, direction: str) -> Any:
+        first = 2 * (len(self.directions) * index + self.directions.index(direction))
+        return LAYERS[self.cell_name](
+            self.units,
+            kernel_initializer=self._initializer(first),
+            recurrent_initializer=self._initializer(first + 1),
+            return_sequences=True,
+            return_state=True,
+            seed=self.seed,  # nothing is drawn from it; it makes all that a run saves reproducible
+            dtype=self.dtype_policy,
+            name=f"{self.name}_{direction}_{index}",
+        )
+
+    def _initializer(self, number: int) -> Any:
+        """Each kernel has a seed of its own: clones of a seeded initialiser make equal kernels."""
+        options = self.kernel_initializer.get_config()
+        if "seed" in options:
+            options["seed"] = (1_000_003 * self.seed + number) % 2**31
+        return self.kernel_initializer.from_config(options)
+
+    def build(self, input_shape: Any) -> None:
+        width = input_shape[-1]
+        for index, directions in enumerate(self._by_depth()):
+            if index:
+                joined = self.stacking == "concatenated"
+                width = self.units * (len(self.directions) if joined else 1)
+            for layer in directions:
+                layer.build((None, None, width))
+        self.built = True
+
+    def spec_of_one_token(self) -> Encoded:
+        """What it makes of a source of one token: shapes and dtypes, nothing computed."""
+
+        def spec(*shape: int) -> keras.KerasTensor:
+            return keras.KerasTensor(shape, self.compute_dtype)
+
+        states = [
+            [[spec(1, units) for units in state_units(layer.cell)] for layer in layers]
+            for layers in self._by_depth()
+        ]
+        return Encoded(spec(1, 1, self.units * len(self.directions)), states)
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: bool = False,
+        ids: Any = None,
+        outputs_only: bool = False,
+    ) -> Encoded:
+        if mask is None:
+            mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
+        mask = padding_last("mask", ops.cast(mask, "bool"))
+        if _runs_own_loops():
+            return self._run_loops(inputs, mask, training, ids, outputs_only)
+        embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)
+        return self._run_layers(embedded, mask, training)
+
+    def _drop(self, x: Any, training: bool) -> Any:
+        if not training or not self.dropout:
+            return x
+        return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
+
+    def _run_loops(
+        self, inputs: Any, mask: Any, training: bool, ids: Any, outputs_only: bool
+    ) -> Encoded:
+        """Projects all inputs ahead, and takes the gradients of the weights after each loop."""
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
+        steps = make_steps(lengths, ops.shape(mask)[1])
+        reverse = [direction == "backward" for direction in self.directions]
+        given = Stream(inputs) if ids is None else Stream(ids, inputs)
+        streams = [
+            given._replace(values=steps.pack(given.values, reverse=turned)) for turned in reverse
+        ]
+        states = []
+        for index, layers in enumerate(self._by_depth()):
+            if index and self.stacking == "concatenated":
+                joined = self._join(steps, streams)
+                streams = [Stream(steps.pack(joined, reverse=turned)) for turned in reverse]
+            every = [
+                self._run_layer(layer, stream, steps, training, outputs_only)
+                for layer, stream in zip(layers, streams, strict=True)
+            ]
+            streams = [Stream(direction[0]) for direction in every]
+            states.append([[steps.last(state) for state in direction] for direction in every])
+        return Encoded(self._join(steps, streams), states)
+
+    def _run_layer(
+        self, layer: Any, stream: Stream, steps: Any, training: bool, outputs_only: bool
+    ) -> list[Any]:
+        step = cell_step(layer.cell, layer.name, ahead=stream.width)
+        if training and self.dropout:
+            stream = Stream(self._drop(stream.inputs(), training))
+        zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
+        first = [zeros] * len(state_units(layer.cell))
+        projected = stream.project(step, training)
+        return run_layer(step, projected, first, steps, training, outputs_only)
+
+    def _join(self, steps: Any, streams: list[Stream]) -> Any:
+        outputs = [
+            steps.unpack(stream.values, reverse=direction == "backward")
+            for stream, direction in zip(streams, self.directions, strict=True)
+        ]
+        return ops.concatenate(outputs, axis=-1)
+
+    def _run_layers(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+        """Keras's own layers on padded batches."""
+        streams = [self._turn(inputs, mask, direction) for direction in self.directions]
+        states = []
+        for index, layers in enumerate(self._by_depth()):
+            if index and self.stacking == "concatenated":
+                joined = self._join_padded(streams, mask)
+                streams = [self._turn(joined, mask, direction) for direction in self.directions]
+            every = [
+                layer(self._drop(stream, training), mask=mask)
+                for layer, stream in zip(layers, streams, strict=True)
+            ]
+            streams = [direction[0] for direction in every]
+            states.append([list(direction[1:]) for direction in every])
+        return Encoded(self._join_padded(streams, mask), states)
+
+    def _join_padded(self, streams: list[Any], mask: Any) -> Any:
+        outputs = [
+            self._turn(stream, mask, direction)
+            for stream, direction in zip(streams, self.directions, strict=True)
+        ]
+        joined = ops.concatenate(outputs, axis=-1)
+        return joined * ops.cast(mask, joined.dtype)[:, :, None]
+
+    def _turn(self, x: Any, mask: Any, direction: str) -> Any:
+        """Turns the real tokens around for the backward direction; padding stays at the end."""
+        if direction == "forward":
+            return x
+        positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        return turn(x, positions, lengths)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "cell": self.cell_name,
+            "bidirectional": self.bidirectional,
+            "stacking": self.stacking,
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }
+
+
+def _runs_own_loops() -> bool:
+    """Whether the loops of `recurrence` are faster than Keras's layers: with TensorFlow on CPUs.
+
+    On GPUs cuDNN's kernels win, which XLA cannot compile.
+    """
+    if keras.backend.backend() == "jax":
+        return False
+    if has_static_shapes():
+        return True
+    import tensorflow as tf
+
+    return not tf.config.list_physical_devices("GPU")

@@ -1,0 +1,1 @@
+"""How sequences run: the loop over steps on each backend, and what it is made of."""

@@ -1,0 +1,194 @@
+"""The steps of Keras's LSTM and GRU cells, taken apart.
+
+A cell's input is in part known before a loop starts (the embeddings of a teacher-forced target,
+the outputs of the layer below) and in part made inside it (the context that is fed back). Taken
+apart, the known part is projected for all steps in one product, and the loop keeps a single
+product per cell.
+"""
+
+import abc
+from typing import Any
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.compute.precision import product, product_dtype
+from seq2seq_memattn.loops.products import Products
+
+
+class CellStep(abc.ABC):
+    """One step of a cell over rows of hypotheses or sentences.
+
+    Args:
+        cell: a built Keras RNN cell.
+        name: str. Names the cell's product inside the loop.
+        ahead: int >= 0. How many of the cell's leading inputs are known before the loop.
+    """
+
+    def __init__(self, cell: Any, name: str, ahead: int) -> None:
+        self.cell = cell
+        self.name = name
+        self.ahead = ahead
+
+    @abc.abstractmethod
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        """Maps known inputs [rows, ahead] to what `advance` takes; a bias [1, n] where none are.
+
+        `training`: see `product`.
+        """
+
+    @abc.abstractmethod
+    def weights(self) -> dict[str, Any]:
+        """The matrices of the products inside the loop, by name."""
+
+    @abc.abstractmethod
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
+        """Takes one step.
+
+        Args:
+            products: the loop's products.
+            projected: float [rows, n] from `project`.
+            inside: float [rows, input_units - ahead]. Inputs made inside the loop.
+            states: list of float [rows, units].
+
+        Returns:
+            output: float [rows, units].
+            states: the new ones.
+        """
+
+
+class LSTMStep(CellStep):
+    """`keras.layers.LSTMCell`: gates in the order input, forget, candidate, output."""
+
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        cell = self.cell
+        bias = _cast(cell, cell.bias)[None, :]
+        if not self.ahead:
+            return bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
+
+    def weights(self) -> dict[str, Any]:
+        cell = self.cell
+        kernel = ops.concatenate([cell.kernel[self.ahead :], cell.recurrent_kernel], axis=0)
+        return {self.name: _for_product(cell, kernel)}
+
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
+        output, carry = states
+        gates = projected + products(self.name, _beside(inside, output))
+        # `split`, for its gradient is one concatenation; that of a slice is padded with zeros.
+        opened, forgot, candidate, shown = ops.split(gates, 4, axis=-1)
+        carry = ops.sigmoid(forgot) * carry + ops.sigmoid(opened) * ops.tanh(candidate)
+        output = ops.sigmoid(shown) * ops.tanh(carry)
+        return output, [output, carry]
+
+
+class GRUStep(CellStep):
+    """`keras.layers.GRUCell` with `reset_after`: gates in the order update, reset, candidate."""
+
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        cell = self.cell
+        bias = _cast(cell, cell.bias)[:1]
+        if not self.ahead:
+            return bias
+        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
+
+    def weights(self) -> dict[str, Any]:
+        cell = self.cell
+        weights = {self.name: _for_product(cell, cell.recurrent_kernel)}
+        if cell.kernel.shape[0] > self.ahead:
+            weights[f"{self.name}_inside"] = _for_product(cell, cell.kernel[self.ahead :])
+        return weights
+
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
+        (state,) = states
+        recurrent = products(self.name, state) + _cast(self.cell, self.cell.bias)[1:]
+        if inside.shape[-1]:
+            projected = projected + products(f"{self.name}_inside", inside)
+        update_in, reset_in, candidate_in = ops.split(projected, 3, axis=-1)
+        update_again, reset_again, candidate_again = ops.split(recurrent, 3, axis=-1)
+        update = ops.sigmoid(update_in + update_again)
+        reset = ops.sigmoid(reset_in + reset_again)
+        candidate = ops.tanh(candidate_in + reset * candidate_again)
+        output = update * state + (1.0 - update) * candidate
+        return output, [output]
+
+
+class OpaqueStep(CellStep):
+    """Any other Keras cell, called as a whole."""
+
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        del training
+        return inputs
+
+    def weights(self) -> dict[str, Any]:
+        return {}
+
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
+        del products
+        output, states = self.cell(_beside(projected, inside), list(states))
+        return output, list(states) if isinstance(states, (list, tuple)) else [states]
+
+
+def cell_step(cell: Any, name: str, ahead: int) -> CellStep:
+    """The fitting `CellStep`: taken apart where the gates are known, opaque otherwise."""
+    if is_standard_lstm(cell):
+        return LSTMStep(cell, name, ahead)
+    if is_standard_gru(cell):
+        return GRUStep(cell, name, ahead)
+    return OpaqueStep(cell, name, ahead)
+
+
+def output_units(cell: Any) -> int:
+    """The width of a Keras cell's output."""
+    size = getattr(cell, "output_size", None)
+    return state_units(cell)[0] if size is None else size
+
+
+def state_units(cell: Any) -> list[int]:
+    """The widths of a Keras cell's states."""
+    size = cell.state_size
+    return list(size) if isinstance(size, (list, tuple)) else [size]
+
+
+def is_standard_lstm(cell: Any) -> bool:
+    """Whether `cell` computes the usual LSTM equations, without dropout of its own."""
+    return type(cell) is keras.layers.LSTMCell and cell.use_bias and _plain(cell)
+
+
+def is_standard_gru(cell: Any) -> bool:
+    """Whether `cell` computes the usual GRU equations with `reset_after`, without dropout."""
+    return (
+        type(cell) is keras.layers.GRUCell and cell.use_bias and cell.reset_after and _plain(cell)
+    )
+
+
+def _plain(cell: Any) -> bool:
+    return (
+        cell.activation is keras.activations.tanh
+        and cell.recurrent_activation is keras.activations.sigmoid
+        and not cell.dropout
+        and not cell.recurrent_dropout
+    )
+
+
+def _cast(cell: Any, weight: Any) -> Any:
+    return ops.cast(weight, cell.compute_dtype)
+
+
+def _for_product(cell: Any, weight: Any) -> Any:
+    return ops.cast(weight, product_dtype(cell))
+
+
+def _beside(left: Any, right: Any) -> Any:
+    """[left, right] joined on the last axis, without a copy where one is 0 wide."""
+    if not left.shape[-1]:
+        return right
+    return ops.concatenate([left, right], axis=-1) if right.shape[-1] else left

@@ -1,0 +1,31 @@
+"""The products inside a loop over steps whose second operand does not change from step to step."""
+
+from typing import Any
+
+from seq2seq_memattn.compute.precision import product
+
+
+class Products:
+    """Plain products, differentiated like everything else.
+
+    A loop may put a subclass in its place that computes the gradients of the second operands
+    in one large product after the loop (see `tensorflow_loop.py`).
+
+    Args:
+        weights: float [units, n] by name.
+        rows: float [batch, rows, memory_units] that a step's scores combine, or None.
+        training: see `product`.
+    """
+
+    def __init__(self, weights: dict[str, Any], rows: Any = None, training: bool = False) -> None:
+        self.weights = weights
+        self.rows = rows
+        self.training = training
+
+    def __call__(self, name: str, x: Any) -> Any:
+        """The product x @ weights[name]: float [rows, units] -> [rows, n], in the dtype of x."""
+        return product(x, self.weights[name], self.training)
+
+    def combine(self, attention: Any, scores: Any) -> Any:
+        """`attention.combine(scores, rows)`: float [batch, queries, memory_units]."""
+        return attention.combine(scores, self.rows)

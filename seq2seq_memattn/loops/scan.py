@@ -1,0 +1,102 @@
+"""The loop over the steps of sequences, on each backend."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.compute.backend import has_static_shapes
+from seq2seq_memattn.loops.cell_steps import CellStep, output_units
+from seq2seq_memattn.loops.padded import PaddedSteps
+from seq2seq_memattn.loops.products import Products
+
+Step = Callable[..., tuple[Any, Sequence[Any]]]
+
+
+def make_steps(lengths: Any, num_steps: Any) -> Any:
+    """The fitting view of a batch: `PackedSteps` where it pays, else `PaddedSteps`.
+
+    Args:
+        lengths: int32 [batch]. Real steps of each row.
+        num_steps: int or scalar int32. The padded length.
+    """
+    if not has_static_shapes():
+        from seq2seq_memattn.loops.packed import PackedSteps
+
+        return PackedSteps(lengths, num_steps)
+    return PaddedSteps(lengths, num_steps)
+
+
+def scan(
+    step: Step,
+    carry: Any,
+    inputs: Sequence[Any],
+    products: Products,
+    steps: Any,
+    output_units: Sequence[int],
+    training: bool = False,
+) -> list[Any]:
+    """Runs `step` over all steps.
+
+    Args:
+        step: (products, carry, inputs_t, crop) -> carry, outputs_t. `crop` cuts anything of
+            [batch, ...] in the loop's order down to the rows of the step.
+        carry: structure of arrays [batch, ...], in the loop's order.
+        inputs: arrays [packed, n] from `steps.pack`; at least one.
+        products: the products of the loop; rows in the loop's order.
+        steps: from `make_steps`.
+        output_units: the width of each output.
+        training: whether gradients will be asked for; their way is then the fast one.
+
+    Returns:
+        The outputs of all steps, each [packed, units].
+    """
+    if keras.backend.backend() == "tensorflow":
+        from seq2seq_memattn.loops import deferred_gradients
+
+        return deferred_gradients.loop(
+            step, carry, inputs, products, steps, output_units, defer=training
+        )
+    timed = [ops.reshape(x, (steps.num_steps, steps.batch, x.shape[-1])) for x in inputs]
+
+    def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
+        carry, outputs = step(products, carry, inputs, lambda x: x)
+        return carry, list(outputs)
+
+    _, outputs = ops.scan(body, carry, timed)
+    return [ops.reshape(x, (-1, x.shape[-1])) for x in outputs]
+
+
+def run_layer(
+    step: CellStep,
+    projected: Any,
+    states: Any,
+    steps: Any,
+    training: bool = False,
+    outputs_only: bool = False,
+) -> list[Any]:
+    """Runs one cell over sequences whose inputs are all known.
+
+    Args:
+        step: the cell's step, made with all inputs `ahead`.
+        projected: float [packed, n], what `step.project` makes of the inputs.
+        states: list of float [batch, units], the first states, in the loop's order.
+        steps: from `make_steps`.
+        training: see `scan`.
+        outputs_only: whether the states of every step are not asked for.
+
+    Returns:
+        What every step leaves, each [packed, units]: the output, then the states but the first
+        (which is the output in Keras's cells) unless `outputs_only`.
+    """
+    others = slice(1, 1 if outputs_only else None)
+
+    def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
+        del crop
+        output, states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
+        return states, [output, *states[others]]
+
+    units = [output_units(step.cell), *(state.shape[-1] for state in states[others])]
+    products = Products(step.weights(), training=training)
+    return scan(take, list(states), [projected], products, steps, units, training)

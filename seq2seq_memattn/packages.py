@@ -1,0 +1,66 @@
+"""Packages that are not installed with this one, and the extras that bring them."""
+
+import contextlib
+import importlib.util
+import os
+from collections.abc import Iterator
+
+NAME = "seq2seq_memattn"
+
+EXTRAS = {
+    "tensorflow": "tensorflow",
+    "tensorflow_text": "tensorflow",
+    "tensorboard": "tensorflow",
+    "jax": "jax",
+    "sentencepiece": "text",
+    "sacremoses": "text",
+    "nltk": "text",
+    "matplotlib": "plots",
+    "prometheus_client": "serving",
+    "starlette": "serving",
+    "tensorflow_serving": "serving",
+    "uvicorn": "serving",
+}
+BACKENDS = ("tensorflow", "jax")
+
+
+def is_extra(package: str | None) -> bool:
+    """Whether an extra brings the package that an import did not find."""
+    return _top(package) in EXTRAS
+
+
+def what_to_install(package: str | None) -> str:
+    """One line that says which extra brings a package that is not installed."""
+    name = _top(package)
+    if name in BACKENDS:
+        return (
+            f"{name} is not installed; Keras computes with TensorFlow or JAX: "
+            f"pip install '{NAME}[tensorflow]' or '{NAME}[jax]'"
+        )
+    return f"{name} is not installed: pip install '{NAME}[{EXTRAS[name]}]'"
+
+
+@contextlib.contextmanager
+def needed() -> Iterator[None]:
+    """While the block lasts, an import that finds no package says which extra brings it.
+
+    Raises:
+        ModuleNotFoundError: in place of the import's own, for packages that an extra brings.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not is_extra(error.name):
+            raise
+        raise ModuleNotFoundError(what_to_install(error.name), name=error.name) from error
+
+
+def choose_backend() -> None:
+    """Lets Keras compute with JAX where TensorFlow is not installed and nothing was chosen."""
+    is_there = {name: importlib.util.find_spec(name) is not None for name in BACKENDS}
+    if is_there["jax"] and not is_there["tensorflow"]:
+        os.environ.setdefault("KERAS_BACKEND", "jax")
+
+
+def _top(package: str | None) -> str:
+    return (package or "").partition(".")[0]

@@ -1,0 +1,170 @@
+"""Fetches files over HTTP: whole or not at all, and from where an interrupted start stopped."""
+
+import errno
+import hashlib
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from seq2seq_memattn.text.files import sync_directory
+
+CHUNK_BYTES = 1 << 18
+TIMEOUT_SECONDS = 60.0
+# Failures that may pass: the connection, and what servers say when they are busy.
+PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Those of the disk do not.
+LASTING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+CHECKSUMS_NAME = "SHA256SUMS"  # beside the files, as `sha256sum --check` reads it
+
+
+class MissingFile(OSError):
+    """The server does not have a file."""
+
+
+def fetch(
+    url: str, path: Path, sha256: str = "", attempts: int = 5, wait_seconds: float = 2.0
+) -> None:
+    """Downloads a file unless it is there.
+
+    What arrives goes to `NAME.part`, with the server's mark of the file's version in
+    `NAME.part.json`; a later start asks for the rest of that version. The checksum of a file is
+    noted beside it, and compared when the file is found there again.
+
+    Args:
+        url: of the file.
+        path: where it goes; its directory exists.
+        sha256: the checksum that it must have, in hexadecimal, or "".
+        attempts: int > 0. Failures in a row, with no byte more than ever before, after which it
+            gives up.
+        wait_seconds: before the second attempt; twice as long before each further one.
+
+    Raises:
+        OSError: if it cannot be had, names the URL; what arrived is kept. `MissingFile` if the
+            server says that there is none.
+        ValueError: if the file, downloaded or found, has not the checksum that it must have.
+    """
+    if path.exists():
+        expected = sha256 or _noted(path)
+        if expected:
+            _check(path, f"{path} (remove it to fetch it again)", expected)
+        return
+    part = path.with_name(f"{path.name}.part")
+    failures, most = 0, _size(part)
+    while True:
+        try:
+            _fetch_rest(url, part)
+            break
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, urllib.error.HTTPError) and error.code not in PASSING_STATUS:
+                kind = MissingFile if error.code == http.client.NOT_FOUND else OSError
+                raise kind(f"{url}: {error}") from None
+            failures = 1 if _size(part) > most else failures + 1
+            most = max(most, _size(part))
+            if failures >= attempts or getattr(error, "errno", None) in LASTING_ERRORS:
+                kept = f"{_size(part):,} bytes are kept in {part}"
+                raise OSError(f"{url}: {error or type(error).__name__}; {kept}") from None
+            time.sleep(wait_seconds * 2 ** (failures - 1))
+    try:
+        found = _check(part, url, sha256)
+    except ValueError:
+        _remove(part)
+        raise
+    os.replace(part, path)
+    _remove(part)
+    with open(path.with_name(CHECKSUMS_NAME), "a", encoding="utf-8") as stream:
+        stream.write(f"{found}  {path.name}\n")
+    sync_directory(path.parent)
+
+
+def _fetch_rest(url: str, part: Path) -> None:
+    """Adds to `part` what it lacks; OSError if the connection ends early."""
+    start = _size(part)
+    request = urllib.request.Request(url)
+    mark = _read_mark(part)
+    if start and mark:
+        request.add_header("Range", f"bytes={start}-")
+        request.add_header("If-Range", mark)  # a file that has changed is sent from its beginning
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+    except urllib.error.HTTPError as error:
+        if not start or error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{start}":
+            return  # nothing was missing
+        _remove(part)
+        raise OSError(f"the server has no byte {start:,}; beginning again") from None
+    with response:
+        if response.status != http.client.PARTIAL_CONTENT:
+            start = 0
+        length = response.headers.get("Content-Length")
+        total = start + int(length) if length else None
+        _write_mark(part, response.headers)
+        with (
+            open(part, "ab" if start else "wb") as stream,
+            tqdm(
+                desc=part.name.removesuffix(".part"),
+                total=total,
+                initial=start,
+                unit="B",
+                unit_scale=True,
+            ) as bar,
+        ):
+            while chunk := response.read(CHUNK_BYTES):
+                stream.write(chunk)
+                bar.update(len(chunk))
+    if total is not None and _size(part) != total:
+        raise OSError(f"the connection ended after {_size(part):,} of {total:,} bytes")
+
+
+def _remove(part: Path) -> None:
+    """Removes what there is of a part and its mark."""
+    part.unlink(missing_ok=True)
+    _mark_path(part).unlink(missing_ok=True)
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _mark_path(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def _read_mark(part: Path) -> str:
+    """What the server called the version of the file that a part is of, or ""."""
+    try:
+        return json.loads(_mark_path(part).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+
+
+def _write_mark(part: Path, headers: Any) -> None:
+    tag = headers.get("ETag", "")
+    mark = tag if tag and not tag.startswith("W/") else headers.get("Last-Modified", "")
+    _mark_path(part).write_text(json.dumps(mark), encoding="utf-8")
+
+
+def _noted(path: Path) -> str:
+    """The checksum that was noted when a file was downloaded, or ""."""
+    try:
+        lines = path.with_name(CHECKSUMS_NAME).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    found = [line.split()[0] for line in lines if line.split()[1:] == [path.name]]
+    return found[-1] if found else ""
+
+
+def _check(path: Path, name: str, expected: str) -> str:
+    """Returns the checksum of a file; ValueError if it should have another one."""
+    with open(path, "rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if expected and found != expected:
+        raise ValueError(f"{name}: expected sha256 {expected}, got {found}")
+    return found

@@ -1,0 +1,186 @@
+"""Encodes pairs of text and writes them as shards of ids, in a process of its own each."""
+
+import dataclasses
+import json
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_memattn.data.manifest import DataFile, describe_file
+from seq2seq_memattn.data.records import id_dtype, pack_records
+from seq2seq_memattn.preparation.output import WORK_NAME
+from seq2seq_memattn.preparation.pairs import is_empty
+from seq2seq_memattn.text.files import atomic_binary, open_output
+from seq2seq_memattn.vocabulary import END_ID, vocabulary_from_dict
+
+FILTERS = ("empty", "duplicate", "over_long", "length_ratio")  # a pair counts for the first of them
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Which training pairs are kept; lengths in tokens.
+
+    Args:
+        max_length: of each side, with the end token.
+        max_length_ratio: of the longer to the shorter side, without end tokens; 0: any.
+    """
+
+    max_length: int
+    max_length_ratio: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """The pairs of one shard.
+
+    Args:
+        name: of the shard, without suffix.
+        sources, targets: the lines of each side, joined by newlines.
+        duplicates: a byte for each pair, 1 where it occurred before.
+        limits: None keeps all pairs, empty ones and duplicates too.
+    """
+
+    name: str
+    sources: bytes
+    targets: bytes
+    duplicates: bytes
+    limits: Limits | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """What became of a block; counts as in `manifest.Split`.
+
+    Args:
+        file: the shard's record; None if no pair was left.
+        num_read: pairs of the block.
+        left_out: pairs by filter.
+    """
+
+    file: DataFile | None
+    num_read: int
+    num_examples: int
+    max_source_length: int
+    max_target_length: int
+    num_target_tokens: int
+    left_out: Mapping[str, int]
+
+
+class ShardWriter:
+    """Encodes blocks and writes their shards.
+
+    A record is written beside each shard when that is on disk: what `finished_shard` reads.
+
+    Args:
+        directory: the data directory in the making, with the files of the vocabularies.
+        source_spec, target_spec: dicts for `vocabulary_from_dict`.
+    """
+
+    def __init__(
+        self, directory: Path, source_spec: Mapping[str, Any], target_spec: Mapping[str, Any]
+    ) -> None:
+        self._directory = directory
+        self._source = vocabulary_from_dict(source_spec, directory)
+        # One vocabulary for both sides remembers words for both.
+        is_joint = source_spec == target_spec
+        self._target = self._source if is_joint else vocabulary_from_dict(target_spec, directory)
+        self._dtype = id_dtype(self._source.size, self._target.size)
+
+    def __call__(self, block: Block) -> Shard:
+        """Writes the shard of a block, whole or not at all; OSError names it."""
+        left_out: Counter[str] = Counter()
+        tokens = array("H" if self._dtype.itemsize == 2 else "i")
+        source_lengths, target_lengths = [], []
+        source_lines = block.sources.decode().split("\n")
+        target_lines = block.targets.decode().split("\n")
+        for source_line, target_line, is_duplicate in zip(
+            source_lines, target_lines, block.duplicates, strict=True
+        ):
+            if block.limits:
+                if is_empty(source_line) or is_empty(target_line):
+                    left_out["empty"] += 1
+                    continue
+                if is_duplicate:
+                    left_out["duplicate"] += 1
+                    continue
+            source = self._source.encode(source_line)
+            target = self._target.encode(target_line)
+            reason = _reason(len(source), len(target), block.limits) if block.limits else None
+            if reason:
+                left_out[reason] += 1
+                continue
+            source.append(END_ID)
+            target.append(END_ID)
+            tokens.extend(source)
+            tokens.extend(target)
+            source_lengths.append(len(source))
+            target_lengths.append(len(target))
+        return self._write(
+            block.name,
+            pack_records(np.frombuffer(tokens, self._dtype) if tokens else np.zeros(0, "<u2")),
+            num_read=len(source_lines),
+            num_examples=len(source_lengths),
+            max_source_length=max(source_lengths, default=0),
+            max_target_length=max(target_lengths, default=0),
+            num_target_tokens=sum(target_lengths),
+            left_out={name: left_out[name] for name in FILTERS if left_out[name]},
+        )
+
+    def _write(self, name: str, content: bytes, **counts: Any) -> Shard:
+        path = self._directory / f"{name}.tfrecord"
+        try:
+            file = None
+            if content:
+                with atomic_binary(path) as stream:
+                    stream.write(content)
+                file = describe_file(self._directory, path.name, "examples")
+            shard = Shard(file, **counts)
+            with open_output(_record_path(self._directory, name)) as stream:
+                json.dump(dataclasses.asdict(shard), stream)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        return shard
+
+
+def finished_shard(directory: Path, name: str) -> Shard | None:
+    """Returns what an interrupted preparation wrote of a shard; None if it did not finish it."""
+    path = _record_path(directory, name)
+    if not path.exists():
+        return None
+    record = json.loads(path.read_text(encoding="utf-8"))
+    file = record.pop("file")
+    return Shard(file and DataFile(**file), **record)
+
+
+def start_worker(*arguments: Any) -> None:
+    """Prepares a worker process for `write_shard`; the arguments are those of `ShardWriter`."""
+    global _writer
+    _writer = ShardWriter(*arguments)
+
+
+def write_shard(block: Block) -> Shard:
+    """Writes a shard in a worker process."""
+    return _writer(block)
+
+
+_writer: ShardWriter
+
+
+def _reason(source_length: int, target_length: int, limits: Limits) -> str | None:
+    """Returns the filter that takes out a pair of these lengths, without end tokens, if any."""
+    shorter, longer = sorted((source_length, target_length))
+    if not shorter:  # a given model's normalisation may leave nothing
+        return "empty"
+    if longer + 1 > limits.max_length:
+        return "over_long"
+    if limits.max_length_ratio and longer > limits.max_length_ratio * shorter:
+        return "length_ratio"
+    return None
+
+
+def _record_path(directory: Path, name: str) -> Path:
+    return directory / WORK_NAME / f"{name}.json"

@@ -1,0 +1,139 @@
+"""Makes a vocabulary from a sample of lines: subwords, words or characters."""
+
+import dataclasses
+import io
+import itertools
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.packages import needed
+from seq2seq_memattn.text.files import atomic_binary, iterate_lines
+from seq2seq_memattn.vocabulary import (
+    END_ID,
+    PAD_ID,
+    START_ID,
+    UNKNOWN_ID,
+    CharacterVocabulary,
+    FileVocabulary,
+    SubwordVocabulary,
+    WordVocabulary,
+)
+
+FILE_NAMES = {"subwords": "subwords.model", "words": "words.txt", "characters": "characters.txt"}
+LISTS: dict[str, type[WordVocabulary] | type[CharacterVocabulary]] = {
+    "words": WordVocabulary,
+    "characters": CharacterVocabulary,
+}
+MAX_LINE_BYTES = 1 << 16  # SentencePiece leaves longer lines out; its default is 4,192
+# What SentencePiece says of a size that cannot be.
+TOO_HIGH = re.compile(r"Please set it to a value <= (\d+)")
+TOO_LOW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class VocabularyOptions:
+    """What a vocabulary is made from, and how; meanings as in `ParallelTextOptions`."""
+
+    kind: str
+    size: int
+    normalisation: str
+    character_coverage: float
+
+
+def make_vocabulary(
+    options: VocabularyOptions, sample: Path, directory: Path, side: str
+) -> dict[str, Any]:
+    """Makes a vocabulary and writes its file.
+
+    Args:
+        options: `VocabularyOptions`.
+        sample: a text file.
+        directory: the data directory.
+        side: "source", "target", or "" for the vocabulary of both.
+
+    Returns:
+        The vocabulary's dict.
+
+    Raises:
+        ValueError: if the sample does not have what a vocabulary of this size needs; says which
+            size is possible.
+    """
+    name = f"{side}.{FILE_NAMES[options.kind]}" if side else FILE_NAMES[options.kind]
+    try:
+        vocabulary = (
+            _subwords(options, sample, name)
+            if options.kind == "subwords"
+            else _listed(options, sample, name)
+        )
+    except ValueError as error:
+        whose = f"the {side} side" if side else "the corpus"
+        raise ValueError(f"vocab_size: {whose}: {error}") from None
+    write_vocabulary(vocabulary, directory)
+    return vocabulary.to_dict()
+
+
+def write_vocabulary(vocabulary: FileVocabulary, directory: Path) -> None:
+    """Writes the file of a vocabulary, whole or not at all."""
+    with atomic_binary(directory / vocabulary.file) as stream:
+        stream.write(vocabulary.content)
+
+
+def _subwords(options: VocabularyOptions, sample: Path, name: str) -> SubwordVocabulary:
+    """Trains a SentencePiece model whose special ids are the project's."""
+    with needed():
+        import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iterate_lines(sample),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=options.size,
+            normalization_rule_name=options.normalisation,
+            character_coverage=options.character_coverage,
+            byte_fallback=True,
+            max_sentence_length=MAX_LINE_BYTES,
+            pad_id=PAD_ID,
+            bos_id=START_ID,
+            eos_id=END_ID,
+            unk_id=UNKNOWN_ID,
+            num_threads=1,  # the same model on every machine
+            minloglevel=2,  # errors alone
+        )
+    except RuntimeError as error:
+        raise ValueError(_reason(str(error), options.size)) from None
+    return SubwordVocabulary(model.getvalue(), name, options.normalisation == "identity")
+
+
+def _reason(message: str, size: int) -> str:
+    """Says in the project's words why SentencePiece cannot train a model."""
+    if found := TOO_HIGH.search(message):
+        return f"expected at most {found[1]}, which is all its text has pieces for, got {size}"
+    if found := TOO_LOW.search(message):
+        return (
+            f"expected at least {found[1]}, for the special ids, 256 bytes and its characters, "
+            f"got {size}"
+        )
+    return f"SentencePiece cannot train on it: {message}"
+
+
+def _listed(
+    options: VocabularyOptions, sample: Path, name: str
+) -> WordVocabulary | CharacterVocabulary:
+    """Lists the most frequent words or characters; equally frequent ones in order of Unicode."""
+    kind = LISTS[options.kind]
+    counts: Counter[str] = Counter()
+    for line in iterate_lines(sample):
+        counts.update(kind.split(line))
+    del counts[kind.UNKNOWN]  # a text may have it already: then it means the unknown token
+    possible = UNKNOWN_ID + 1 + len(counts)
+    if possible < options.size:
+        raise ValueError(
+            f"expected at most {possible}, for the special ids and all its different "
+            f"{options.kind}, got {options.size}"
+        )
+    ordered = sorted(counts, key=lambda token: (-counts[token], token))
+    return kind(itertools.islice(ordered, options.size - UNKNOWN_ID - 1), name)

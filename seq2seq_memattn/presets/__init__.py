@@ -1,0 +1,1 @@
+"""Configurations by name, as `--config` takes them: one file for each family."""

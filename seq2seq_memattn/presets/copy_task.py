@@ -1,0 +1,25 @@
+"""The copy task of Britz, Guan and Luong (2017), Table 1: copy_20_none to copy_200_bahdanau.
+
+The model and its training are the paper's: section 4.1.1 and google/seq2seq, Adam at 1e-4, 200,000
+updates. They are the same at every length; a length names the data that a preset is meant for.
+"""
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.presets.preset import Preset
+
+LENGTHS = (20, 50, 100, 200)
+ATTENTIONS = {
+    "none": "none",
+    "k1": "k_memory:1",
+    "k4": "k_memory:4",
+    "k16": "k_memory:16",
+    "k32": "k_memory:32",
+    "k64": "k_memory:64",
+    "bahdanau": "bahdanau",
+}
+
+PRESETS = {
+    f"copy_{length}_{name}": Preset(ModelConfig(attention=attention))
+    for length in LENGTHS
+    for name, attention in ATTENTIONS.items()
+}

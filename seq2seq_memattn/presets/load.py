@@ -1,0 +1,76 @@
+"""What `--config` takes: a preset's name, a TOML file, or a run's config.json."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.presets import copy_task, flexible, small_text, wmt17
+from seq2seq_memattn.presets.preset import Preset
+
+PRESETS = {
+    **copy_task.PRESETS,
+    **wmt17.PRESETS,
+    **small_text.PRESETS,
+    **flexible.PRESETS,
+}
+BASE = "base"  # in a file: the preset that its options change
+TABLES = {"model": ModelConfig, "training": TrainingConfig}
+
+
+def load_preset(name_or_file: str) -> Preset:
+    """The preset of a name, or what a file says.
+
+    A file is TOML with the tables `model` and `training`, whose keys are fields of `ModelConfig`
+    and `TrainingConfig`; what it leaves out is as in the preset that `base` names, or has its
+    default. A run's config.json has the same tables.
+
+    Raises:
+        ValueError: for an unknown name, or a file that says something else.
+    """
+    if name_or_file in PRESETS:
+        return PRESETS[name_or_file]
+    path = Path(name_or_file)
+    if path.suffix not in (".toml", ".json"):
+        family = name_or_file.partition("_")[0]
+        near = sorted(name for name in PRESETS if name.startswith(family)) or sorted(PRESETS)
+        raise ValueError(
+            f"--config: expected a preset, or a file .toml or .json; got {name_or_file!r}; presets "
+            f"are {', '.join(near)}"
+        )
+    content = _read(path)
+    base = content.get(BASE, "")
+    if base and base not in PRESETS:
+        raise ValueError(f"{path}: {BASE}: expected the name of a preset, got {base!r}")
+    preset = PRESETS[base] if base else Preset()
+    if path.suffix == ".toml" and (unknown := sorted(set(content) - {BASE, *TABLES})):
+        raise ValueError(
+            f"{path}: expected {BASE} and the tables {', '.join(TABLES)}; got {unknown[0]!r}"
+        )
+    try:
+        return Preset(
+            ModelConfig.from_dict({**preset.model.to_dict(), **_table(content, "model")}),
+            TrainingConfig.from_dict({**preset.training.to_dict(), **_table(content, "training")}),
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+    table = content.get(name, {})
+    if not isinstance(table, dict):
+        raise ValueError(f"{name}: expected a table of options, got {table!r}")
+    return table
+
+
+def _read(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8")
+    kind, read = ("JSON", json.loads) if path.suffix == ".json" else ("TOML", tomllib.loads)
+    try:
+        content = read(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: expected {kind}; {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected tables of options, got {type(content).__name__}")
+    return content

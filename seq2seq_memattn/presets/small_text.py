@@ -1,0 +1,61 @@
+"""Translation that two CPU cores can train, on small corpora: Multi30k and news test sets.
+
+One layer of 384 units in each direction and 4,000 pieces (results/multi30k_sizes.md), dropout,
+label smoothing, and a learning rate that rises for 200 updates and later falls by half at
+intervals. A model takes 8 epochs, about an hour on a core.
+"""
+
+from typing import Any
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.presets.preset import Preset
+
+UNITS = 384  # of every width
+PIECES = 4000  # of the vocabulary of both languages
+ATTENTIONS: dict[str, dict[str, Any]] = {
+    "none": {"attention": "none"},
+    "k4": {"attention": "k_memory:4"},
+    "k8": {"attention": "k_memory:8"},
+    "k32": {"attention": "k_memory:32"},
+    # "mean_one" copies best of the three readings of section 3.2 (results/ambiguities.md).
+    "k32_pe": {"attention": "k_memory:32", "position_encoding": "mean_one"},
+    "k64": {"attention": "k_memory:64"},
+    "bahdanau": {"attention": "bahdanau"},
+}
+
+
+def _preset(attention: str, num_updates: int, decay_start: int, decay_every: int) -> Preset:
+    model = ModelConfig(
+        embedding_dim=UNITS,
+        encoder_units=UNITS,
+        decoder_units=UNITS,
+        attention_units=UNITS,
+        encoder_layers=1,
+        decoder_layers=1,
+        tied_embeddings="target",
+        dropout=0.3,
+        initializer="uniform_0.1",
+        **ATTENTIONS[attention],
+    )
+    training = TrainingConfig(
+        batch_size=64,
+        learning_rate=2e-3,
+        warmup_updates=200,
+        schedule="exponential",
+        label_smoothing=0.1,
+        validate_every=500,
+        valid_examples=3000,
+        patience=4,
+        checkpoint_minutes=5.0,
+        num_updates=num_updates,
+        decay_start=decay_start,
+        decay_every=decay_every,
+    )
+    return Preset(model, training)
+
+
+PRESETS = {
+    **{f"multi30k_en_de_{name}": _preset(name, 3600, 1200, 600) for name in ATTENTIONS},
+    # Fewer sentences, which are longer.
+    **{f"wmt_news_en_de_{name}": _preset(name, 2500, 900, 450) for name in ("k64", "bahdanau")},
+}

@@ -1,0 +1,1 @@
+"""Trained runs: their directories, weights, translations and scores."""

@@ -1,0 +1,69 @@
+"""The mean of the weights of a run's last checkpoints."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder, read_weights, write_arrays
+from seq2seq_memattn.runs.directory import CHECKPOINTS_NAME, read_model_config
+
+
+def average_checkpoints(
+    run_dir: Path, last: int, output: Path, on_file: Callable[[], object] = lambda: None
+) -> tuple[list[int], list[str]]:
+    """Writes the mean of the weights of the last checkpoints that are whole.
+
+    Source: Junczys-Dowmunt, Dwojak and Sennrich (2016). The sum is in float64; one
+    file is in memory at a time.
+
+    Args:
+        run_dir: Path. A run.
+        last: int > 0. How many checkpoints; one that is damaged is passed over, and the one before
+            it counts instead.
+        output: Path. The file, as `load_weights` reads it; its update is that of the newest.
+        on_file: called after each checkpoint.
+
+    Returns:
+        updates: of the checkpoints averaged, from the oldest to the newest.
+        problems: one line for each damaged checkpoint that was passed over.
+
+    Raises:
+        ValueError: if the directory is no run, or has fewer whole checkpoints.
+    """
+    folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=sys.maxsize)
+    config = read_model_config(run_dir)
+    _check_count(folder, last, [])
+    weights = Seq2Seq(config).weights
+    sums = [np.zeros(weight.shape, np.float64) for weight in weights]
+    updates: list[int] = []
+    problems: list[str] = []
+    for path in reversed(folder.paths()):
+        if len(updates) == last:
+            break
+        try:
+            record = read_weights(path, weights)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        for total, weight in zip(sums, weights, strict=True):
+            total += np.asarray(weight, np.float64)
+        updates.append(record["update"])
+        on_file()
+    _check_count(folder, last, problems)
+    for total, weight in zip(sums, weights, strict=True):
+        weight.assign(total / last)
+    write_arrays(output, weights, {"update": updates[0], "averaged": updates[::-1]})
+    return updates[::-1], problems
+
+
+def _check_count(folder: CheckpointFolder, last: int, problems: list[str]) -> None:
+    whole = len(folder.paths()) - len(problems)
+    if whole < last:
+        damaged = f", and {len(problems)} damaged ({'; '.join(problems)})" if problems else ""
+        raise ValueError(
+            f"{folder.folder}: expected {last} checkpoints to average; there are {whole}{damaged} "
+            "(`keep` of a training is how many stay)"
+        )

@@ -1,0 +1,226 @@
+"""Checkpoints: everything a run needs to go on, in one file each.
+
+A checkpoint is a NumPy archive (its members carry checksums) of the variables of model and
+optimiser, of the seed generators among them, with a JSON record of the rest: update, data
+position, best score. It is written under a temporary name, synced and renamed, so a file that
+has a checkpoint's name is whole unless the disk damaged it.
+"""
+
+import errno
+import json
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_memattn.text.files import atomic_binary
+
+_NAME = re.compile(r"checkpoint-(\d{9})\.npz")
+_RECORD = "record"
+
+# What a damaged file or disk makes of reading: other errors, such as that of a missing permission,
+# say nothing of the file.
+_DAMAGE = (None, errno.EINVAL, errno.EIO)
+
+
+class DamagedCheckpoint(ValueError):
+    """A file of weights that cannot be read; its name, and why."""
+
+
+def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -> None:
+    """Writes variables and a JSON record, atomically, and not before they could be read again.
+
+    Raises:
+        OSError: if the disk is full or does not take it; names the file, which stays as it was.
+    """
+    arrays: dict[str, Any] = {_key(i, v): np.asarray(v) for i, v in enumerate(variables)}
+    arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
+    try:
+        with atomic_binary(path) as stream:
+            np.savez(stream, **arrays)
+            stream.flush()
+            _check_whole(Path(stream.name))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _check_whole(path: Path) -> None:
+    """Raises OSError if an archive cannot be read, or a checksum is wrong."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except zipfile.BadZipFile as error:
+        raise OSError(errno.EIO, f"written, but not to be read again ({error})") from error
+    if damaged:
+        raise OSError(errno.EIO, f"written, but not to be read again (wrong checksum of {damaged})")
+
+
+def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
+    """Assigns variables from a file of `write_arrays` and returns its record.
+
+    Nothing is assigned unless the whole file can be read and fits.
+
+    Raises:
+        ValueError: if the file is damaged, or was written for other variables; names it.
+    """
+    record, arrays = _read(path)
+    named = {_without_numbers(name): array for name, array in arrays.items()}
+    found = [named.get(_without_numbers(_key(i, v))) for i, v in enumerate(variables)]
+    _check_fit(path, variables, found)
+    _assign(variables, found)
+    return record
+
+
+def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
+    """Assigns a model's weights from a file of `write_arrays` of weights, or from a checkpoint.
+
+    Weights are found by their paths alone: what a checkpoint holds beside them, such as the
+    optimiser's variables and the seeds, may be of another training. Nothing is assigned unless the
+    whole file can be read and its weights are those of the model, no fewer and no more.
+
+    Args:
+        path: the file.
+        weights: the `weights` of a `Seq2Seq`, whose paths are distinct.
+
+    Returns:
+        The file's record.
+
+    Raises:
+        ValueError: if the file is damaged, or its weights do not fit; names the file, the first
+            weight that does not fit, and both shapes.
+    """
+    record, arrays = _read(path)
+    found = _only_weights(arrays)
+    paths = [variable.path for variable in weights]
+    _check_fit(path, weights, [found.get(name) for name in paths])
+    for name, array in found.items():
+        if name not in paths:
+            raise ValueError(f"{path}: expected no weight {name}; got one of shape {array.shape}")
+    _assign(weights, [found[name] for name in paths])
+    return record
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record and the arrays of a file, by their keys and in their order.
+
+    Raises:
+        DamagedCheckpoint: if the file's content is not what was written.
+        OSError: if it cannot be read for another reason.
+    """
+    try:
+        with open(path, "rb") as stream, np.load(stream) as archive:
+            damaged = archive.zip.testzip()  # a damaged header may hide a checksum from NumPy
+            if damaged:
+                raise ValueError(f"wrong checksum of {damaged}")
+            record = json.loads(archive[_RECORD].tobytes())
+            return record, {name: archive[name] for name in archive.files if name != _RECORD}
+    except Exception as error:  # a damaged archive can raise nearly anything
+        if isinstance(error, OSError) and error.errno not in _DAMAGE:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise DamagedCheckpoint(f"{path}: damaged checkpoint ({_reason(error)})") from error
+
+
+def _check_fit(path: Path, variables: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for array, variable in zip(arrays, variables, strict=True):
+        if array is None:
+            raise ValueError(f"{path}: expected the variable {variable.path}; there is none")
+        if tuple(array.shape) != tuple(variable.shape):
+            raise ValueError(
+                f"{path}: expected {variable.path} of shape {tuple(variable.shape)}; "
+                f"got {array.shape}"
+            )
+
+
+def _assign(variables: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for array, variable in zip(arrays, variables, strict=True):
+        variable.assign(array)
+
+
+def _only_weights(arrays: dict[str, Any]) -> dict[str, Any]:
+    """A model's weights by their paths: up to the optimiser's first variable, without seeds."""
+    weights = {}
+    for key in sorted(arrays):
+        path = key.partition(":")[2]
+        if path.endswith("/iteration"):
+            break
+        if not path.endswith("seed_generator_state"):
+            weights[path] = arrays[key]
+    return weights
+
+
+def _key(index: int, variable: Any) -> str:
+    return f"{index:04d}:{variable.path}"
+
+
+def _without_numbers(key: str) -> str:
+    """Leaves out the numbers that Keras gives to whatever has no name of its own.
+
+    The second optimiser of a process is `adam_1`. The index at the front tells variables apart.
+    """
+    return re.sub(r"_\d+(?=/)", "", key)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class CheckpointFolder:
+    """The checkpoints of a run, in the order of their updates.
+
+    Args:
+        folder: Path. Made by the first `save` if it is not there.
+        keep: int > 0. How many of the last ones are kept.
+    """
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self.folder = folder
+        self.keep = keep
+
+    def paths(self) -> list[Path]:
+        """Checkpoints from the oldest to the newest."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
+
+    def save(self, update: int, variables: Sequence[Any], record: dict[str, Any]) -> Path:
+        """Writes a checkpoint, then removes what is older than the last `keep`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"checkpoint-{update:09d}.npz"
+        write_arrays(path, variables, {**record, "update": update})
+        # A checkpoint of a later update is one that `restore` passed over: it does not count.
+        for old in [old for old in self.paths() if old <= path][: -self.keep]:
+            old.unlink()
+        return path
+
+    def restore(self, variables: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
+        """Restores the newest checkpoint that is whole.
+
+        Returns:
+            record: what was saved beside the variables; None if there is no checkpoint.
+            problems: one line for each damaged checkpoint that was passed over.
+
+        Raises:
+            ValueError: if there are checkpoints, but none that can be read.
+        """
+        return self._newest(lambda path: read_arrays(path, variables))
+
+    def restore_weights(self, weights: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
+        """As `restore`, of a model's weights alone: see `read_weights`."""
+        return self._newest(lambda path: read_weights(path, weights))
+
+    def _newest(
+        self, read: Callable[[Path], dict[str, Any]]
+    ) -> tuple[dict[str, Any] | None, list[str]]:
+        paths = self.paths()
+        problems: list[str] = []
+        for path in reversed(paths):
+            try:
+                return read(path), problems
+            except ValueError as error:
+                problems.append(str(error))
+        if paths:
+            raise ValueError(f"no checkpoint in {self.folder} can be read: {problems[0]}")
+        return None, problems

@@ -1,0 +1,99 @@
+"""Log-probabilities of given targets, under teacher forcing."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from seq2seq_memattn.compute.backend import WIDTH_STEP, has_static_shapes
+from seq2seq_memattn.data.batching import Batch, make_batch, round_up
+from seq2seq_memattn.losses import token_cross_entropy
+from seq2seq_memattn.search.compiled import compiled
+
+Ids = npt.NDArray[np.int32]
+
+MAX_LOGITS = 1 << 27  # of a batch, half a GiB: long targets are scored fewer at a time
+
+
+class PairScorer:
+    """Scores lists of pairs with one compiled graph for all batches.
+
+    Args:
+        model: `Seq2Seq`. Its weights are read anew at each call.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._score = compiled(model, functools.partial(target_log_probs, model))
+        self._max_tokens = MAX_LOGITS // model.config.target_vocab_size
+
+    def __call__(
+        self,
+        sources: Sequence[Ids],
+        targets: Sequence[Ids],
+        batch_size: int,
+        on_batch: Callable[[int], None] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Scores pairs given without start and end tokens.
+
+        Args:
+            sources, targets: int32 arrays [length], as many of one as of the other.
+            batch_size: int > 0. Pairs scored at a time at most, those of similar length together.
+            on_batch: called with the number of pairs after each batch.
+
+        Returns:
+            float64 [pairs], in the order given: sums over the tokens of each target, in nats, the
+            end token included.
+
+        Raises:
+            ValueError: if there are not as many targets as sources, or `batch_size` is not
+                positive.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"expected as many targets as sources, {len(sources)}; got {len(targets)}"
+            )
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` must be positive; got {batch_size}.")
+        lengths = [[len(source) for source in sources], [len(target) for target in targets]]
+        order = np.lexsort(lengths)[::-1]  # by falling length of the target, then of the source
+        results = np.zeros(len(sources))
+        first = 0
+        while first < len(order):
+            longest = _width(len(targets[order[first]]) + 1)
+            indices = order[first:][: min(batch_size, max(self._max_tokens // longest, 1))]
+            first += len(indices)
+            batch = _padded_batch([sources[i] for i in indices], [targets[i] for i in indices])
+            results[indices] = np.asarray(
+                self._score(batch["source"], batch["target_inputs"], batch["target_outputs"])
+            )
+            if on_batch is not None:
+                on_batch(len(indices))
+        return results
+
+
+def target_log_probs(model: Any, source: Any, target_inputs: Any, target_outputs: Any) -> Any:
+    """Sums over the tokens of each target, in nats, the end token included: float [batch].
+
+    Args:
+        model: `Seq2Seq`.
+        source, target_inputs, target_outputs: int32 [batch, length], of a batch.
+    """
+    logits = model({"source": source, "target_inputs": target_inputs})
+    losses, _ = token_cross_entropy(target_outputs, logits)
+    return -ops.sum(losses, axis=1)
+
+
+def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
+    """A batch as wide as it needs, or as the backend has compiled already."""
+    if not has_static_shapes():
+        return make_batch(sources, targets)
+    widths = (_width(max(map(len, side)) + 1) for side in (sources, targets))
+    return make_batch(sources, targets, *widths)
+
+
+def _width(longest: int) -> int:
+    """The width of a batch whose longest sequence has so many tokens."""
+    return round_up(longest, WIDTH_STEP) if has_static_shapes() else longest

@@ -1,0 +1,152 @@
+"""From lines of text to lines of text, with a trained run."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
+from seq2seq_memattn.vocabulary import Vocabulary
+
+
+class Translation(NamedTuple):
+    """One hypothesis of one line.
+
+    Fields:
+        text: str.
+        hypothesis: `Hypothesis`, or None for an empty line, which is not decoded.
+    """
+
+    text: str
+    hypothesis: Hypothesis | None
+
+
+class SourceReader:
+    """Turns lines into sources for a run's model.
+
+    Args:
+        run: `Run`.
+        max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
+            there. None: nowhere, but for a model that was made for sources of a certain length
+            (position encodings), which cuts all that are longer.
+
+    Attributes:
+        limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
+        num_cut: int. Sources cut so far.
+    """
+
+    def __init__(self, run: Run, max_source_length: int | None = None) -> None:
+        self._vocabulary = run.source_vocabulary
+        config = run.model.config
+        limits = [max_source_length, config.needs_source_length and config.max_source_length]
+        self.limit = min((limit for limit in limits if limit), default=None)
+        self.num_cut = 0
+
+    def __call__(self, lines: Sequence[str], name: str, first_line: int = 1) -> list[np.ndarray]:
+        """Encodes lines.
+
+        Args:
+            lines: text.
+            name: what errors call the lines, such as a file's name.
+            first_line: int > 0. What they call the first of them.
+
+        Returns:
+            For each line int32 [length], without the end token; an empty line has none.
+
+        Raises:
+            ValueError: for a line that the vocabulary cannot encode; names it.
+        """
+        found = encode_lines(self._vocabulary, lines, name, first_line)
+        return [self._cut(source) for source in found]
+
+    def check(self, lines: Sequence[str], name: str, first_line: int = 1) -> None:
+        """Raises what a call would raise, and does nothing else."""
+        encode_lines(self._vocabulary, lines, name, first_line)
+
+    def _cut(self, source: np.ndarray) -> np.ndarray:
+        if not self.limit or len(source) < self.limit:
+            return source
+        self.num_cut += 1
+        return source[: self.limit - 1]
+
+
+def encode_lines(
+    vocabulary: Vocabulary, lines: Sequence[str], name: str, first_line: int = 1
+) -> list[np.ndarray]:
+    """Ids of lines, int32 [length] each; a ValueError names the line."""
+    encoded = []
+    for number, line in enumerate(lines, first_line):
+        try:
+            encoded.append(np.asarray(vocabulary.encode(line), np.int32))
+        except ValueError as error:
+            raise ValueError(f"{name}, line {number}: {error}") from None
+    return encoded
+
+
+class Translator:
+    """Translates lines with one run.
+
+    Args:
+        run: `Run`. Its weights must stay as they are.
+        beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
+        max_source_length: see `SourceReader`.
+
+    Attributes:
+        sources: `SourceReader`.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        beam_size: int = 10,
+        n_best: int = 1,
+        length_penalty_exponent: float = 0.0,
+        max_source_length: int | None = None,
+        return_alignments: bool = False,
+    ) -> None:
+        self._run = run
+        self._n_best = n_best
+        self.sources = SourceReader(run, max_source_length)
+        self._decoder = BatchDecoder(
+            run.model,
+            beam_size,
+            n_best,
+            length_penalty_exponent,
+            return_alignments=return_alignments,
+            is_frozen=True,
+        )
+
+    def __call__(
+        self,
+        lines: Sequence[str],
+        batch_size: int,
+        name: str = "source",
+        on_batch: Callable[[int], None] | None = None,
+        first_line: int = 1,
+    ) -> list[list[Translation]]:
+        """Translates lines.
+
+        Args:
+            lines: sources; an empty one gives an empty translation.
+            batch_size: int > 0. Sources decoded at a time.
+            name: what errors call the lines, such as a file's name.
+            on_batch: called with the number of sources decoded, after each batch.
+            first_line: int > 0. What errors call the first line.
+
+        Returns:
+            For each line its n_best translations, best first.
+
+        Raises:
+            ValueError: for a line that the vocabulary cannot encode; names it.
+        """
+        sources = self.sources(lines, name, first_line)
+        chosen = [i for i, source in enumerate(sources) if len(source)]
+        found = self._decoder([sources[i] for i in chosen], batch_size, on_batch)
+        results = [[Translation("", None)] * self._n_best for _ in lines]
+        for index, hypotheses in zip(chosen, found, strict=True):
+            results[index] = [self._translation(hypothesis) for hypothesis in hypotheses]
+        return results
+
+    def _translation(self, hypothesis: Hypothesis) -> Translation:
+        return Translation(self._run.target_vocabulary.decode(hypothesis.tokens), hypothesis)

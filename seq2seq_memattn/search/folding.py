@@ -1,0 +1,118 @@
+"""Linear maps of a context, applied to the rows that it is made of: once per source, not per step.
+
+A context is a weighted sum of rows, so W (beta C) = beta (W C). The maps of the context into the
+lowest cell's gates and into the mixing layer then cost nothing inside the loop over steps; what is
+left there is to combine rows that are as wide as both maps together.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.loops.cell_steps import CellStep, OpaqueStep, cell_step, output_units
+from seq2seq_memattn.loops.products import Products
+
+LOWEST = "cell_0"  # what `AttentionCell.steps` calls the lowest cell
+
+
+class Folds(NamedTuple):
+    """The maps of the context that can be folded.
+
+    Fields:
+        context: float [context_units, gates + mixing_units]. The map into the lowest cell's gates
+            (0 wide if it cannot be folded), beside that into the mixing layer (the same).
+        output: float [output_units, mixing_units]. The mixing layer's map of the top cell's output.
+    """
+
+    context: Any
+    output: Any
+
+
+class FoldedStep(CellStep):
+    """The lowest cell's step, to which the context comes as its share of the gates.
+
+    Args:
+        cell: the lowest cell.
+        ahead: int > 0. How many of its inputs come before the context.
+        context_units: int > 0. How many inputs the context has.
+        gates: int > 0. Width of the gates; `inside` may be wider, and is cut there.
+    """
+
+    def __init__(self, cell: Any, ahead: int, context_units: int, gates: int) -> None:
+        super().__init__(cell, LOWEST, ahead)
+        self._step = cell_step(cell, LOWEST, ahead + context_units)
+        self._gates = gates
+
+    def project(self, inputs: Any, training: bool = False) -> Any:
+        return cell_step(self.cell, self.name, self.ahead).project(inputs, training)
+
+    def weights(self) -> dict[str, Any]:
+        return self._step.weights()
+
+    def advance(
+        self, products: Products, projected: Any, inside: Any, states: Any
+    ) -> tuple[Any, list[Any]]:
+        projected = projected + inside[:, : self._gates]
+        return self._step.advance(products, projected, inside[:, :0], states)
+
+
+def combines_plainly(attention: Attention) -> bool:
+    """Whether a context is the plain weighted sum of rows, so that other rows may come instead."""
+    return type(attention).combine is Attention.combine
+
+
+def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
+    """The maps of a built cell's context, or None where there is nothing to fold.
+
+    An attention that writes its own `combine` takes its rows as they are. So do logits that read
+    the context without a mixing layer, and lowest cells other than `LSTMCell` and `GRUCell`.
+    """
+    reads_context = cell.mixing_from == "output_and_context"
+    if not combines_plainly(cell.attention):
+        return None
+    if cell.mixing is None and reads_context:
+        return None
+    lowest, top = cell.cells[0], output_units(cell.cells[-1])
+    if cell.input_feeding and isinstance(cell_step(lowest, LOWEST, 0), OpaqueStep):
+        return None
+    maps = []
+    if cell.input_feeding:
+        maps.append(ops.cast(lowest.kernel[embedding_dim:], cell.compute_dtype))
+    output = ops.zeros((top, 0), dtype=cell.compute_dtype)
+    if cell.mixing is not None and reads_context:
+        kernel = ops.cast(cell.mixing.kernel, cell.compute_dtype)
+        output = kernel[:top]
+        maps.append(kernel[top:])
+    if not maps or not maps[0].shape[0]:  # a context that is 0 wide
+        return None
+    return Folds(ops.concatenate(maps, axis=1), output)
+
+
+def folded_steps(cell: AttentionCell, embedding_dim: int, folds: Folds) -> list[CellStep]:
+    """As `AttentionCell.steps`, for contexts that come mapped by `folds.context`."""
+    steps = cell.steps(embedding_dim)
+    gates = folds.context.shape[1] - folds.output.shape[1]
+    if gates:
+        steps[0] = FoldedStep(cell.cells[0], embedding_dim, folds.context.shape[0], gates)
+    return steps
+
+
+def folding_pays(
+    folds: Folds, num_rows: int | None, num_queries: int, num_steps: int | None
+) -> bool:
+    """Whether folding saves multiply-adds.
+
+    Args:
+        folds: the maps.
+        num_rows: int or None. Rows of the memory; None: as many as steps.
+        num_queries: int. Hypotheses of each source.
+        num_steps: int or None. Steps to expect; None: 30, a sentence.
+    """
+    units, mapped = folds.context.shape
+    num_steps = num_steps or 30
+    num_rows = num_rows or num_steps
+    plain = num_rows * units + units * mapped  # combine, then map: per hypothesis and step
+    folded = num_rows * mapped
+    return folded + num_rows * units * mapped / (num_queries * num_steps) < plain

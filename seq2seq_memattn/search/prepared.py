@@ -1,0 +1,221 @@
+"""A model made ready for search: what does not change from step to step is computed once."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from seq2seq_memattn.compute.precision import product, product_dtype
+from seq2seq_memattn.layers.attention_cell import AttentionCellState
+from seq2seq_memattn.layers.tied_dense import TiedDense
+from seq2seq_memattn.loops.products import Products
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.folding import Folds, combines_plainly, fold, folded_steps, folding_pays
+
+
+class DecodingWeights(NamedTuple):
+    """What a `DecodingModel` makes of a model's weights, once for all sources.
+
+    Fields:
+        embeddings: float [vocab, embedding_dim].
+        table: float [vocab, n]. The embeddings as the lowest cell takes them.
+        products: the matrices of the products of a step, by name.
+        folds: `Folds`, or () where nothing is folded.
+        output: float [units, vocab]. The output layer's matrix.
+    """
+
+    embeddings: Any
+    table: Any
+    products: Any
+    folds: Any
+    output: Any
+
+
+class SearchMemory(NamedTuple):
+    """What the steps of a search read.
+
+    Fields:
+        attention: the record of the attention's `prepare`.
+        rows: float [batch, rows, n]. What scores combine: the record's rows, or folded ones.
+    """
+
+    attention: Any
+    rows: Any
+
+
+class DecodingModel:
+    """What search sees of a `Seq2Seq`: `start` and `step`.
+
+    The embeddings' map into the lowest cell is a table with one row per token, each cell has one
+    product per step, and the maps of the context are folded into the memory's rows.
+
+    Args:
+        model: `Seq2Seq`.
+        folded: bool. Whether to fold the maps of the context into the rows, where that is
+            possible; see `folding_pays`.
+        weights: from another `DecodingModel` with the same `folded`: values of the model's weights
+            that were made outside of the graph that uses them. None: made here.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        folded: bool = True,
+        weights: DecodingWeights | None = None,
+    ) -> None:
+        self._model = model
+        self._cell = model.cell
+        self.weights = make_weights(model, folded) if weights is None else weights
+        self._folds: Folds | None = self.weights.folds or None
+        self._steps = _steps(model, self._folds)
+
+    def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
+        """Reads the source.
+
+        Args:
+            source: int32 [batch, source_length].
+            num_queries: int > 0. Hypotheses of each source.
+
+        Returns:
+            memory: batch first; the same for all hypotheses of a source.
+            state: record, [batch, num_queries] first.
+        """
+        memory, cell_states = self._model.encode(source)
+        state = self._cell.initial_state(memory, num_queries, cell_states)
+        if self._folds is None:
+            return SearchMemory(memory, self._round(memory.rows)), state
+        rows = product(memory.rows, self._folds.context)
+        shape = (*ops.shape(state.context)[:2], rows.shape[-1])
+        nothing = ops.zeros(shape, dtype=rows.dtype)  # the map of a context of zeros
+        return SearchMemory(memory, self._round(rows)), state._replace(context=nothing)
+
+    def _round(self, rows: Any) -> Any:
+        """Rows as `_RoundedProducts` combines them."""
+        if not combines_plainly(self._cell.attention):
+            return rows
+        return ops.cast(rows, product_dtype(self._model))
+
+    def step(
+        self, tokens: Any, memory: SearchMemory, state: AttentionCellState
+    ) -> tuple[Any, Any, AttentionCellState]:
+        """Advances every hypothesis by one token.
+
+        Args:
+            tokens: int32 [batch, queries]. The tokens fed back.
+            memory, state: from `start` and the step before.
+
+        Returns:
+            logits: float32 at least, [batch, queries, vocab_size].
+            scores: [batch, queries, rows], of the attention.
+            state: as it came.
+        """
+        mixed, scores, state = self.advance(tokens, memory, state)
+        return self.to_logits(mixed), scores, state
+
+    def advance(
+        self, tokens: Any, memory: SearchMemory, state: AttentionCellState
+    ) -> tuple[Any, Any, AttentionCellState]:
+        """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
+        weights = self.weights
+        output, scores, state = self._cell.advance(
+            self._steps,
+            _RoundedProducts(weights.products, memory.rows if memory.rows.shape[-1] else None),
+            ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
+            memory.attention,
+            state,
+            num_queries=tokens.shape[1],
+            inputs=ops.take(weights.embeddings, tokens, axis=0),
+        )
+        return self._mix(output, state.context), scores, state
+
+    def to_logits(self, mixed: Any) -> Any:
+        """As `Seq2Seq.to_logits`, of the output layer's matrix as it is here."""
+        bias = self._model.logits.bias
+        logits = product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)
+        return ops.cast(logits, "float64" if self._model.compute_dtype == "float64" else "float32")
+
+    def _mix(self, output: Any, context: Any) -> Any:
+        """As `AttentionCell.mix`, of a context that may come mapped."""
+        folds, mixing = self._folds, self._cell.mixing
+        if folds is None or mixing is None or not folds.output.shape[1]:
+            return self._cell.mix(output, context)
+        gates = folds.context.shape[1] - folds.output.shape[1]
+        mixed = product(output, folds.output) + context[..., gates:]
+        return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
+
+    def without_sources(self, memory: SearchMemory) -> SearchMemory:
+        """The memory without what `step` does not read and is as long as the source."""
+        return memory._replace(attention=self._cell.attention.without_sources(memory.attention))
+
+    def alignment(self, scores: Any, memory: SearchMemory) -> Any:
+        """Source positions behind each query: [batch, queries, source_length]."""
+        return self._cell.attention.alignment(scores, memory.attention)
+
+    def positions_scored(self, scores: Any, memory: SearchMemory) -> Any:
+        """Encoder states scored for each query: float32 [batch, queries]."""
+        return self._cell.attention.positions_scored(scores, memory.attention)
+
+
+class _RoundedProducts(Products):
+    """Products whose rows may have come rounded, and folded."""
+
+    def combine(self, attention: Any, scores: Any) -> Any:
+        if not combines_plainly(attention):
+            return super().combine(attention, scores)
+        return product(scores, self.rows)
+
+
+def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
+    """What `DecodingModel` makes of a model's weights as they are now."""
+    dtype = product_dtype(model)
+    embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
+    folds = fold(model.cell, embeddings.shape[-1]) if folded else None
+    steps = _steps(model, folds)
+    return DecodingWeights(
+        embeddings=embeddings,
+        table=steps[0].project(embeddings),
+        products={name: weights for step in steps for name, weights in step.weights().items()},
+        folds=Folds(*(ops.cast(fold, dtype) for fold in folds)) if folds else (),
+        output=ops.cast(_output_matrix(model), dtype),
+    )
+
+
+def _output_matrix(model: Seq2Seq) -> Any:
+    """What the output layer multiplies by: float [units, vocab]."""
+    if isinstance(model.logits, TiedDense):
+        return ops.transpose(model.target_embedding.embeddings)
+    return model.logits.kernel
+
+
+def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
+    embedding_dim = model.config.embedding_dim
+    if folds is None:
+        return model.cell.steps(embedding_dim)
+    return folded_steps(model.cell, embedding_dim, folds)
+
+
+def for_decoding(model: Any, num_queries: int = 1, num_steps: int | None = None) -> Any:
+    """A `DecodingModel` for a `Seq2Seq`; anything that has `start` and `step` as it is.
+
+    Args:
+        model: the model.
+        num_queries: int. Hypotheses of each source.
+        num_steps: int or None. Steps to expect, if that is known.
+
+    Raises:
+        ValueError: if the model is neither.
+    """
+    if callable(getattr(model, "start", None)) and callable(getattr(model, "step", None)):
+        return model
+    if isinstance(model, Seq2Seq):
+        return DecodingModel(model, folds_rows(model, num_queries, num_steps))
+    raise ValueError(
+        "Search needs a `Seq2Seq`, or a model with the methods `start(source, num_queries)` and "
+        f"`step(tokens, memory, state)`; got {type(model).__name__}."
+    )
+
+
+def folds_rows(model: Seq2Seq, num_queries: int, num_steps: int | None) -> bool:
+    """Whether a search with a model folds the context's maps; see `folding_pays`."""
+    folds = fold(model.cell, model.config.embedding_dim)
+    num_rows = model.cell.attention.num_rows
+    return folds is not None and folding_pays(folds, num_rows, num_queries, num_steps)

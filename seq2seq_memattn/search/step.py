@@ -1,0 +1,203 @@
+"""The steps of beam search: the hypotheses, their successors, and when a sentence is done."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.search.penalties import best_penalty, length_penalty
+from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+
+
+class Beam(NamedTuple):
+    """Hypotheses on their way; arrays are [batch, beam].
+
+    Fields:
+        tokens: int32. The last token of each, which the model reads next.
+        log_probs: float32. Sums so far.
+        lengths: int32. Tokens without the end token.
+        is_finished: bool.
+    """
+
+    tokens: Any
+    log_probs: Any
+    lengths: Any
+    is_finished: Any
+
+
+class Rules(NamedTuple):
+    """What stays the same during one search.
+
+    Fields:
+        beam_size, n_best, exponent, early_stopping: see `beam_search`.
+        limits: int32 [batch, 1]. Steps that a hypothesis may take.
+        forced_lengths: int32 [batch, 1], or () where nothing is forced.
+    """
+
+    beam_size: int
+    n_best: int
+    exponent: float
+    early_stopping: bool
+    limits: Any
+    forced_lengths: Any
+
+
+class Written(NamedTuple):
+    """What the hypotheses at the end of some steps wrote during them.
+
+    Fields:
+        tokens: int32 [batch, beam, steps].
+        ancestors: int32 [batch, beam]. Their places in the beam before those steps.
+    """
+
+    tokens: Any
+    ancestors: Any
+
+
+def first_beam(batch: Any, beam_size: int) -> Beam:
+    """One live hypothesis of each source, which has written nothing."""
+    shape = (batch, beam_size)
+    first = ops.arange(beam_size)[None, :] == 0
+    return Beam(
+        tokens=ops.full(shape, START_ID, dtype="int32"),
+        log_probs=ops.where(first, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
+        lengths=ops.zeros(shape, dtype="int32"),
+        is_finished=ops.zeros(shape, dtype="bool"),
+    )
+
+
+def advance(
+    model: Any, memory: Any, state: Any, beam: Beam, step: Any, rules: Rules, num_steps: int
+) -> tuple[Any, Beam, Any, Written]:
+    """Takes steps until all sentences are done, `num_steps` at most.
+
+    Args:
+        model: has `step`; see `beam_search`.
+        memory, state: from the model.
+        beam: the hypotheses.
+        step: int32 scalar. Steps taken before.
+        rules: of the search.
+        num_steps: int.
+
+    Returns:
+        step, beam, state: as they came.
+        written: what the hypotheses of `beam` wrote meanwhile; padding where no step was taken.
+    """
+    shape = (ops.shape(beam.tokens)[0], rules.beam_size)
+    slots = ops.arange(rules.beam_size, dtype="int32")[None, :]
+    written = Written(
+        tokens=ops.full((*shape, num_steps), PAD_ID, dtype="int32"),
+        ancestors=slots + ops.zeros(shape, dtype="int32"),
+    )
+    structure, begin, end = state, step, step + num_steps
+
+    def goes_on(step: Any, beam: Any, *_: Any) -> Any:
+        done = is_done(Beam(*beam), step, rules)
+        return ops.logical_and(step < end, ops.logical_not(ops.all(done)))
+
+    def body(step: Any, beam: Any, carried: Any, written: Any) -> Any:
+        beam = Beam(*beam)
+        state = keras.tree.pack_sequence_as(structure, carried)
+        logits, _, state = model.step(beam.tokens, memory, state)
+        beam, carried, parent = select(beam, logits, state, step, rules)
+        tokens, ancestors = (pick(array, parent) for array in written)
+        here = ops.arange(num_steps) == step - begin
+        tokens = ops.where(here, beam.tokens[:, :, None], tokens)
+        return step + 1, tuple(beam), carried, (tokens, ancestors)
+
+    start = (step, tuple(beam), keras.tree.flatten(state), tuple(written))
+    step, beam, carried, written = ops.while_loop(goes_on, body, start)
+    state = keras.tree.pack_sequence_as(structure, carried)
+    return step, Beam(*beam), state, Written(*written)
+
+
+def select(
+    beam: Beam, logits: Any, state: Any, step: Any, rules: Rules
+) -> tuple[Beam, list[Any], Any]:
+    """Chooses the best successors.
+
+    Args:
+        beam: the hypotheses.
+        logits: [batch, beam, vocab_size]. Of their successors.
+        state: record, [batch, beam] first. Of the model, after the step that gave the logits.
+        step: int32 scalar. Steps taken before.
+        rules: of the search.
+
+    Returns:
+        beam: the successors.
+        carried: the arrays of their states.
+        parent: int32 [batch, beam]. Which hypothesis each comes from.
+    """
+    logits = ops.cast(logits, "float32")
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    successors = _successors(beam, logits, frozen, step, rules)
+    log_probs, parent, token = best_successors(successors, logits)
+    was_frozen = pick(frozen, parent)
+    ends = token == END_ID
+    grown = ops.logical_not(ops.logical_or(was_frozen, ends))
+    beam = Beam(
+        tokens=ops.where(was_frozen, PAD_ID, token),
+        log_probs=log_probs,
+        lengths=pick(beam.lengths, parent) + ops.cast(grown, "int32"),
+        is_finished=ops.logical_or(
+            pick(beam.is_finished, parent),
+            ops.logical_and(ends, ops.logical_not(was_frozen)),
+        ),
+    )
+    return beam, [pick(array, parent) for array in keras.tree.flatten(state)], parent
+
+
+def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:
+    """What each hypothesis can become. A frozen one has one successor, itself, by the end token."""
+    go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
+    end = go_on + logits[:, :, END_ID]
+    if not isinstance(rules.forced_lengths, tuple):
+        is_due = step >= rules.forced_lengths
+        go_on, end = ops.where(is_due, DEAD, go_on), ops.where(is_due, end, DEAD)
+    return Successors(
+        end=ops.where(frozen, beam.log_probs, end),
+        go_on=ops.where(frozen, DEAD, go_on),
+        end_penalty=length_penalty(beam.lengths, rules.exponent),
+        go_on_penalty=length_penalty(beam.lengths + 1, rules.exponent),
+    )
+
+
+def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
+    """Whether a sentence's result can no longer change: bool [batch]."""
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
+    if not rules.early_stopping:
+        return all_frozen
+    longest = ops.maximum(beam.lengths, rules.limits)
+    reachable = beam.log_probs / best_penalty(beam.lengths, longest, rules.exponent)
+    reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1)
+    score = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
+    finished = ops.where(beam.is_finished, score, DEAD)
+    worst = ops.top_k(finished, rules.n_best)[0][:, -1]
+    return ops.logical_or(all_frozen, worst > reachable)
+
+
+def trace(chunks: Written) -> Any:
+    """What the hypotheses of the last beam wrote, from the first step on.
+
+    Args:
+        chunks: int32 [chunks, batch, beam, steps] and [chunks, batch, beam], one after the other.
+
+    Returns:
+        int32 [batch, beam, chunks * steps].
+    """
+    num_chunks, batch, beam_size, steps = ops.shape(chunks.tokens)
+
+    def back(index: Any, slots: Any, traced: Any) -> Any:
+        tokens = pick(ops.take(chunks.tokens, index, axis=0), slots)
+        here = (ops.arange(num_chunks) == index)[None, None, :, None]
+        traced = ops.where(here, tokens[:, :, None], traced)
+        return index - 1, pick(ops.take(chunks.ancestors, index, axis=0), slots), traced
+
+    slots = ops.arange(beam_size, dtype="int32") + ops.zeros((batch, beam_size), dtype="int32")
+    traced = ops.full((batch, beam_size, num_chunks, steps), PAD_ID, dtype="int32")
+    start = (ops.cast(num_chunks, "int32") - 1, slots, traced)
+    traced = ops.while_loop(lambda index, *_: index >= 0, back, start)[2]
+    return ops.reshape(traced, (batch, beam_size, num_chunks * steps))

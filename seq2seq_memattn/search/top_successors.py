@@ -1,0 +1,116 @@
+"""The best successors of a beam's hypotheses: the largest of beam x vocabulary, from logits."""
+
+import math
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.vocabulary import END_ID
+
+DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
+MANY = 4096  # successors of a sentence, from which on they are looked through in blocks
+FIRST = END_ID + 1  # no target holds padding or the start token; the end token is told apart
+
+
+class Successors(NamedTuple):
+    """What hypotheses can become, by what they write next; arrays are [batch, beam].
+
+    Fields:
+        end: float32. Log-probability with the end token.
+        go_on: float32. What to add to a logit for the log-probability with that token.
+        end_penalty, go_on_penalty: float32. What those are divided by before they are compared.
+    """
+
+    end: Any
+    go_on: Any
+    end_penalty: Any
+    go_on_penalty: Any
+
+
+def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]:
+    """As many successors of each sentence as it has hypotheses, best first.
+
+    Args:
+        successors: `Successors`.
+        logits: float32 [batch, beam, vocab_size]. Those of padding and the start token are ignored,
+            since nothing keeps a model that was hardly trained from preferring them.
+
+    Returns:
+        log_probs: float32 [batch, beam].
+        parent: int32 [batch, beam].
+        token: int32 [batch, beam].
+    """
+    beam_size, vocab_size = logits.shape[1:]
+    choose = _from_all if beam_size * vocab_size < MANY else _from_blocks
+    return choose(successors, logits, beam_size, vocab_size)
+
+
+def _from_all(
+    successors: Successors, logits: Any, beam_size: int, vocab_size: int
+) -> tuple[Any, Any, Any]:
+    tokens = ops.arange(vocab_size)
+    is_end = tokens == END_ID
+    end, go_on, end_penalty, go_on_penalty = (array[:, :, None] for array in successors)
+    totals = ops.where(is_end, end, ops.where(tokens >= FIRST, logits, DEAD) + go_on)
+    ranked = totals / ops.where(is_end, end_penalty, go_on_penalty)
+    return _best(_flat(ranked), _flat(totals), None, beam_size, vocab_size)
+
+
+def _from_blocks(
+    successors: Successors, logits: Any, beam_size: int, vocab_size: int
+) -> tuple[Any, Any, Any]:
+    """In two stages: the beam_size best are in the beam_size blocks with the largest maxima."""
+    end, go_on, end_penalty, go_on_penalty = (array[:, :, None] for array in successors)
+    size = block_size(vocab_size - FIRST)
+    num_blocks = (vocab_size - FIRST) // size
+    rest = FIRST + size * num_blocks
+    # A block is every num_blocks-th token: its maximum is one of whole vectors.
+    rows = ops.reshape(logits[:, :, FIRST:rest], (-1, beam_size, size, num_blocks))
+    maxima = (ops.max(rows, axis=2) + go_on) / go_on_penalty
+    _, blocks = ops.top_k(_flat(maxima), beam_size)
+    blocks = ops.cast(blocks, "int32")
+    parents = blocks // num_blocks
+    first = parents * vocab_size + FIRST + blocks % num_blocks
+    inside = first[:, :, None] + num_blocks * ops.arange(size, dtype="int32")
+    found = ops.reshape(pick(_flat(logits), _flat(inside)), (-1, beam_size, size))
+    found = found + pick(go_on, parents)
+
+    starts = vocab_size * ops.arange(beam_size, dtype="int32")[:, None] + 0 * first[:, :, None]
+    parts = [
+        (found / pick(go_on_penalty, parents), found, inside),
+        (end / end_penalty, end, starts + END_ID),
+    ]
+    if rest < vocab_size:
+        left = logits[:, :, rest:] + go_on
+        places = starts + ops.arange(rest, vocab_size, dtype="int32")
+        parts.append((left / go_on_penalty, left, places))
+    ranked, totals, places = (
+        ops.concatenate([_flat(array) for array in arrays], axis=1)
+        for arrays in zip(*parts, strict=True)
+    )
+    return _best(ranked, totals, places, beam_size, vocab_size)
+
+
+def _best(
+    ranked: Any, totals: Any, places: Any, beam_size: int, vocab_size: int
+) -> tuple[Any, Any, Any]:
+    """The best of successors [batch, n]; `places` are theirs in beam x vocabulary."""
+    _, best = ops.top_k(ranked, beam_size)
+    best = ops.cast(best, "int32")
+    chosen = best if places is None else pick(places, best)
+    return pick(totals, best), chosen // vocab_size, chosen % vocab_size
+
+
+def _flat(array: Any) -> Any:
+    """[batch, m, n] -> [batch, m * n]."""
+    return ops.reshape(array, (-1, array.shape[1] * array.shape[2]))
+
+
+def block_size(count: int) -> int:
+    """Tokens in a block: some more than the root of their count, so that few are left over.
+
+    Of the root's size, both stages see equally many.
+    """
+    root = math.isqrt(count)
+    return min(range(root, 2 * root), key=lambda size: count % size)

@@ -1,0 +1,1 @@
+"""SavedModels of a run, string to string."""

@@ -1,0 +1,236 @@
+"""What an exported model answers: from strings to strings, each answer one graph."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from seq2seq_memattn.attention.k_memory import KMemory
+from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
+from seq2seq_memattn.runs.translator import SourceReader
+from seq2seq_memattn.search.beam import BeamResult
+from seq2seq_memattn.search.compacting import compacting_beam_search
+from seq2seq_memattn.search.follow import follow
+from seq2seq_memattn.search.prepared import DecodingModel, DecodingWeights, folds_rows, make_weights
+from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+
+Outputs = dict[str, Any]
+Function = Callable[..., Outputs]
+
+# The texts that each takes.
+SIGNATURES = {
+    "serving_default": ("text",),
+    "align": ("text",),
+    "score": ("text", "translation"),
+}
+
+
+class SearchOptions(NamedTuple):
+    """How an exported model searches; see `beam_search` and `SourceReader`."""
+
+    beam_size: int = 10
+    n_best: int = 5
+    length_penalty: float = 0.0
+    max_length: int | None = None
+    max_source_length: int | None = None
+
+
+class _Sources(NamedTuple):
+    """Encoded texts.
+
+    Fields:
+        ids: int32 [batch, source_length], with end token and padding.
+        is_empty: bool [batch].
+        is_cut: bool [batch]. Whether a text was longer than the model takes.
+    """
+
+    ids: Any
+    is_empty: Any
+    is_cut: Any
+
+
+class ServingGraph:
+    """The answers of a run's model, as functions of string tensors [batch].
+
+    Args:
+        run: `Run`.
+        options: `SearchOptions`.
+
+    Attributes:
+        modules: what the graphs need beside variables: vocabularies.
+
+    Raises:
+        ValueError: if the beam's sizes are out of range.
+    """
+
+    def __init__(self, run: Run, options: SearchOptions) -> None:
+        self._model = run.model
+        self._options = options
+        self._limit = SourceReader(run, options.max_source_length).limit
+        self._source_text = graph_vocabulary(run.source_vocabulary)
+        self._target_text = graph_vocabulary(run.target_vocabulary)
+        self.modules = [self._source_text, self._target_text]
+        self._folded = folds_rows(run.model, options.beam_size, None)
+        # Made once, as in search: a graph that made them would do so at every call.
+        self._weights: DecodingWeights = keras.tree.map_structure(
+            lambda array: tf.Variable(array, trainable=False),
+            make_weights(run.model, self._folded),
+        )
+
+    def function(self, name: str) -> Any:
+        """The traced function of one of `SIGNATURES`."""
+        answers: dict[str, Function] = {
+            "serving_default": self.translate,
+            "align": self.align,
+            "score": self.score,
+        }
+        function = tf.function(_of_any_batch(answers[name]), autograph=False)
+        specs = (tf.TensorSpec([None], tf.string, name=text) for text in SIGNATURES[name])
+        return function.get_concrete_function(*specs)
+
+    def translate(self, text: Any) -> Outputs:
+        """The best translations of each text.
+
+        Returns:
+            translations: string [batch, n_best], best first.
+            log_probs: float32 [batch, n_best]. Sums over tokens, in nats, the end token included.
+            num_tokens: int32 [batch, n_best]. Tokens, the end token included where it was written.
+            source_is_cut: bool [batch]. Whether a text was longer than the model takes.
+        """
+        sources, decoder = self._read(text), self._decoder()
+        memory, state = decoder.start(sources.ids, self._options.beam_size)
+        return self._translations(sources, self._search(decoder, sources.ids, memory, state))
+
+    def align(self, text: Any) -> Outputs:
+        """As `translate`, with what the attention looked at along the best translation.
+
+        Returns:
+            What `translate` returns, and
+            source_pieces: string [batch, source_length]. Tokens, "</s>", then "".
+            target_pieces: string [batch, target_length], likewise.
+            alignments: float32 [batch, target_length, source_length].
+            alpha: float32 [batch, source_length, num_slots]; K-memory alone. Encoder scores.
+            beta: float32 [batch, target_length, num_slots]; K-memory alone. Decoder scores.
+        """
+        sources, decoder = self._read(text), self._decoder()
+        memory, state = decoder.start(sources.ids, self._options.beam_size)
+        found = self._search(decoder, sources.ids, memory, state)
+        steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
+        tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
+        tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
+        beta, alignments, _ = follow(decoder, memory, state, tokens[:, None], steps[:, None])
+        outputs = self._translations(sources, found) | {
+            "source_pieces": pieces_with_ends(self._source_text, sources.ids),
+            "target_pieces": pieces_with_ends(self._target_text, tokens),
+            "alignments": tf.cast(alignments[:, 0], tf.float32),
+        }
+        if isinstance(memory.attention, KMemory):
+            outputs["alpha"] = tf.cast(memory.attention.alpha, tf.float32)
+            outputs["beta"] = tf.cast(beta[:, 0], tf.float32)
+        return outputs
+
+    def score(self, text: Any, translation: Any) -> Outputs:
+        """How probable given translations are.
+
+        Returns:
+            log_probs: float32 [batch]. Sums over tokens, in nats, the end token included.
+            num_tokens: int32 [batch]. Tokens of the translations, the end token included.
+            source_is_cut: bool [batch]. As of `translate`.
+        """
+        sources = self._read(text)
+        target = self._target_text.encode(translation)
+        log_probs = self._log_probs(
+            sources.ids,
+            _padded(tf.concat([_column(target, START_ID), target], axis=1)),
+            _padded(tf.concat([target, _column(target, END_ID)], axis=1)),
+        )
+        return {
+            "log_probs": log_probs,
+            "num_tokens": tf.cast(target.row_lengths() + 1, tf.int32),
+            "source_is_cut": sources.is_cut,
+        }
+
+    def _log_probs(self, *pairs: Any) -> Any:
+        """`target_log_probs`, of few pairs at a time where logits are many: float32 [batch]."""
+        num_pairs, num_steps = tf.shape(pairs[-1])[0], tf.shape(pairs[-1])[1]
+        size = tf.maximum(MAX_LOGITS // self._model.config.target_vocab_size // num_steps, 1)
+
+        def score(first: Any, found: Any) -> tuple[Any, Any]:
+            some = (ids[first : first + size] for ids in pairs)
+            log_probs = tf.cast(target_log_probs(self._model, *some), tf.float32)
+            return first + size, tf.concat([found, log_probs], axis=0)
+
+        _, found = tf.while_loop(
+            lambda first, _: first < num_pairs,
+            score,
+            (0, tf.zeros([0])),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
+            parallel_iterations=1,
+        )
+        return found
+
+    def _read(self, text: Any) -> _Sources:
+        ids = self._source_text.encode(text)
+        lengths = ids.row_lengths()
+        is_cut = tf.zeros_like(lengths, tf.bool)
+        if self._limit:
+            is_cut = lengths >= self._limit  # the end token counts
+            ids = ids[:, : self._limit - 1]
+        source = _padded(tf.concat([ids, _column(ids, END_ID)], axis=1))
+        return _Sources(source, lengths == 0, is_cut)
+
+    def _decoder(self) -> DecodingModel:
+        weights = keras.tree.map_structure(tf.convert_to_tensor, self._weights)
+        return DecodingModel(self._model, self._folded, weights)
+
+    def _search(self, decoder: DecodingModel, ids: Any, memory: Any, state: Any) -> BeamResult:
+        options = self._options
+        return compacting_beam_search(
+            decoder,
+            ids,
+            memory,
+            state,
+            options.beam_size,
+            options.n_best,
+            options.length_penalty,
+            options.max_length,
+        )
+
+    def _translations(self, sources: _Sources, found: BeamResult) -> Outputs:
+        """What `translate` returns. As in files, an empty text has an empty translation."""
+        is_empty = sources.is_empty[:, None]
+        tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
+        ids = tf.RaggedTensor.from_tensor(tokens, tf.reshape(found.lengths, [-1]))
+        texts = tf.reshape(self._target_text.decode(ids), [-1, self._options.n_best])
+        return {
+            "translations": tf.where(is_empty, "", texts),
+            "log_probs": tf.where(is_empty, 0.0, found.log_probs),
+            "num_tokens": tf.where(is_empty, 0, found.steps),
+            "source_is_cut": sources.is_cut,
+        }
+
+
+def _of_any_batch(function: Function) -> Function:
+    """A function that also takes no texts: some of TensorFlow's kernels divide by the batch."""
+
+    def call(*texts: Any) -> Outputs:
+        num_texts = tf.shape(texts[0])[0]
+        one = tf.fill([tf.maximum(1 - num_texts, 0)], "")
+        outputs = function(*(tf.concat([text, one], axis=0) for text in texts))
+        return {name: output[:num_texts] for name, output in outputs.items()}
+
+    return call
+
+
+def _column(ids: Any, token: int) -> Any:
+    """[batch, 1] of one token, for ragged ids [batch, None]."""
+    return tf.fill([ids.nrows(), 1], token)
+
+
+def _padded(ids: Any) -> Any:
+    """Ragged ids with padding; at least a column, since a loop over none has no shapes."""
+    padded = ids.to_tensor(PAD_ID)
+    return tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])

@@ -1,0 +1,125 @@
+"""The card of an exported model: what it is, what it learned from, how good it is."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.data.manifest import Manifest, read_manifest
+from seq2seq_memattn.runs.directory import Run
+
+EVALUATIONS = "evaluation/*/evaluation.json"  # where `evaluate` leaves scores, in a run's directory
+# Scores of an evaluation, with the names of their signatures.
+SCORES = {
+    "BLEU, tokenised": ("bleu", "signature"),
+    "BLEU, standard": ("standard_bleu", "standard_bleu_signature"),
+    "chrF": ("chrf", "chrf_signature"),
+}
+TEXT_OPS = (
+    "`SentencepieceOp`, `SentencepieceTokenizeOp`, `SentencepieceDetokenizeOp` and "
+    "`SentencepieceIdToStringOp`"
+)
+ANSWERS = """\
+| signature | takes | gives |
+|---|---|---|
+| `serving_default` | `text` | `translations`, `log_probs`, `num_tokens` [batch, n_best], best \
+first; `source_is_cut` [batch] |
+| `align` | `text` | the same, and for the best translation `source_pieces`, `target_pieces` and \
+`alignments` [batch, target_length, source_length]; with K-memory `alpha` and `beta`, its slots' \
+own scores |
+| `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut` [batch] |
+
+Texts are UTF-8 strings [batch]; log-probabilities are sums over tokens, in nats, the end token \
+included. The graph needs TensorFlow's own ops{ops}, and no others."""
+
+
+def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]) -> str:
+    """The card, as Markdown.
+
+    Args:
+        run: `Run`. Evaluations that lie in its directory are on the card.
+        name, version: of the exported model.
+        description: of `describe`.
+    """
+    manifest = read_manifest(run.directory, check_files=False)
+    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
+    options = run.model.config.to_dict()
+    parts = [
+        f"# {name}, version {version}",
+        _summary(run, manifest, description),
+        "## Data",
+        *_data(manifest),
+        "## Scores",
+        "\n".join(_scores(run)),
+        "## Use",
+        ANSWERS.format(ops=ops),
+        _search(description),
+        "## Options of the model",
+        _table(["option", "value"], [[f"`{key}`", f"{value}"] for key, value in options.items()]),
+        "## Versions",
+        _table(["package", "version"], [[*pair] for pair in description["versions"].items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(run: Run, manifest: Manifest, description: Mapping[str, Any]) -> str:
+    languages = [description[f"{side}_language"] for side in ("source", "target")]
+    pair = f" from {languages[0]} to {languages[1]}" if all(languages) else ""
+    return (
+        f"A recurrent sequence-to-sequence model{pair} of seq2seq_memattn, attention "
+        f"`{description['attention']}`, {description['parameters']:,} parameters, trained for "
+        f"{run.update:,} updates on `{manifest.task}`."
+    )
+
+
+def _data(manifest: Manifest) -> Iterator[str]:
+    rows = [
+        [name, f"{split.num_examples:,}", f"{split.num_target_tokens:,}", _counts(split.left_out)]
+        for name, split in manifest.splits.items()
+    ]
+    yield _table(["split", "examples", "target tokens", "left out"], rows)
+    options = ", ".join(f"{key}={value}" for key, value in manifest.options.items() if value != "")
+    yield f"Prepared by `{manifest.task}` with {options}. The terms of the data apply to the model."
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason}: {count:,}" for reason, count in counts.items()) or "none"
+
+
+def _scores(run: Run) -> Iterator[str]:
+    if "bleu" in run.record:  # the best weights
+        yield f"Validation BLEU: {run.record['bleu']:.2f}.\n"
+    elif run.record.get("best_bleu", -1.0) >= 0.0:  # of a checkpoint
+        best, update = run.record["best_bleu"], run.record["best_update"]
+        yield f"Best validation BLEU of the run: {best:.2f}, at update {update:,}.\n"
+    rows: list[list[str]] = []
+    for path in sorted(run.directory.glob(EVALUATIONS)):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["update"] == run.update:
+            rows += _evaluation(path, found)
+    yield _table(["evaluation", "score", "value", "signature"], rows) if rows else "Not evaluated."
+
+
+def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
+    for title, (key, signature) in SCORES.items():
+        yield [path.parent.name, title, f"{found[key]:.2f}", f"`{found[signature]}`"]
+
+
+def _search(description: Mapping[str, Any]) -> str:
+    keys = ("beam_size", "n_best", "length_penalty", "max_length", "max_source_length", "precision")
+    said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)
+    text = f"Fixed in the graph: {said}. A translation may have twice as many tokens as its source"
+    text += " and 10 more." if description["max_length"] is None else ", or the maximum length."
+    if description["text_form"]["is_tokenised"]:
+        text += (
+            " Texts are in the form of the training text: Moses' tokens between spaces, truecased. "
+            "`memattn serve` brings sources into it, but not those of `score`, and "
+            "answers as people write."
+        )
+    return text
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)

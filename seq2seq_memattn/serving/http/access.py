@@ -1,0 +1,78 @@
+"""What stands before the application: who may ask, and what every response says."""
+
+import hmac
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seq2seq_memattn.serving.protocol.predict import format_error
+
+# The page, without which nobody could enter a token, and what watches the server ask for.
+OPEN_PATHS = ("/", "/healthz")
+OPEN_FOLDER = "/page/"
+MODELS_PATH = "/page/models.json"
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+class TokenGate:
+    """Lets requests pass that carry the token, or need none.
+
+    Args:
+        app: what they pass to.
+        token: what must follow "Bearer" in the Authorization header; None lets all pass.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode("utf-8")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _is_open(scope["path"]) or self._is_allowed(scope):
+            await self._app(scope, receive, send)
+            return
+        response = Response(
+            format_error("a token is needed: Authorization: Bearer TOKEN"),
+            401,
+            {"WWW-Authenticate": "Bearer"},
+            "application/json",
+        )
+        await response(scope, receive, send)
+
+    def _is_allowed(self, scope: Scope) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        # Headers are decoded as Latin-1: so the bytes that came are compared.
+        given_bytes = given.strip().encode("latin-1")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given_bytes, self._token)
+
+
+class CommonHeaders:
+    """Adds to each response, but that to a failure of the server, what browsers shall know of it.
+
+    Args:
+        app: whose responses they are.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_more(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_more)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or (path.startswith(OPEN_FOLDER) and path != MODELS_PATH)

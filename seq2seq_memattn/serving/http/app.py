@@ -1,0 +1,215 @@
+"""The web application: TensorFlow Serving's REST paths, health, metrics and the page."""
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from seq2seq_memattn.serving.errors import RETRY_AFTER, RequestError, invalid, not_found
+from seq2seq_memattn.serving.http.access import MODELS_PATH, OPEN_FOLDER, CommonHeaders, TokenGate
+from seq2seq_memattn.serving.http.page_files import PAGE, read_page_file
+from seq2seq_memattn.serving.layout import VERSION_NAME
+from seq2seq_memattn.serving.metrics import CONTENT_TYPE
+from seq2seq_memattn.serving.protocol.predict import format_error
+from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
+
+JSON_TYPE = "application/json"
+BODY_SECONDS = 60.0  # in which a body must have come
+MAX_OPEN = 1024  # predictions whose bodies or answers are held at a time
+MODEL = "/v1/models/{name}"
+VERSION = MODEL + "/versions/{version}"
+
+
+def make_app(service: Service, max_body_bytes: int, token: str | None = None) -> Starlette:
+    """Makes the application.
+
+    Args:
+        service: what answers.
+        max_body_bytes: int > 0. Of a request's body.
+        token: what requests must carry, but those for the page and for `/healthz`; None: nothing.
+
+    Returns:
+        The ASGI application; it closes nothing at its end.
+    """
+    endpoints = _Endpoints(service, max_body_bytes)
+    routes = [
+        Route("/", endpoints.page),
+        Route(MODELS_PATH, endpoints.models),
+        Route(OPEN_FOLDER + "{file}", endpoints.page),
+        Route("/healthz", endpoints.health),
+        Route("/metrics", endpoints.metrics),
+    ]
+    for path in (MODEL, VERSION):
+        routes += [
+            Route(path + ":predict", endpoints.predict, methods=["POST"]),
+            Route(path + ":{verb}", endpoints.other_verb, methods=["POST"]),
+            Route(path + ":{verb}", endpoints.malformed),
+            Route(path + "/metadata", endpoints.metadata),
+            Route(path, endpoints.status),
+        ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(CommonHeaders), Middleware(TokenGate, token=token)],
+        exception_handlers={
+            RequestError: _refuse,
+            HTTPException: _refuse_http,
+            Exception: _apologise,
+        },
+    )
+    app.router.redirect_slashes = False  # with a URL made of the Host header
+    return app
+
+
+class _Endpoints:
+    """What is done at each path.
+
+    Args:
+        service: what answers.
+        max_body_bytes: of a request.
+    """
+
+    def __init__(self, service: Service, max_body_bytes: int) -> None:
+        self._service = service
+        self._max_body_bytes = max_body_bytes
+        self._num_open = 0  # predictions
+
+    async def predict(self, request: Request) -> Response:
+        self._num_open += 1
+        try:
+            return await self._predict(request)
+        finally:
+            self._num_open -= 1
+
+    async def _predict(self, request: Request) -> Response:
+        started = time.perf_counter()
+        try:
+            if self._num_open > MAX_OPEN:
+                wait = {"Retry-After": RETRY_AFTER}
+                raise RequestError(503, f"{MAX_OPEN} requests are open", wait)
+            name, version = request.path_params["name"], _version(request)
+            body = await _read_body(request, self._max_body_bytes)
+        except RequestError as error:
+            seconds = time.perf_counter() - started
+            self._service.metrics.request_done("", "", error.status, 0, seconds)
+            raise
+        done = await _unless_gone(request, self._service.predict(name, version, body, started))
+        if done is None:
+            return Response(status_code=CLIENT_GONE)
+        return Response(done.body, done.status, done.headers, JSON_TYPE)
+
+    async def other_verb(self, request: Request) -> Response:
+        raise invalid(f"{request.path_params['verb']!r} is not served here, only 'predict'")
+
+    async def malformed(self, request: Request) -> Response:
+        raise invalid(f"Malformed request: {request.method} {request.url.path}")
+
+    async def status(self, request: Request) -> Response:
+        found = self._service.status(request.path_params["name"], _version(request))
+        return Response(found, media_type=JSON_TYPE)
+
+    async def metadata(self, request: Request) -> Response:
+        found = self._service.metadata(request.path_params["name"], _version(request))
+        return Response(found, media_type=JSON_TYPE)
+
+    async def health(self, request: Request) -> Response:
+        del request
+        return _json({"status": "ok"})  # it listens when all models are loaded
+
+    async def metrics(self, request: Request) -> Response:
+        del request
+        return Response(self._service.metrics.format(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def models(self, request: Request) -> Response:
+        del request
+        return _json({"models": self._service.models()})
+
+    async def page(self, request: Request) -> Response:
+        name = request.path_params.get("file", PAGE)
+        file = read_page_file(name)
+        if file is None:
+            raise not_found(f"the page has no file {name!r}")
+        return Response(file.content, headers={"Content-Type": file.content_type})
+
+
+async def _read_body(request: Request, max_bytes: int) -> bytes:
+    """Reads a body; RequestError as soon as it is seen to be too long."""
+    too_long = RequestError(413, f"a body may have at most {max_bytes} bytes")
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > max_bytes:
+        raise too_long
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > max_bytes:
+                    raise too_long
+    except TimeoutError:
+        raise RequestError(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
+    except ClientDisconnect:
+        raise RequestError(CLIENT_GONE, "the client has gone") from None
+    return bytes(body)
+
+
+async def _unless_gone(
+    request: Request, work: Coroutine[Any, Any, Prediction]
+) -> Prediction | None:
+    """Does work, but gives it up if the client goes away meanwhile; its body has been read."""
+    task = asyncio.create_task(work)
+    gone = asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _version(request: Request) -> int | None:
+    text = request.path_params.get("version")
+    if text is not None and not VERSION_NAME.fullmatch(text):
+        raise invalid(f"expected a whole number as version, got {text!r}")
+    return None if text is None else int(text)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value), status, media_type=JSON_TYPE)
+
+
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(format_error(message), status, headers, JSON_TYPE)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    del request
+    if not isinstance(error, RequestError):
+        raise error
+    return _error(error.status, error.message, error.headers)
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    """Says in the protocol's shape what Starlette refuses: unknown paths, other methods."""
+    if not isinstance(error, HTTPException):
+        raise error
+    message = f"Malformed request: {request.method} {request.url.path}: {error.detail}"
+    # As TensorFlow Serving refuses what is no path of its protocol.
+    status = 400 if request.url.path.startswith("/v1/") else error.status_code
+    return _error(status, message, error.headers)
+
+
+async def _apologise(request: Request, error: Exception) -> Response:
+    del request, error  # the server logs it
+    return _error(500, "the server failed")

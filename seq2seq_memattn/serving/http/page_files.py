@@ -1,0 +1,40 @@
+"""The files of the web page, from the package."""
+
+import importlib.resources
+import mimetypes
+from dataclasses import dataclass
+
+PAGE = "index.html"
+# Not left to the machine's own table of types, which may lack some.
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file of the page.
+
+    Args:
+        content: its bytes.
+        content_type: what it is, for the browser.
+    """
+
+    content: bytes
+    content_type: str
+
+
+def read_page_file(name: str) -> PageFile | None:
+    """Reads a file of the page; None if there is none of that name."""
+    folder = importlib.resources.files("seq2seq_memattn.serving.http") / "page"
+    # Only what is listed there: a name is no path.
+    if not folder.is_dir() or name not in {one.name for one in folder.iterdir() if one.is_file()}:
+        return None
+    suffix = "." + name.rpartition(".")[2]
+    guessed = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return PageFile((folder / name).read_bytes(), TYPES.get(suffix, guessed))

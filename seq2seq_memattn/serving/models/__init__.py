@@ -1,0 +1,1 @@
+"""Exported models in the server: versions, batches of requests."""

@@ -1,0 +1,215 @@
+"""Requests of several clients computed together: dynamic batching."""
+
+import asyncio
+import collections
+import heapq
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, cast
+
+import numpy as np
+
+from seq2seq_memattn.serving.errors import RETRY_AFTER, RequestError, invalid
+from seq2seq_memattn.serving.models.batch_items import Answer, Item, Model, divide, rows_of
+from seq2seq_memattn.serving.models.signatures import Arrays, Signature
+
+
+class Listener(Protocol):
+    """Who hears of batches that were computed, such as metrics."""
+
+    def batch_done(self, signature: str, num_rows: int, seconds: float) -> None: ...
+
+
+class Batcher:
+    """Computes the requests for one model in batches.
+
+    When the model is free, the row that has waited longest goes, and with it those rows for the
+    same signature and version whose length is nearest, for what is padded is computed too. A free
+    model waits until as many rows are there as were when the last batch was taken, for clients that
+    have been answered come back: a lone client does not wait for others.
+
+    A signature whose answers would be padded to those of its neighbours (see
+    `Signature.rows_are_separate`) is computed request by request.
+
+    Use it from one event loop. The model runs in threads of its own.
+
+    Args:
+        max_batch: int > 0. Rows of a batch.
+        max_wait: float >= 0. Seconds that a free model waits for more rows, at most.
+        max_queue: int > 0. Rows that wait, at most.
+        parallel_batches: int > 0. Batches that are computed at once. A batch uses all cores where
+            its products are large; several at once help where most of its time is spent between
+            operations, and divide the cores.
+        listener: hears of each batch.
+    """
+
+    def __init__(
+        self,
+        max_batch: int,
+        max_wait: float,
+        max_queue: int,
+        parallel_batches: int = 1,
+        listener: Listener | None = None,
+    ) -> None:
+        self._max_batch = max_batch
+        self._max_wait = max_wait
+        self._max_queue = max_queue
+        self._parallel_batches = parallel_batches
+        self._listener = listener
+        self._queue: collections.deque[Item] = collections.deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._more = asyncio.Event()
+        self._num_expected = 1  # rows
+        self._threads = ThreadPoolExecutor(parallel_batches, thread_name_prefix="batch")
+        self.num_waiting = 0  # rows
+
+    async def submit(self, model: Model, signature: Signature, inputs: Arrays) -> Answer:
+        """Computes a request together with others.
+
+        Args:
+            model: that has the signature.
+            signature: which function of it.
+            inputs: array of each input by name.
+
+        Returns:
+            The request's own outputs.
+
+        Raises:
+            RequestError: of status 503 if the queue is full, 400 if the request is larger than it
+                may be at all, or what the model raised.
+        """
+        items = divide(model, signature, inputs, self._max_batch)
+        num_rows = sum(item.num_rows for item in items)
+        if num_rows > self._max_queue:
+            raise invalid(f"at most {self._max_queue} rows are allowed, got {num_rows}")
+        if self.num_waiting + num_rows > self._max_queue:
+            raise RequestError(
+                503,
+                f"the queue is full: {self.num_waiting} of {self._max_queue} rows wait",
+                {"Retry-After": RETRY_AFTER},
+            )
+        request = items[0].request
+        self._queue.extend(items)
+        self.num_waiting += num_rows
+        self._more.set()
+        self._start_worker()
+        try:
+            await request.done
+        finally:
+            # Of a client that has gone, rows that still wait are not computed.
+            if request.num_missing:
+                self._remove([item for item in self._queue if item.request is request])
+        return request.answer()
+
+    def close(self) -> None:
+        """Ends the threads; call it when all requests have been answered."""
+        for worker in list(self._workers):
+            worker.cancel()
+        self._threads.shutdown()
+
+    def _start_worker(self) -> None:
+        if len(self._workers) < self._parallel_batches:
+            self._workers.add(asyncio.get_running_loop().create_task(self._work()))
+
+    async def _work(self) -> None:
+        """Computes batches as long as rows wait."""
+        try:
+            while self._queue:
+                await self._wait_for_more()
+                batch = self._next_batch()
+                if batch:
+                    await self._compute(batch)
+        except Exception as error:  # a mistake here: nobody shall wait for ever
+            for item in self._queue:
+                item.request.fail(error)
+        finally:
+            # At once, not when the loop comes to it: what is submitted next needs another worker.
+            self._workers.discard(cast(asyncio.Task[None], asyncio.current_task()))
+
+    async def _wait_for_more(self) -> None:
+        """Lets a free model wait for rows that would share its batch."""
+        enough = min(self._num_expected, self._max_batch)
+        deadline = time.perf_counter() + self._max_wait
+        while self.num_waiting < enough and self._queue and not self._queue[0].is_alone:
+            self._more.clear()
+            try:
+                async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
+                    await self._more.wait()
+            except TimeoutError:
+                return
+
+    def _next_batch(self) -> list[Item]:
+        """Takes the oldest item from the queue, and those that go with it."""
+        if not self._queue:
+            return []
+        oldest = self._queue[0]
+        batch = [oldest]
+        if not oldest.is_alone:
+            others = [
+                item
+                for item in self._queue
+                if item is not oldest
+                and not item.is_alone
+                and item.request.group == oldest.request.group
+            ]
+            batch += heapq.nsmallest(
+                self._max_batch - 1, others, key=lambda item: abs(item.length - oldest.length)
+            )
+        self._num_expected = self.num_waiting
+        self._remove(batch)
+        return batch
+
+    def _remove(self, items: Sequence[Item]) -> None:
+        gone = set(map(id, items))
+        self._queue = collections.deque(item for item in self._queue if id(item) not in gone)
+        self.num_waiting = sum(item.num_rows for item in self._queue)
+
+    async def _compute(self, batch: list[Item]) -> None:
+        """Computes a batch; if it fails, each request's rows alone."""
+        try:
+            await self._run(batch)
+        except RequestError as error:
+            requests = {id(item.request): item.request for item in batch}
+            if len(requests) == 1:
+                batch[0].request.fail(error)
+                return
+            for request in requests.values():
+                if not request.done.done():
+                    await self._compute([item for item in batch if item.request is request])
+        except Exception as error:
+            for item in batch:
+                item.request.fail(error)
+
+    async def _run(self, batch: list[Item]) -> None:
+        request = batch[0].request
+        inputs = {
+            name: np.concatenate([item.inputs[name] for item in batch])
+            if len(batch) > 1
+            else batch[0].inputs[name]
+            for name in request.inputs
+        }
+        outputs, seconds = await asyncio.get_running_loop().run_in_executor(
+            self._threads, _timed_run, request.model, request.signature, inputs
+        )
+        num_rows = sum(item.num_rows for item in batch)
+        if not batch[0].is_alone:
+            _check_rows(outputs, num_rows)
+        if self._listener is not None:
+            self._listener.batch_done(request.signature, num_rows, seconds)
+        for one in {id(item.request): item.request for item in batch}.values():
+            one.model_seconds += seconds
+        for position, item in enumerate(batch):
+            item.request.put(item.index, outputs if item.is_alone else rows_of(outputs, position))
+
+
+def _timed_run(model: Model, signature: str, inputs: Arrays) -> tuple[Arrays, float]:
+    started = time.perf_counter()
+    outputs = model.run(signature, inputs)
+    return outputs, time.perf_counter() - started
+
+
+def _check_rows(outputs: Arrays, num_rows: int) -> None:
+    """Makes sure that no row of a batch is taken for another."""
+    if any(len(array) != num_rows for array in outputs.values()):
+        raise RequestError(500, "the model's outputs have not as many rows as its inputs")

@@ -1,0 +1,1 @@
+"""What TensorFlow Serving says over REST: requests, answers, status and metadata."""

@@ -1,0 +1,194 @@
+"""The form that a corpus's text has, and the way from it to text as people write it, and back."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from seq2seq_memattn.checks import check_file_name
+from seq2seq_memattn.config import Options, option
+from seq2seq_memattn.packages import needed
+
+TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
+
+
+@dataclasses.dataclass(frozen=True)
+class TextForm(Options):
+    """What was done to the text of a corpus before this project got it.
+
+    Moses' tokenisation and truecasing are those of sacremoses.
+    """
+
+    source_language: str = option("", "code of the source's language, such as en")
+    target_language: str = option("", "code of the target's language, such as de")
+    is_tokenised: bool = option(
+        False, "Moses' tokenizer.perl separated words and punctuation, with or without escapes"
+    )
+    splits_hyphens: bool = option(False, "it did so with -a: a hyphen in a word stands as @-@")
+    has_escapes: bool = option(True, "it did so without -no-escape: an ampersand stands as &amp;")
+    is_truecased: bool = option(
+        False, "Moses' truecase.perl gave first words the case that they have inside sentences"
+    )
+    truecase_model: str = option(
+        "", "the file by which it did so for sources; in a manifest, its name beside that"
+    )
+    is_lowercased: bool = option(False, "all letters were made lower-case")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.truecase_model and not self.is_truecased:
+            raise ValueError("truecase_model: expected with is_truecased alone")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Makes the form that a record describes; its truecase model must be beside the record."""
+        if values.get("truecase_model", ""):
+            check_file_name("truecase_model", values["truecase_model"])
+        return super().from_dict(values)
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether text has the form in which people write it."""
+        return not (self.is_tokenised or self.is_truecased or self.is_lowercased)
+
+    def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
+        """Lines of the source side, as people write them, in the form of the corpus.
+
+        Args:
+            sources: lines.
+            folder: where the truecase model is. Without one, the case of first words stays.
+        """
+        lines = list(sources)
+        if self.is_tokenised:
+            normalise = _normaliser(self.source_language)
+            tokenise = _tokeniser(self.source_language, self.splits_hyphens, self.has_escapes)
+            lines = [tokenise(normalise(line)) for line in lines]
+        if self.truecase_model:
+            truecase = _truecaser(folder / self.truecase_model)
+            lines = [truecase(line) for line in lines]
+        if self.is_lowercased:
+            lines = [line.lower() for line in lines]
+        return lines
+
+    def tokenised(self, targets: Sequence[str]) -> list[str]:
+        """Lines of the target side with their tokens between spaces, as multi-bleu.perl wants them.
+
+        Lines that are so already, or whose language is not known, stay as they are.
+        """
+        if self.is_tokenised or not self.target_language:
+            return list(targets)
+        tokenise = _tokeniser(self.target_language)
+        return [tokenise(line) for line in targets]
+
+    def readable(self, targets: Sequence[str]) -> list[str]:
+        """Lines of the target side as people write them."""
+        lines = list(targets)
+        if self.is_truecased:
+            detruecase = _detruecaser()
+            lines = [detruecase(line) for line in lines]
+        if self.is_tokenised:
+            detokenise = _detokeniser(self.target_language)
+            lines = [detokenise(line) for line in lines]
+        return lines
+
+
+AS_GIVEN = TextForm()
+
+
+def looks_tokenised(lines: Sequence[str]) -> bool:
+    """Whether there is in some line what only Moses' tokenizer.perl writes."""
+    return any(mark in line for line in lines for mark in TOKENISED_MARKS)
+
+
+class FormedLines:
+    """Lines of the target side in the forms that scores are computed from, each made once.
+
+    Args:
+        lines: str each.
+        form: `TextForm` that they have; the default changes nothing.
+
+    Attributes:
+        lines: as they came.
+    """
+
+    def __init__(self, lines: Sequence[str], form: TextForm = AS_GIVEN) -> None:
+        self.lines = list(lines)
+        self._form = form
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @cached_property
+    def tokenised(self) -> list[str]:
+        """As `TextForm.tokenised`."""
+        return self._form.tokenised(self.lines)
+
+    @cached_property
+    def readable(self) -> list[str]:
+        """As `TextForm.readable`."""
+        return self._form.readable(self.lines)
+
+
+@lru_cache
+def _tokeniser(
+    language: str, splits_hyphens: bool = False, escapes: bool = False
+) -> Callable[[str], str]:
+    with needed():
+        from sacremoses import MosesTokenizer
+
+    tokeniser: Any = MosesTokenizer(language or "en")
+    return lambda line: tokeniser.tokenize(
+        line, aggressive_dash_splits=splits_hyphens, return_str=True, escape=escapes
+    )
+
+
+@lru_cache
+def _normaliser(language: str) -> Callable[[str], str]:
+    with needed():
+        from sacremoses import MosesPunctNormalizer
+
+    normaliser: Any = MosesPunctNormalizer(language or "en")
+    return normaliser.normalize
+
+
+def check_truecase_model(path: Path) -> None:
+    """Raises ValueError if a file is no model of Moses' truecase.perl."""
+    try:
+        _truecaser(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: expected a model of truecase.perl; {error}") from None
+
+
+def _truecaser(model_file: Path) -> Callable[[str], str]:
+    return _read_truecaser(str(model_file), os.stat(model_file).st_mtime_ns)
+
+
+@lru_cache(maxsize=4)  # they are large, and a server may come to know many
+def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
+    del changed  # a file of this name that was replaced is another one
+    with needed():
+        from sacremoses import MosesTruecaser
+
+    truecaser: Any = MosesTruecaser(model_file)
+    # As truecase.perl does it, words that are known as they are stay so inside of sentences.
+    return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
+
+
+@lru_cache
+def _detokeniser(language: str) -> Callable[[str], str]:
+    with needed():
+        from sacremoses import MosesDetokenizer
+
+    detokeniser: Any = MosesDetokenizer(language or "en")
+    return lambda line: detokeniser.detokenize(line.split(" "))
+
+
+@lru_cache
+def _detruecaser() -> Callable[[str], str]:
+    with needed():
+        from sacremoses import MosesDetruecaser
+
+    detruecaser: Any = MosesDetruecaser()
+    return lambda line: detruecaser.detruecase(line, return_str=True)

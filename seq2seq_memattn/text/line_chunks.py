@@ -1,0 +1,72 @@
+"""Lines of a text file some at a time: of a stream, as many as there are yet."""
+
+import os
+import queue
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import islice
+
+from seq2seq_memattn.text.files import STANDARD_STREAM, iterate_lines
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether the lines of a file come as somebody writes them: a pipe or a terminal."""
+    try:
+        if os.fspath(path) == STANDARD_STREAM:
+            mode = os.fstat(sys.stdin.fileno()).st_mode
+        else:
+            mode = os.stat(path).st_mode
+    except (AttributeError, OSError):  # no such file, or no descriptor behind standard input
+        return os.fspath(path) == STANDARD_STREAM
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
+    """Yields the lines of a text file, in order.
+
+    Args:
+        path: as `iterate_lines` takes it.
+        size: int > 0. The most lines of a chunk. Chunks of a stream have those lines that came
+            while the chunk before was worked on, and one at least; all others are full.
+
+    Raises:
+        ValueError: as `iterate_lines`, when the lines before were given.
+    """
+    lines = iterate_lines(path)
+    if is_stream(path):
+        yield from _as_they_come(lines, size)
+        return
+    while chunk := list(islice(lines, size)):
+        yield chunk
+
+
+def _as_they_come(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Chunks of lines that a thread reads meanwhile."""
+    # A line, or how the lines ended: with an error, or with None.
+    coming: queue.Queue[str | Exception | None] = queue.Queue(size)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                coming.put(line)
+            coming.put(None)
+        except Exception as error:  # it belongs to the thread that works on the lines
+            coming.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    end: Exception | None = None
+    is_open = True
+    while is_open:
+        chunk: list[str] = []
+        while len(chunk) < size and not (chunk and coming.empty()):
+            found = coming.get()
+            if not isinstance(found, str):
+                is_open, end = False, found
+                break
+            chunk.append(found)
+        if chunk:
+            yield chunk
+    if end is not None:
+        raise end

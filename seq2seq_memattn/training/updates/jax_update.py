@@ -1,0 +1,95 @@
+"""One update on the JAX backend, for machines without TensorFlow: one device, the same figures."""
+
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+from jax import numpy as jnp
+
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.updates.batch_parts import cut
+from seq2seq_memattn.training.updates.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from seq2seq_memattn.training.updates.update_result import UpdateResult
+
+
+class JaxUpdater:
+    """As `update.Updater`, compiled once for each shape of a batch.
+
+    Args:
+        model: `Seq2Seq`.
+        optimizer: a Keras optimiser, built.
+        config: `TrainingConfig`.
+    """
+
+    def __init__(self, model: Seq2Seq, optimizer: Any, config: TrainingConfig) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._clip_norm = config.clip_norm
+        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
+        self._loss = TrainingLoss(model, config)
+        self._turns = config.accumulate
+        self._step = jax.jit(self._updated)
+
+    def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult:
+        model = self._model
+        groups = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            self._optimizer.variables,
+        )
+        values = [[variable.value for variable in group] for group in groups]
+        parts = cut(batch, self._turns)
+        stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
+        figures, updated = self._step(*values, stacked, np.float32(loss_scale))
+        for group, new in zip(groups, updated, strict=True):
+            for variable, value in zip(group, new, strict=True):
+                variable.assign(value)
+        loss, num_tokens, norm, is_finite = (value.item() for value in figures)
+        return UpdateResult(loss, num_tokens, norm, bool(is_finite))
+
+    def finish(self) -> list[UpdateResult]:
+        """The results that are still to come: none, since each update is waited for."""
+        return []
+
+    def _updated(
+        self, trainable: Any, others: Any, optimizer: Any, parts: Any, loss_scale: Any
+    ) -> Any:
+        """Figures of an update, and the variables after it."""
+
+        def scaled_loss(trainable: Any, others: Any, batch: Any) -> Any:
+            outputs, after = self._model.stateless_call(
+                trainable, others, batch, training=True, **self._loss.call_options
+            )
+            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
+            return loss * loss_scale.astype(loss.dtype), (loss, num_tokens, after)
+
+        def sums_of(others: Any, batch: Any) -> Any:
+            (_, (loss, num_tokens, after)), gradients = jax.value_and_grad(
+                scaled_loss, has_aux=True
+            )(trainable, others, batch)
+            return (loss, num_tokens, gradients), after
+
+        def turn(carry: Any, batch: Any) -> Any:
+            sums, others = carry
+            more, after = sums_of(others, batch)
+            return (jax.tree.map(jnp.add, sums, more), after), None
+
+        carry = sums_of(others, {name: ids[0] for name, ids in parts.items()})
+        if self._turns > 1:
+            carry, _ = jax.lax.scan(turn, carry, {name: ids[1:] for name, ids in parts.items()})
+        (loss, num_tokens, gradients), after = carry
+        loss = loss / num_tokens
+        gradients = [gradient / num_tokens / loss_scale for gradient in gradients]
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
+        if self._clip_norm:
+            scale = self._clip_norm / jnp.maximum(norm, self._clip_norm)
+            gradients = [gradient * scale for gradient in gradients]
+        gradients = self._clip_embeddings(gradients)
+        moved, state = self._optimizer.stateless_apply(optimizer, gradients, trainable)
+        is_finite = jnp.isfinite(loss + norm)
+        old, new = (trainable, optimizer), (moved, state)
+        kept = keras.tree.map_structure(lambda a, b: jnp.where(is_finite, b, a), old, new)
+        return (loss, num_tokens, norm, is_finite), (kept[0], after, kept[1])

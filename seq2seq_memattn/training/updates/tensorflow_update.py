@@ -1,0 +1,163 @@
+"""One update: gradients of all replicas, summed, divided by the tokens, clipped, applied."""
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import batch_spec
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.distributed.strategies import (
+    first_replica,
+    local_replicas,
+    this_replica,
+)
+from seq2seq_memattn.training.updates.batch_parts import cut
+from seq2seq_memattn.training.updates.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from seq2seq_memattn.training.updates.update_result import UpdateResult
+
+
+class Updater:
+    """Computes and applies updates of a model on a strategy's replicas.
+
+    The gradient is that of the summed loss, summed over replicas, divided by the global number
+    of target tokens and clipped once, globally; so it does not depend on the number of replicas,
+    nor on the number of parts that each takes one after the other (`TrainingConfig.accumulate`).
+    Where the configuration says so, the gradients of embeddings are clipped once more (see
+    `EmbeddingClip`). Gradients that are not finite are not applied.
+
+    Args:
+        strategy: tf.distribute.Strategy, in whose scope model and optimiser were made.
+        model: `Seq2Seq`.
+        optimizer: a Keras optimiser, built.
+        config: `TrainingConfig`.
+    """
+
+    def __init__(
+        self, strategy: Any, model: Seq2Seq, optimizer: Any, config: TrainingConfig
+    ) -> None:
+        self._strategy = strategy
+        self._model = model
+        self._optimizer = optimizer
+        self._clip_norm = config.clip_norm
+        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
+        self._loss = TrainingLoss(model, config)
+        self._jit_compile = config.jit_compile
+        self._turns = config.accumulate
+        self._local_replicas = local_replicas(strategy)
+        self._first_replica = first_replica(strategy)
+        is_alone = strategy.num_replicas_in_sync == 1
+        signature = [[batch_spec()] * self._local_replicas, tf.TensorSpec([], tf.float32)]
+
+        def on_replicas(function: Any, of_batches: bool) -> Any:
+            # XLA needs sizes: one trace for each shape of a batch, instead of one for all.
+            return tf.function(
+                lambda *args: strategy.run(function, args=args),
+                input_signature=signature if of_batches and not config.jit_compile else None,
+                autograph=False,
+                reduce_retracing=not config.jit_compile,
+            )
+
+        self._compute = on_replicas(self._sums_and_totals, True)
+        self._compute_turn = on_replicas(self._sums, True)
+        self._add = on_replicas(lambda a, b: tf.nest.map_structure(tf.add, a, b), False)
+        self._total_turns = on_replicas(self._totals, False)
+        # Compiled, the optimiser passes over each variable once. XLA and updates across replicas
+        # exclude each other.
+        self._apply = tf.function(
+            lambda *args: strategy.run(self._apply_gradients, args=args),
+            jit_compile=is_alone,
+            autograph=False,
+        )
+        if not is_alone:  # the norm needed the sum over replicas; Keras would sum once more
+            optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: (
+                gradients_and_variables
+            )
+
+    def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult:
+        """Takes one update.
+
+        Args:
+            batch: of all replicas of all processes; those here take their rows of it.
+            loss_scale: the loss is computed this many times as large, and the gradients from it.
+        """
+        loss, num_tokens, norm, gradients = self._computed(batch, loss_scale)
+        loss, num_tokens, norm = (self._value(x) for x in (loss, num_tokens, norm))
+        is_finite = math.isfinite(loss) and math.isfinite(norm)
+        if is_finite:
+            clip = min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0
+            scale = tf.constant(clip / num_tokens / loss_scale, tf.float64)
+            self._apply(gradients, scale)
+        return UpdateResult(loss, num_tokens, norm, is_finite)
+
+    def finish(self) -> list[UpdateResult]:
+        """The results that are still to come: none, since each update is waited for."""
+        return []
+
+    def _computed(self, batch: dict[str, Any], loss_scale: float) -> tuple[Any, ...]:
+        """What `_totals` returns, of all turns."""
+        replicas = self._strategy.num_replicas_in_sync
+        parts = cut(batch, replicas * self._turns)
+        scale = tf.constant(loss_scale, tf.float32)
+        turns = [
+            parts[turn * replicas + self._first_replica :][: self._local_replicas]
+            for turn in range(self._turns)
+        ]
+        if len(turns) == 1:
+            return self._compute(turns[0], scale)
+        sums = self._compute_turn(turns[0], scale)
+        for turn in turns[1:]:
+            sums = self._add(sums, self._compute_turn(turn, scale))
+        return self._total_turns(sums, scale)
+
+    def _value(self, x: Any) -> float:
+        """A scalar that is the same on all replicas."""
+        return float(self._strategy.experimental_local_results(x)[0])
+
+    def _totals(self, sums: tuple[Any, ...], scale: Any) -> tuple[Any, Any, Any, list[Any]]:
+        """Loss and gradient norm per token, tokens, and the gradients of the scaled sum."""
+        loss, num_tokens, gradients = sums
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync > 1:
+            loss, num_tokens, gradients = context.all_reduce(
+                tf.distribute.ReduceOp.SUM, [loss, num_tokens, gradients]
+            )
+        norm = tf.linalg.global_norm(gradients) / tf.cast(scale, gradients[0].dtype)
+        return loss / num_tokens, num_tokens, norm / num_tokens, gradients
+
+    def _sums_and_totals(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, ...]:
+        return self._totals(self._sums(parts, scale), scale)
+
+    def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, Any, list[Any]]:
+        """Loss, tokens and gradients of one replica, all of them sums; gradients are scaled."""
+        part = parts[this_replica(self._strategy)]
+        if self._jit_compile:
+            compiled = tf.function(self._local_gradients, jit_compile=True, autograph=False)
+            return compiled(part, scale)
+        return self._local_gradients(part, scale)
+
+    def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
+        return summed_gradients(self._model, self._loss, batch, scale)
+
+    def _apply_gradients(self, gradients: list[Any], scale: Any) -> None:
+        """Applies `scale` times the gradients: the division by the tokens, and the global clip."""
+        scaled = [gradient * tf.cast(scale, gradient.dtype) for gradient in gradients]
+        self._optimizer.apply(self._clip_embeddings(scaled), self._model.trainable_variables)
+
+
+def summed_gradients(
+    model: Seq2Seq, training_loss: TrainingLoss, batch: dict[str, Any], scale: Any = 1.0
+) -> tuple[Any, Any, list[Any]]:
+    """Loss and tokens of a batch, summed, and the gradients of the sum times `scale`."""
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = model(batch, training=True, **training_loss.call_options)
+        loss, num_tokens = training_loss(batch["target_outputs"], outputs)
+        scaled = loss * tf.cast(scale, loss.dtype)
+    # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
+    gradients = tape.gradient(
+        scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]

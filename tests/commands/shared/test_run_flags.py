@@ -1,0 +1,27 @@
+import pytest
+
+from seq2seq_memattn.commands.shared.run_flags import report_slow_products
+
+
+@pytest.mark.parametrize(
+    ("precisions", "has_units", "is_said"),
+    [
+        (["float32", "bfloat16_products"], False, True),
+        (["bfloat16_products"], True, False),
+        (["bfloat16_products"], None, False),
+        (["float32", "mixed_bfloat16"], False, False),
+    ],
+)
+def test_products_of_bfloat16_without_units_for_them_are_said_to_be_slow(
+    precisions: list[str],
+    has_units: bool | None,
+    is_said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("seq2seq_memattn.compute.hardware.has_bfloat16_units", lambda: has_units)
+    monkeypatch.setattr("seq2seq_memattn.compute.backend.gpu_name", lambda: None)
+    report_slow_products(*precisions)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == is_said
+    assert all(line.startswith("bfloat16_products will be slow: ") for line in said)

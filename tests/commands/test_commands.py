@@ -1,0 +1,398 @@
+"""The commands as a user types them, on a tiny run; and what they say to bad input."""
+
+import functools
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import copy_rows, study
+from seq2seq_memattn.compute.hardware import num_cores
+from seq2seq_memattn.runs.alignments import align, draw_slots
+from seq2seq_memattn.runs.directory import load_run
+from seq2seq_memattn.runs.translator import Translator
+from tests.conftest import TINY
+from tests.marks import slow
+from tests.pictures import assert_drawn
+from tests.running import error_lines, run_here, run_python
+from tests.texts import make_multi30k, make_tanaka
+
+
+def files(work):
+    return work / "data" / "valid.source.txt", work / "data" / "valid.target.txt"
+
+
+def test_a_run_directory_holds_all_that_decoding_needs(work):
+    names = {path.name for path in (work / "run").iterdir()}
+    assert {"config.json", "manifest.json", "metrics.jsonl", "best.npz", "tensorboard"} <= names
+    text = (work / "run" / "metrics.jsonl").read_text()
+    kinds = [json.loads(line) for line in text.splitlines()]
+    assert [line["update"] for line in kinds if line["kind"] == "train"] == [1, 2, 3, 4]
+    assert [line["update"] for line in kinds if line["kind"] == "valid"] == [2, 4]
+
+
+def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
+    source, reference = files(work)
+    baseline = work / "baseline.txt"
+    baseline.write_text(reference.read_text())
+    done = run_here(
+        "experiments.evaluate",
+        f"--run_dir={work / 'run'}",
+        f"--source={source}",
+        f"--reference={reference}",
+        f"--baseline={baseline}",
+        f"--output_dir={work / 'evaluation'}",
+        "--beam_size=2",
+        "--lowercase",
+        "--ribes",
+        "--window",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    compared = result["baseline"]
+    for name in ("bleu", "standard_bleu", "chrf"):
+        assert 0 <= result[name] <= 100
+        assert compared[name]["baseline"] == pytest.approx(100.0)
+        assert compared[name]["score"] == pytest.approx(result[name], abs=1e-4)
+        assert 0 < compared[name]["p_value"] <= 1
+        assert f"{name}: {result[name]:.2f} ± ".encode() in done.stderr
+    assert compared["file"] == str(baseline)
+    assert 0 <= result["ribes"] <= 100
+    assert "|nltk:" in result["ribes_signature"]
+    assert result["window"] == 0  # memory of a fixed size scores no encoder state
+    assert "tok:none" in result["signature"]
+    assert "tok:13a" in result["standard_bleu_signature"]
+    assert "nw:0" in result["chrf_signature"]
+    for signature in (name for name in result if name.endswith("signature")):
+        assert "case:lc" in result[signature]
+    assert sum(group["lines"] for group in result["by_length"]) == 20
+    hypotheses = (work / "evaluation" / "hypotheses.txt").read_text().split("\n")
+    assert len(hypotheses) == 21
+    assert json.loads((work / "evaluation" / "evaluation.json").read_text()) == result
+
+
+def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
+    source = work / "lines.txt.gz"
+    with gzip.open(source, "wt") as stream:
+        stream.write("3 4\n\n1 2 3 4 5 6 7 8 9\n")
+    done = run_here(
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={source}",
+        f"--output={work / 'out.txt'}",
+        "--n_best=2",
+        f"--alignments={work / 'alignments.npz'}",
+        "--beam_size=2",
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (work / "out.txt").read_text().splitlines()
+    assert [line.split(" ||| ")[0] for line in lines] == ["0", "0", "1", "1", "2", "2"]
+    assert lines[2] == "1 |||  ||| 0.0000"
+    log_probs = [float(line.split(" ||| ")[2]) for line in lines]
+    assert log_probs[0] >= log_probs[1] and log_probs[4] >= log_probs[5]
+    assert b"1 sources were cut at 7 tokens" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["cut"] == 1
+    with np.load(work / "alignments.npz") as alignments:
+        assert sorted(alignments.files) == ["0.0", "0.1", "2.0", "2.1"]
+        words = len(lines[0].split(" ||| ")[1].split())
+        assert alignments["0.0"].shape == (words + 1, 3)
+        assert alignments["2.0"].shape[1] == 7
+
+
+def test_translate_reads_standard_input_and_writes_standard_output(work):
+    done = run_here(
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        "--input=-",
+        "--output=-",
+        "--beam_size=2",
+        standard_input=b"3 4\n5\n",
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.decode().split("\n")) == 3
+    assert json.loads(done.stderr.splitlines()[-1])["lines"] == 2
+
+
+def test_translate_says_at_once_that_a_file_cannot_be_written(work):
+    source, _ = files(work)
+    done = run_here(
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={source}",
+        f"--output={work / 'before.txt'}",
+        f"--alignments={work / 'nowhere' / 'file'}",
+    )
+    assert done.returncode == 1
+    assert "nowhere/file: expected an existing directory" in error_lines(done)[-1]
+    assert not (work / "before.txt").exists()
+
+
+def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
+    figure = work / "alignment.png"
+    options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]
+    drawn = run_here("experiments.draw_alignment", *options, "--text=3 1 4 1 5 9 2 6")
+    assert drawn.returncode == 0, drawn.stderr
+    assert json.loads(drawn.stdout.splitlines()[-1])["figures"] == [str(figure)]
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert b"1 sources were cut at 7 tokens" in drawn.stderr
+    figure.unlink()
+    source, _ = files(work)
+    lines = run_here("experiments.draw_alignment", *options, f"--source={source}", "--lines=3,1")
+    assert lines.returncode == 0, lines.stderr
+    assert len(json.loads(lines.stdout.splitlines()[-1])["texts"]) == 2
+    assert_drawn(figure)
+    figure.unlink()
+    for wrong, message in (
+        (["--text="], "--text: expected a sentence"),
+        ([f"--source={source}", "--lines=1000"], "--lines: expected at most"),
+        (
+            [f"--source={source}", "--lines=3,1", f"--slots_output={figure}"],
+            "--slots_output: expected one sentence, got 2",
+        ),
+        (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
+        ([f"--source={source}"], "--text: expected it, or --source and --lines"),
+        ([], "--text: expected it, or --source and --lines"),
+    ):
+        refused = run_here("experiments.draw_alignment", *options, *wrong)
+        assert refused.returncode == 1 and not figure.exists()
+        assert message in error_lines(refused)[-1]
+
+
+def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work):
+    run = load_run(work / "run")
+    translator = Translator(run, beam_size=2, return_alignments=True)
+    for text, read in (("3 1 4", "3 1 4 </s>"), ("3 1 4 1 5 9 2 6", "3 1 4 1 5 9 </s>")):
+        aligned = align(run, translator, text)
+        (best,) = translator([text], 1)[0]
+        assert aligned.source_tokens == read.split()
+        assert aligned.text == best.text
+        assert aligned.target_tokens[: len(best.text.split())] == best.text.split()
+        sizes = len(aligned.target_tokens), len(aligned.source_tokens)
+        assert aligned.alignment.shape == sizes
+        np.testing.assert_allclose(aligned.beta @ aligned.alpha.T, aligned.alignment, atol=1e-6)
+    with pytest.raises(ValueError, match="--text, line 1: .*'x'"):
+        align(run, translator, "3 x")
+
+
+def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
+    run = load_run(work / "run")
+    aligned = align(run, Translator(run, beam_size=2, return_alignments=True), "3 1 4")
+    files = draw_slots(aligned, "K=4", 2, tmp_path / "slots")
+    assert [file.name for file in files] == ["slots.png", "slots.svg"]
+    with pytest.raises(ValueError, match="--slots_output: expected a run of K-memory, got .* Att"):
+        draw_slots(aligned._replace(alpha=None, beta=None), "Att", 2, tmp_path / "never")
+
+
+def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work):
+    (work / "strange.txt").write_text("3 4\n3 x\n")
+    done = run_here(
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={work / 'strange.txt'}",
+        f"--output={work / 'never.txt'}",
+    )
+    assert done.returncode == 1
+    assert "strange.txt, line 2" in error_lines(done)[-1] and "'x'" in error_lines(done)[-1]
+    assert not (work / "never.txt").exists()
+
+
+def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):
+    before = (work / "run" / "config.json").read_bytes()
+    done = run_here(
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={work / 'run'}",
+        *TINY,
+        "--learning_rate=0.5",
+    )
+    assert done.returncode == 1
+    assert "learning_rate was 0.0001, is 0.5" in error_lines(done)[-1]
+    assert (work / "run" / "config.json").read_bytes() == before
+
+
+def test_position_encodings_for_shorter_sources_than_those_of_the_data_are_refused(work):
+    done = run_here(
+        "experiments.train",
+        "--config=copy_20_k4",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={work / 'never'}",
+        "--position_encoding=masked",
+        "--max_source_length=6",
+    )
+    assert done.returncode == 1
+    assert "--max_source_length: expected at least 7" in error_lines(done)[-1]
+    assert error_lines(done)[-1].endswith("got 6")
+    assert not (work / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--source={a}", "--reference={b}"], "expected as many lines, got 2 and 3"),
+        (["--source={a}", "--reference={none}"], "none.txt"),
+        (["--source={empty}", "--reference={a}"], "empty.txt"),
+        (["--source={bytes}", "--reference={a}"], "bytes.txt"),
+        (["--source={a}"], "--reference"),
+        (["--source={a}", "--reference={a}", "--beam_size=0"], "beam_size"),
+        (["--source={a}", "--reference={a}", "--baseline={b}"], "expected 2 lines, got 3"),
+        (["--source={a}", "--reference={a}"], "expected a run directory"),
+    ],
+)
+def test_evaluate_says_in_one_line_what_is_wrong(tmp_path, arguments, expected):
+    contents = {"a": b"1\n2\n", "b": b"1\n2\n3\n", "empty": b"", "bytes": b"1\n\xff\n"}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.txt").write_bytes(content)
+    names = {name: tmp_path / f"{name}.txt" for name in (*contents, "none")}
+    done = run_here(
+        "experiments.evaluate",
+        f"--run_dir={tmp_path / 'run'}",
+        *[argument.format(**names) for argument in arguments],
+    )
+    assert done.returncode == 1
+    assert len(error_lines(done)) == 1 and expected in error_lines(done)[0]
+
+
+def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_rows(tmp_path):
+    done = run_here(
+        "experiments.speed",
+        "--lengths=3",
+        "--attentions=k_memory:4",
+        "--modes=exact,train",
+        "--num_sentences=6",
+        "--batch_size=3",
+        "--beam_size=2",
+        "--units=8",
+        "--repeats=1",
+        "--graphs=plain",
+        f"--output={tmp_path / 'speed.json'}",
+        f"--figure={tmp_path / 'time'}",
+    )
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "speed.json").read_text())
+    rows = json.loads(done.stdout.splitlines()[-1])["rows"]
+    assert written["rows"] == rows and written["commit"] and written["hardware"]
+    assert [(row["mode"], row["attention"]) for row in rows] == [
+        (mode, "k_memory:4") for mode in ("exact", "train")
+    ]
+    for row in rows:
+        assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
+        assert row["product_gflops_at_loop_shapes"] > 0 and row["tanh_per_second"] > 0
+        assert row["threads"] == num_cores()
+        is_training = row["mode"] == "train"
+        assert ("share_of_product_rate" in row) == is_training
+        assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
+    assert rows[0]["target_tokens"] == 6 * 4
+    assert rows[0]["weights"] == "untrained, lengths forced"
+    assert rows[0]["encoding_seconds"] + rows[0]["steps_seconds"] == pytest.approx(
+        rows[0]["seconds"], abs=2e-4
+    )
+    assert_drawn(tmp_path / "time_exact_float32.png")
+
+
+@pytest.mark.slow
+def test_speed_measures_a_run_and_its_memory(work):
+    done = run_python(
+        "-m",
+        "experiments.speed",
+        f"--run_dir={work / 'run'}",
+        f"--source={work / 'data' / 'valid.source.txt'}",
+        "--num_sentences=5",
+        "--repeats=1",
+        "--memory",
+        "--threads=1",
+    )
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout.splitlines()[-1])["rows"]
+    assert (row["mode"], row["attention"], row["weights"]) == ("run", "k_memory:4", "trained")
+    assert row["target_tokens"] > 0 and row["target_tokens_per_second"] > 0
+    assert 0 < row["peak_memory_mib"] < 2000
+    assert row["threads"] == 1
+
+
+def test_speed_says_in_one_line_what_is_wrong():
+    done = run_here("experiments.speed", "--lengths=20,abc")
+    assert done.returncode == 1
+    assert error_lines(done) == ["error: --lengths: expected whole numbers above 0; got 'abc'"]
+
+
+@pytest.mark.parametrize(
+    ("study", "rows", "figure"),
+    [
+        ("table1", "copy_20_k4", "l6"),
+        *slow(
+            ("table1", "copy_20_none,copy_20_k4", "l6"),
+            ("table2", "multi30k_en_de_bahdanau,multi30k_en_de_k32_pe", "multi30k_en_de"),
+            ("multi30k_sizes", "pieces2000_units256", "valid"),
+            ("ambiguities", "k4_sigmoid_softmax", "l6_k4_pairs"),
+            (
+                "flexible_table3",
+                "multi30k_de_en_characters_global,multi30k_de_en_characters_flexible_tuned",
+                "",
+            ),
+            ("flexible_figure3", "tanaka_en_ja_flexible_tuned", "tanaka_en_ja"),
+            (
+                "flexible_figure4",
+                "multi30k_de_en_flexible_tuned",
+                "multi30k_de_en_flexible_tuned",
+            ),
+        ),
+    ],
+)
+def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
+    in_this_process, tmp_path, study, rows, figure
+):
+    # Whose rows they are, and whether it draws.
+    made = {"flexible_table3": "flexible_table2"}.get(study, study)
+    made = "flexible_table1" if "flexible_figure" in study else made
+    drawn_files = [f"tiny_{figure}.png"] if figure else []
+    make_multi30k(tmp_path / "corpora" / "multi30k")
+    make_tanaka(tmp_path / "corpora" / "small_parallel_enja")
+    arguments = [
+        "experiments.reproduce",
+        study,
+        "--scale=tiny",
+        f"--rows={rows}",
+        f"--work_dir={tmp_path}",
+        f"--source_dir={tmp_path / 'corpora'}",
+    ]
+    first = run_here(*arguments)
+    assert first.returncode == 0, first.stderr
+    results = tmp_path / "results"
+    page = (results / f"{study}_tiny.md").read_text()
+    for file in drawn_files:
+        assert (results / study / file).exists()
+        assert f"]({study}/{file})" in page
+    found = json.loads(first.stdout.splitlines()[-1])["rows"]
+    assert set(found) >= set(rows.split(","))  # and those with whose weights they begin
+    stamps = {path: path.stat().st_mtime_ns for path in (results / made / "tiny").iterdir()}
+    again = run_here(*arguments)
+    assert b"already there" in again.stderr
+    assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    for file in drawn_files:
+        (results / study / file).unlink()
+    refused = run_here(*arguments[:3], f"--work_dir={tmp_path / 'none'}", "--only_tables")
+    assert refused.returncode == 1 and not (tmp_path / "none").exists()
+    assert "expected results; without --only_tables" in error_lines(refused)[-1]
+    drawn = run_here(*arguments[:3], f"--work_dir={tmp_path}", "--only_tables")
+    assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
+    assert all((results / study / file).exists() for file in drawn_files)
+
+
+def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
+    # Or it would train both at a time.
+    monkeypatch.setattr("seq2seq_memattn.compute.hardware.num_cores", lambda: 1)
+    monkeypatch.setattr(study, "copy_data", functools.partial(study.copy_data, is_tiny=True))
+    for name in ("embedding_dim", "encoder_units", "decoder_units", "attention_units"):
+        monkeypatch.setitem(copy_rows.SMALL, name, 8)
+    done = run_here(
+        "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert [row["label"] for row in result["rows"]] == ["K=32", "Att"]
+    assert len(result["figures"]) == 4
+    assert_drawn(*map(Path, result["figures"]))

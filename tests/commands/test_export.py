@@ -1,0 +1,56 @@
+import json
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from tests.marks import slow
+from tests.running import error_lines, run_here
+
+COMMAND = "experiments.export"
+
+
+@pytest.mark.parametrize("precision", ["float32", *slow("bfloat16_products")])
+def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
+    work: Path, tmp_path: Path, precision: str
+) -> None:
+    flags = [f"--run_dir={work / 'run'}", "--beam_size=4", f"--precision={precision}"]
+    exported = run_here(COMMAND, *flags, f"--export_dir={tmp_path / 'copy'}", "--n_best=3")
+    assert exported.returncode == 0, exported.stderr.decode()
+    figures = json.loads(exported.stdout.splitlines()[-1])
+    assert figures["version"] == 1
+    lines = ["3 1 4 1 5", "2", "1 2 3 4 5 6 7 8 9"]  # the last one is cut
+    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
+    files = [f"--input={tmp_path / 'lines.txt'}", f"--output={tmp_path / 'copies.txt'}"]
+    translated = run_here("experiments.translate", *flags, *files)
+    assert translated.returncode == 0, translated.stderr.decode()
+    assert json.loads(translated.stdout.splitlines()[-1])["update"] == figures["update"]
+    model = tf.saved_model.load(str(tmp_path / "copy" / "1"))
+    found = model.signatures["align"](text=tf.constant(lines))
+    copies = [row[0].decode() for row in found["translations"].numpy()]
+    assert copies == (tmp_path / "copies.txt").read_text().splitlines()
+    assert found["source_is_cut"].numpy().tolist() == [False, False, True]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unknown symbol.*wrong"):
+        model.signatures["align"](text=tf.constant(["3 wrong"]))
+    description = json.loads((tmp_path / "copy" / "1" / "assets.extra" / "export.json").read_text())
+    assert description["precision"] == precision
+    assert len(description["example"].split()) == 10
+    card = (tmp_path / "copy" / "1" / "model_card.md").read_text()
+    assert card.startswith("# copy, version 1") and "Moses" not in card
+
+
+def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
+    work: Path, tmp_path: Path
+) -> None:
+    cases = {
+        f"--run_dir={tmp_path / 'missing'}": "expected a run directory",
+        f"--run_dir={work / 'run'}|--n_best=20": "n_best",
+        f"--run_dir={work / 'run'}|--example=3 wrong": "unknown symbol 'wrong'",
+        f"--run_dir={work / 'run'}|--export_dir=/proc/nowhere": "/proc/nowhere",
+    }
+    for given, says in cases.items():
+        done = run_here(COMMAND, f"--export_dir={tmp_path / 'export'}", *given.split("|"))
+        assert done.returncode == 1
+        (line,) = error_lines(done)
+        assert says in line
+        assert not list((tmp_path / "export").glob("**/*"))

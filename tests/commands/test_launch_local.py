@@ -1,0 +1,137 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from seq2seq_memattn.commands import launch_local
+from tests.running import ROOT
+
+# Each process writes its task and the cluster into a file, then does what its name says.
+PROGRAM = """
+import json, os, signal, sys, time
+folder, what = sys.argv[1:]
+config = json.loads(os.environ["TF_CONFIG"])
+name = f"{config['task']['type']}{config['task']['index']}"
+with open(f"{folder}/{name}", "a") as stream:
+    print(json.dumps(config["cluster"]), file=stream)
+print(name, "is here")
+if what == "wait" or what.startswith(name):
+    try:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        open(f"{folder}/{name}.ready", "w").close()
+        status = what.partition(":")[2]
+        sys.exit(int(status)) if status else time.sleep(60)
+    finally:
+        open(f"{folder}/{name}.ended", "w").close()
+"""
+
+
+def launch(folder: Path, what: str, *flags: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [
+            sys.executable,
+            *("-m", "experiments.launch_local", *flags, "--"),
+            *(sys.executable, "-c", PROGRAM, str(folder), what),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_each_process_knows_its_task_and_all_addresses(tmp_path: Path) -> None:
+    process = launch(tmp_path, "nothing", "--num_workers=3")
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["worker0", "worker1", "worker2"]
+    (cluster,) = {path.read_text() for path in tmp_path.iterdir()}
+    addresses = json.loads(cluster)["worker"]
+    assert len(set(addresses)) == 3
+    # What the first one prints is the command's result; the others' lines have their names.
+    assert stdout == "worker0 is here\n"
+    assert "worker 2: worker2 is here" in stderr
+
+
+def test_parameter_servers_end_with_the_chief(tmp_path: Path) -> None:
+    # The chief ends when it has seen the others, who wait.
+    seen = "all(os.path.exists(f'{folder}/{one}.ready') for one in ('worker0', 'ps0'))"
+    program = PROGRAM.replace(
+        'if what == "wait"', f'while name == "chief0" and not {seen}: pass\nif name != "chief0"'
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), ""]
+    started = time.monotonic()
+    assert launch_local.LocalCluster(command, 1, 1).run() == 0
+    assert time.monotonic() - started < 30
+    assert (tmp_path / "worker0.ended").exists()
+    assert (tmp_path / "ps0.ended").exists()
+
+
+def test_when_one_fails_the_others_are_ended(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # The others wait.
+    program = PROGRAM.replace(
+        'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), "wait"]
+    started = time.monotonic()
+    assert launch_local.LocalCluster(command, 2, patience=0.5).run() == 7
+    assert time.monotonic() - started < 30
+    assert (tmp_path / "worker0.ended").exists()
+    assert "worker 1 ended with status 7" in capfd.readouterr().err
+
+
+def test_a_chief_goes_on_without_one_of_its_workers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # The chief ends some time after worker 1 has failed.
+    program = PROGRAM.replace(
+        'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
+    ).replace(
+        'if what == "wait"',
+        """while name == "chief0" and not os.path.exists(f"{folder}/worker1.ended"): pass
+time.sleep(2 * (name == "chief0"))
+if name != "chief0\"""",
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), "wait"]
+    assert launch_local.LocalCluster(command, 2, 1, patience=0.1).run() == 0
+    assert capfd.readouterr().err.count("worker 1 ended with status 7") == 1
+
+
+def test_signals_are_handed_on(tmp_path: Path) -> None:
+    process = launch(tmp_path, "wait", "--num_workers=2", "--restarts=3")
+    deadline = time.monotonic() + 60
+    while not all((tmp_path / f"worker{i}.ready").exists() for i in (0, 1)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 143, stderr
+    assert all((tmp_path / f"worker{i}.ended").exists() for i in (0, 1))
+    assert (tmp_path / "worker0").read_text().count("\n") == 1  # not started again
+
+
+def test_all_are_started_again_as_often_as_was_asked_for(tmp_path: Path) -> None:
+    process = launch(tmp_path, "worker0:75", "--num_workers=2", "--restarts=2")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 75
+    for name in ("worker0", "worker1"):
+        assert (tmp_path / name).read_text().count("\n") == 3
+    assert stderr.count("starting all again") == 2
+
+
+def test_without_a_command_it_says_what_is_missing() -> None:
+    process = subprocess.run(
+        [sys.executable, "-m", "experiments.launch_local", "--num_workers=2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: expected -- and a command")

@@ -1,0 +1,244 @@
+"""translate, score, average_checkpoints, same_translations, as users type them, on subwords."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.preparation.parallel_text import prepare
+from seq2seq_memattn.text.form import TextForm
+from tests.running import ROOT, error_lines, run_here
+from tests.texts import STRANGE, make_text_data, pairs, text_options, write_lines
+
+TINY = (
+    *("--embedding_dim=8", "--encoder_units=8", "--decoder_units=8", "--attention_units=8"),
+    *("--batch_size=16", "--num_updates=4", "--validate_every=2", "--valid_examples=8"),
+    *("--beam_size=2", "--checkpoint_minutes=0"),
+)
+LINES = ["ba dö ki", "", *STRANGE, "carriage\rreturn", " ", "неизвестный", "ba " * 80 + "ba", "ba"]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, in a folder that has nothing else: the data it was trained on are gone."""
+    folder = tmp_path_factory.mktemp("work")
+    return trained_in(folder, make_text_data(folder / "text"))
+
+
+@pytest.fixture(scope="module")
+def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with text that was tokenised and truecased."""
+    folder = tmp_path_factory.mktemp("moses")
+    (folder / "model").write_text("the (9/10) The (1/10)\n")
+    options = text_options(
+        folder / "text",
+        pairs(300, 1),
+        pairs(20, 2),
+        source_language="en",
+        target_language="de",
+        is_tokenised=True,
+        is_truecased=True,
+        truecase_model=str(folder / "model"),
+    )
+    prepare(options)
+    (folder / "model").unlink()
+    return trained_in(folder, Path(options.output_dir))
+
+
+def trained_in(folder: Path, data: Path) -> Path:
+    """Trains a run in a folder, and takes the data away."""
+    trained = run_here(
+        *("experiments.train", "--config=multi30k_en_de_k4"),
+        *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
+    )
+    assert trained.returncode == 0, trained.stderr
+    (folder / "text").rename(folder / "elsewhere")
+    return folder
+
+
+def command(name: str, work: Path, *arguments: str) -> dict[str, object]:
+    """Runs a command on the run; returns what it says of it."""
+    done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_bytes().decode().split("\n")
+
+
+def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    output, scores = tmp_path / "output.txt", tmp_path / "scores.txt"
+    options = (f"--input={source}", f"--output={output}", "--beam_size=2")
+    result = command("translate", work, *options, "--max_source_length=60")
+    assert (result["lines"], result["cut"]) == (len(LINES), 1)
+    translations = lines_of(output)
+    assert len(translations) == len(LINES) + 1 and translations[-1] == ""
+    assert translations[1] == translations[LINES.index(" ")] == ""
+    assert not any("\r" in line for line in translations)
+    result = command("average_checkpoints", work, "--last=2")
+    result = command(
+        *("score", work, f"--source={source}", f"--target={source}", f"--output={scores}"),
+        "--checkpoint=average.npz",
+    )
+    assert (result["pairs"], result["empty_sources"]) == (len(LINES), 2)
+    found = [float(line) for line in lines_of(scores)[:-1]]
+    assert found[1] == 0.0
+    assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
+
+
+def test_evaluate_counts_lines_that_are_empty_or_too_long(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    options = (f"--source={source}", f"--reference={source}", "--beam_size=2")
+    result = command("evaluate", work, *options, "--max_source_length=60")
+    assert (result["lines"], result["empty"], result["cut"]) == (len(LINES), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("translate", ["--input={file}", "--output={output}"]),
+        ("score", ["--source={file}", "--target={file}", "--output={output}"]),
+    ],
+)
+def test_files_that_are_missing_or_empty_are_named(
+    work: Path, tmp_path: Path, name: str, options: list[str]
+) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    for file in ("none.txt", "empty.txt"):
+        where = {"file": tmp_path / file, "output": tmp_path / "output.txt"}
+        given = [option.format(**where) for option in options]
+        done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *given)
+        assert done.returncode == 1, file
+        (error,) = error_lines(done)
+        assert file in error
+        assert not (tmp_path / "output.txt").exists()
+
+
+@pytest.mark.slow
+def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of_it(
+    moses: Path, tmp_path: Path
+) -> None:
+    form = TextForm.from_dict(dict(read_manifest(moses / "run", check_files=False).text_form))
+    written = ["The ba, dö (ki).", "", 'He said "ba" & ki.', *STRANGE, "carriage\rreturn"]
+    given = form.as_trained(written, moses / "run")
+    assert given[0] == "the ba , dö ( ki ) ."
+    assert not any("\n" in line for line in given)
+    people = write_lines(tmp_path / "people.txt", written)
+    corpus = write_lines(tmp_path / "corpus.txt", given)
+    found = {}
+    for name, source, more in (
+        ("readable", people, ()),
+        ("raw", corpus, ("--noreadable_sources", "--noreadable")),
+    ):
+        output = tmp_path / f"{name}.txt"
+        options = (f"--input={source}", f"--output={output}", "--beam_size=2", *more)
+        assert command("translate", moses, *options)["lines"] == len(written)
+        found[name] = lines_of(output)[:-1]
+    assert found["readable"] == form.readable(found["raw"])
+    assert found["readable"][1] == ""
+    # Who forgets that the text is tokenised already is told.
+    output = tmp_path / "again.txt"
+    done = run_here(
+        *("experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
+        *(f"--input={corpus}", f"--output={output}"),
+    )
+    assert b"corpus.txt: looks tokenised already; --noreadable_sources" in done.stderr
+
+
+def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":
+    """translate, waiting for lines."""
+    arguments = (f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--beam_size=2", *more)
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments.translate", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+
+
+@pytest.mark.slow
+def test_a_line_of_a_pipe_is_answered_before_the_next_is_written(work: Path) -> None:
+    with interactive(work, "--n_best=2") as process:
+        assert process.stdin is not None and process.stdout is not None
+        answers = []
+        for line in ("ba dö ki", "", "te po", "ba dö ki"):
+            process.stdin.write(f"{line}\n".encode())
+            answers.append([process.stdout.readline().decode() for _ in range(2)])
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.stderr is not None
+        assert b'"lines": 4' in process.stderr.read()
+    assert process.returncode == 0
+    for number, answer in enumerate(answers):
+        assert [line.split(" ||| ")[0] for line in answer] == [str(number)] * 2
+    assert answers[1][0] == "1 |||  ||| 0.0000\n"
+    assert [line[1:] for line in answers[0]] == [line[1:] for line in answers[3]]
+
+
+@pytest.mark.slow
+def test_what_ends_a_command_that_waits_for_lines_is_said_in_one(work: Path) -> None:
+    for ends, status, said in (
+        (lambda process: process.stdin.write(b"d\xf6\n"), 1, "standard input: line 2: expected UT"),
+        (lambda process: process.send_signal(signal.SIGINT), 130, "interrupted"),
+    ):
+        with interactive(work) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(b"ba\n")
+            process.stdout.readline()
+            ends(process)
+            assert process.wait(timeout=60) == status
+            assert process.stderr is not None
+            errors = process.stderr.read().decode().splitlines()
+            assert [line for line in errors if "rror" in line][-1].startswith(f"error: {said}")
+            assert "Fatal" not in "".join(errors)
+
+
+def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source.txt"
+    source.write_bytes(b"ba\n" * 3 + b"d\xf6\n")
+    output = tmp_path / "output.txt"
+    done = run_here(
+        *("experiments.translate", f"--run_dir={work / 'run'}"),
+        *(f"--input={source}", f"--output={output}"),
+    )
+    assert done.returncode == 1
+    (error,) = error_lines(done)
+    assert error.endswith("line 4: expected UTF-8, got byte 0xf6 at byte 10 of the file")
+    assert not output.exists()
+
+
+@pytest.mark.slow
+def test_other_ways_to_decode_give_the_same_translations(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", LINES)
+    options = (f"--input={source}", "--batch_sizes=5,1,3", "--beam_size=2")
+    result = command("same_translations", work, *options, f"--output={tmp_path / 'found.json'}")
+    assert json.loads((tmp_path / "found.json").read_text()) == result
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    again, *others, rounded = rows
+    assert again == {
+        "way": "again",
+        "different": 0,
+        "different_not_near": 0,
+        "largest_difference": 0.0,
+        "mean_difference": 0.0,
+    }
+    assert [row["way"] for row in others] == [
+        "batches of 1",
+        "batches of 3",
+        "not folded",
+        "XLA",
+        "one graph, no early exit",
+    ]
+    for row in others:
+        assert row["different_not_near"] == 0
+        assert row["largest_difference"] < 1e-4
+    assert rounded["way"] == "bfloat16 products" and rounded["largest_difference"] > 0

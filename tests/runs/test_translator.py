@@ -1,0 +1,42 @@
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.runs.translator import SourceReader
+from seq2seq_memattn.vocabulary import SymbolVocabulary
+
+
+def reader(limit: int | None, **config: Any) -> SourceReader:
+    model = SimpleNamespace(config=ModelConfig(attention="k_memory:4", **config))
+    run: Any = SimpleNamespace(
+        directory=Path("run"), source_vocabulary=SymbolVocabulary("123456789"), model=model
+    )
+    return SourceReader(run, limit)
+
+
+WITH_POSITIONS = {"position_encoding": "masked", "max_source_length": 7}
+
+
+@pytest.mark.parametrize(
+    ("limit", "config", "expected"),
+    [
+        (None, {}, None),
+        (5, {}, 5),
+        (None, {"max_source_length": 7}, None),  # said, and of no use to this model
+        (None, WITH_POSITIONS, 7),
+        (5, WITH_POSITIONS, 5),
+        (21, WITH_POSITIONS, 7),  # positions beyond 7 have no encoding
+    ],
+)
+def test_sources_are_cut_at_the_smaller_limit(
+    limit: int | None, config: dict[str, Any], expected: int | None
+) -> None:
+    read = reader(limit, **config)
+    assert read.limit == expected
+    lines = ["1 2", " ".join(["3"] * 30)]
+    lengths = [len(source) for source in read(lines, "source")]
+    assert lengths == [2, 30 if expected is None else expected - 1]
+    assert read.num_cut == (expected is not None)

@@ -1,0 +1,150 @@
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seq2seq_memattn.search.prepared import DecodingModel, for_decoding
+from seq2seq_memattn.vocabulary import START_ID
+from tests.inputs import MODES, run
+from tests.marks import slow
+from tests.search.models import (
+    ATTENTIONS,
+    PrefixModel,
+    padded,
+    random_tables,
+    small_model,
+    sources_of,
+    with_rounded_products,
+)
+from tests.tolerances import as_array, assert_close
+
+QUERIES, STEPS = 2, 5
+SOURCES = sources_of(6, 0, 3)
+TOKENS = np.random.default_rng(4).integers(3, 6, size=[len(SOURCES), QUERIES, STEPS])
+INPUTS = np.concatenate(
+    [np.full([len(SOURCES), QUERIES, 1], START_ID), TOKENS[:, :, :-1]], axis=2
+).astype(np.int32)
+
+# Every way that a step can be put together, beside the attentions.
+OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: {"attention": name} for name in ATTENTIONS},
+    "read before": {"attention": "bahdanau", "read": "before"},
+    "no input feeding": {"attention": "bahdanau", "input_feeding": False},
+    "gru": {"decoder_cell": "gru", "decoder_layers": 1},
+    "no mixing": {"mixing": "none", "decoder_layers": 3},
+    "linear mixing of the output": {"mixing": "linear", "mixing_from": "output"},
+    "tied": {"tied_embeddings": "target", "mixing_units": 5},
+    "one vocabulary": {"tied_embeddings": "all", "embedding_dim": 7, "vocab_size": 8},
+    "dense bridge": {"bridge": "dense", "bridge_activation": "tanh"},
+}
+
+QUICK = (
+    "bahdanau",
+    "k_memory",
+    "flexible_window",
+    "read before",
+    "no input feeding",
+    "gru",
+    "tied",
+)
+WAYS = [
+    *((name, True) for name in QUICK),
+    *(("k_memory", False), ("flexible_window", False)),
+    *slow(*((name, True) for name in OPTIONS if name not in QUICK)),
+    *slow(*((name, False) for name in OPTIONS if name not in ("k_memory", "flexible_window"))),
+]
+
+
+def step_through(model: Any, source: Any, inputs: Any, folded: bool = True) -> list[Any]:
+    """Logits and scores of every step, and the last state."""
+    decoding = DecodingModel(model, folded)
+    memory, state = decoding.start(source, QUERIES)
+    steps = []
+    for step in range(STEPS):
+        logits, scores, state = decoding.step(inputs[:, :, step], memory, state)
+        steps.append([logits, scores])
+    return [steps, state]
+
+
+def assert_same_numbers(ours: Any, theirs: Any) -> None:
+    """As `assert_close`, of positions and truth values too."""
+    assert_close(as_array(ours).astype(float), as_array(theirs).astype(float))
+
+
+@pytest.mark.parametrize(("name", "folded"), WAYS)
+def test_steps_equal_those_of_the_cell_and_teacher_forcing(name: str, folded: bool) -> None:
+    model, source = small_model(**OPTIONS[name]), padded(SOURCES)
+    steps, last = step_through(model, source, INPUTS, folded)
+
+    memory, cell_states = model.encode(source)
+    state = model.cell.initial_state(memory, QUERIES, cell_states)
+    for step, (logits, scores) in enumerate(steps):
+        embedded = model.target_embedding(INPUTS[:, :, step])
+        outputs, expected_scores, state = model.cell(embedded, memory, state)
+        assert_close(logits, as_array(model.to_logits(outputs)))
+        keras.tree.map_structure(assert_same_numbers, scores, expected_scores)
+    if folded:  # then the last context comes mapped
+        last, state = last._replace(context=()), state._replace(context=())
+    keras.tree.map_structure(lambda ours, theirs: assert_close(ours, as_array(theirs)), last, state)
+
+    for query in range(QUERIES):
+        expected = model({"source": source, "target_inputs": INPUTS[:, query]})
+        stepped = np.stack([as_array(logits)[:, query] for logits, _ in steps], axis=1)
+        assert_close(stepped, as_array(expected))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_way_of_running_gives_logits_of_float32(mode: str) -> None:
+    model = small_model()
+    expected, _ = step_through(model, padded(SOURCES), INPUTS)
+    steps, _ = run(mode, lambda source: step_through(model, source, INPUTS), padded(SOURCES))
+    for (logits, _), (first, _) in zip(steps, expected, strict=True):
+        assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+        assert logits.shape == (len(SOURCES), QUERIES, 6)
+        assert_close(logits, as_array(first))
+
+
+@pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window")])
+def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention: str) -> None:
+    # Few operands: one that lies between two numbers of bfloat16 may be rounded to either.
+    one_layer = {"encoder_layers": 1, "bidirectional": False, "decoder_layers": 1}
+    model = with_rounded_products(small_model(attention, **one_layer))
+    model.logits.bias.assign(ops.zeros_like(model.logits.bias))
+
+    def first_logits(source: Any) -> Any:
+        decoding = DecodingModel(model)
+        logits, _, _ = decoding.step(INPUTS[:1, :, 0], *decoding.start(source, QUERIES))
+        return logits
+
+    plain, compiled = (run(mode, first_logits, padded(sources_of(2))) for mode in ("eager", "xla"))
+    assert_close(plain, compiled)
+    assert (as_array(ops.cast(plain, "bfloat16")) != as_array(plain)).any()
+
+
+def test_alignment_and_positions_are_those_of_the_attention() -> None:
+    model, source = small_model("bahdanau"), padded(SOURCES)
+    decoding = DecodingModel(model)
+    memory, state = decoding.start(source, QUERIES)
+    _, scores, _ = decoding.step(INPUTS[:, :, 0], memory, state)
+    assert decoding.alignment(scores, memory) is scores
+    np.testing.assert_array_equal(
+        as_array(decoding.positions_scored(scores, memory)), [[7, 7], [1, 1], [4, 4]]
+    )
+
+
+def test_weights_are_read_when_it_is_made() -> None:
+    model, source = small_model(), padded(SOURCES)
+    before = as_array(step_through(model, source, INPUTS)[0][0][0])
+    for variable in model.trainable_variables:
+        variable.assign(ops.zeros_like(variable))
+    after = as_array(step_through(model, source, INPUTS)[0][0][0])
+    assert not np.allclose(before, after)
+    assert not after.any()
+
+
+def test_only_models_need_to_be_made_ready() -> None:
+    other = PrefixModel(random_tables(0, [0.0]))
+    assert for_decoding(other) is other
+    assert isinstance(for_decoding(small_model()), DecodingModel)

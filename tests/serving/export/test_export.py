@@ -1,0 +1,222 @@
+import dataclasses
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorflow_serving.apis import prediction_log_pb2
+
+from seq2seq_memattn.data.locks import locked
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import fit_to_data
+from seq2seq_memattn.runs.directory import Run, load_run
+from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.serving.export import export as exporting
+from seq2seq_memattn.serving.export.export import export
+from seq2seq_memattn.serving.export.graph import SearchOptions
+from seq2seq_memattn.training.loop import Trainer
+from tests.running import run_python
+from tests.serving.clients import running
+from tests.texts import STRANGE, make_text_data, sentences
+from tests.training.runs import MODEL, TRAINING
+
+OPTIONS = SearchOptions(beam_size=2, n_best=2)
+TEXTS = ["", *sentences(5, seed=4), *STRANGE]
+# What a user without this project's code has.
+LOAD = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+found = model.signatures["serving_default"](text=tf.constant(json.loads(sys.argv[2])))
+assert not any(name.startswith("seq2seq_memattn") for name in sys.modules)
+print(json.dumps([[text.decode() for text in row] for row in found["translations"].numpy()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on text that was hardly trained."""
+    folder = tmp_path_factory.mktemp("serving")
+    data_dir = make_text_data(folder, 60)
+    model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
+    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
+    Trainer(folder / "run", data_dir, model, training).run()
+    return load_run(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def version(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first version of an exported model."""
+    return export(run, tmp_path_factory.mktemp("exported") / "model", OPTIONS, "float32", "ba dö")
+
+
+@pytest.fixture(scope="module")
+def align(version: Path) -> Any:
+    """The signature that gives most."""
+    model = tf.saved_model.load(str(version))
+    function = model.signatures["align"]
+    function.model = model  # which its variables end with
+    return function
+
+
+def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
+    process = run_python("-c", LOAD, str(version), json.dumps(TEXTS))
+    assert process.returncode == 0, process.stderr.decode()
+    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=len(TEXTS))
+    found = json.loads(process.stdout.splitlines()[-1])
+    assert found == [[one.text for one in translations] for translations in expected]
+
+
+def test_no_operation_calls_python_or_a_gpu_library(version: Path) -> None:
+    model = tf.saved_model.load(str(version))
+    graphs = [function.graph.as_graph_def() for function in model.signatures.values()]
+    names = {
+        node.op
+        for graph in graphs
+        for nodes in (graph.node, *(function.node_def for function in graph.library.function))
+        for node in nodes
+    }
+    assert "SentencepieceTokenizeOp" in names
+    assert not [name for name in names if "PyFunc" in name or "Cudnn" in name]
+
+
+def test_weights_of_training_alone_stay_behind(run: Run, version: Path) -> None:
+    saved = dict(tf.train.list_variables(str(version / "variables" / "variables")))
+    assert not [name for name in saved if "optimizer" in name.lower()]
+    size = sum(path.stat().st_size for path in (version / "variables").iterdir())
+    assert size < 4 * 4 * run.model.count_params()  # tables for decoding included
+
+
+def test_what_is_beside_the_graph_describes_it(run: Run, version: Path) -> None:
+    found = json.loads((version / "assets.extra" / "export.json").read_text(encoding="utf-8"))
+    assert found["attention"] == MODEL.attention and found["kind"] == "subwords"
+    assert (found["beam_size"], found["n_best"], found["example"]) == (2, 2, "ba dö")
+    assert found["update"] == run.update
+    configuration = json.loads((version / "assets.extra" / "config.json").read_text())
+    assert configuration["model"] == run.model.config.to_dict()
+
+
+def test_warm_up_requests_are_answered(version: Path) -> None:
+    model = tf.saved_model.load(str(version))
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    logs = [
+        prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        for record in tf.data.TFRecordDataset(str(path))
+    ]
+    names = [log.predict_log.request.model_spec.signature_name for log in logs]
+    assert {*names} == {*model.signatures}
+    for name, log in zip(names, logs, strict=True):
+        inputs = log.predict_log.request.inputs
+        texts = {key: tf.constant(tf.make_ndarray(value)) for key, value in inputs.items()}
+        assert model.signatures[name](**texts)
+
+
+def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    shutil.copytree(run.directory, directory)
+    scores = {"bleu": 12.34, "standard_bleu": 12.5, "chrf": 40.0, "update": run.update}
+    signatures = {"signature": "a|b", "standard_bleu_signature": "S2", "chrf_signature": "S3"}
+    for name, update in (("flickr", run.update), ("older", run.update - 1)):
+        folder = directory / "evaluation" / name
+        folder.mkdir(parents=True)
+        content = scores | signatures | {"update": update}
+        (folder / "evaluation.json").write_text(json.dumps(content))
+    description = exporting.describe(load_run(directory), OPTIONS, "float32")
+    card = exporting.model_card(load_run(directory), "model", 3, description)
+    assert card.startswith("# model, version 3\n")
+    assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
+    assert "older" not in card  # other weights
+    assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
+    record = {"best_bleu": 7.0, "best_update": 1200}
+    of_checkpoint = dataclasses.replace(load_run(directory), record=record)
+    card = exporting.model_card(of_checkpoint, "model", 3, description)
+    assert "Best validation BLEU of the run: 7.00, at update 1,200." in card
+    assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
+
+
+def test_versions_follow_one_another(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "_write_graph", lambda run, options, folder: None)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / ".9.tmp").mkdir()  # a killed export
+    assert export(run, tmp_path, OPTIONS, "float32").name == "8"
+    assert sorted(os.listdir(tmp_path)) == ["7", "8", "notes"]
+
+
+def test_two_exports_do_not_share_a_folder(run: Run, tmp_path: Path) -> None:
+    with locked(tmp_path, "exporting to it"), pytest.raises(ValueError, match="is exporting to it"):
+        export(run, tmp_path, OPTIONS, "float32")
+
+
+def test_a_failed_export_leaves_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(exporting, "_write_graph", fail)
+    with pytest.raises(OSError, match="disk full"):
+        export(run, tmp_path / "model", OPTIONS, "float32")
+    assert not os.listdir(tmp_path / "model")
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), min_size=1, max_size=4))
+def test_any_text_is_answered_whatever_else_is_in_its_batch(
+    align: Any, texts: list[str | bytes]
+) -> None:
+    together = {name: value.numpy() for name, value in align(text=tf.constant(texts)).items()}
+    alone = {name: value.numpy() for name, value in align(text=tf.constant(texts[:1])).items()}
+    assert np.isfinite(together["log_probs"]).all() and np.isfinite(together["alignments"]).all()
+    assert not any("\n" in text.decode() for text in together["translations"].ravel())
+    is_near = abs(alone["log_probs"][0, 0] - alone["log_probs"][0, 1]) < 1e-4  # which may change
+    if not is_near:
+        assert together["translations"][0, 0] == alone["translations"][0, 0]
+    np.testing.assert_allclose(together["log_probs"][0], alone["log_probs"][0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_text_of_ten_thousand_tokens_is_answered(align: Any) -> None:
+    (translations,) = align(text=tf.constant(["ba " * 10_000]))["translations"].numpy()
+    assert len(translations) == OPTIONS.n_best
+
+
+@pytest.mark.slow
+def test_no_text_costs_a_server_much_or_changes_the_answers_of_others(
+    run: Run, tmp_path: Path
+) -> None:
+    version = export(run, tmp_path / "model", OPTIONS._replace(max_source_length=64), "float32")
+    path = "/v1/models/model:predict"
+    hostile = [
+        "x " * 2400,
+        "\U0001f600" * 1200,
+        "\0" * 4900,
+        "\u202eab \u0645" * 600,
+        "\r\n" * 2000,
+    ]
+    with running({"model": version.parent}) as server:
+        polite = server.post(path, {"instances": ["ba dö"]}).json()
+        for text in hostile:
+            for signature in ("serving_default", "align"):
+                body = {"signature_name": signature, "instances": [text, "ba dö"]}
+                started = time.monotonic()
+                answer = server.post(path, body)
+                assert answer.status_code == 200, answer.json()
+                cut, whole = answer.json()["predictions"]
+                assert cut["source_is_cut"] and not whole["source_is_cut"]
+                assert whole["translations"] == polite["predictions"][0]["translations"]
+                assert time.monotonic() - started < 20  # seconds, on a machine that does more
+                assert len(answer.content) < 1 << 20
+        too_long = server.post(path, {"instances": ["x" * 5001]})
+        assert too_long.status_code == 400 and "at most 5000 bytes" in too_long.json()["error"]
+        assert server.post(path, {"instances": ["ba dö"]}).json() == polite

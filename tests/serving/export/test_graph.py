@@ -1,0 +1,161 @@
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.runs.pair_scorer import PairScorer
+from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph
+from seq2seq_memattn.text.form import TextForm
+from seq2seq_memattn.vocabulary import SymbolVocabulary
+from tests.compute.test_precision import rounded_products
+from tests.marks import slow
+from tests.search.models import one_quick_attention, small_model, with_rounded_products
+
+SOURCES, TARGETS = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
+TEXTS = ["x y x", "", "v w x y z z y", "z", "   "]
+OPTIONS = SearchOptions(beam_size=4, n_best=3)
+
+Function = Callable[..., dict[str, Any]]
+
+
+def run_of(attention: str, **options: Any) -> Run:
+    """An untrained run whose hypotheses end at different lengths."""
+    model = small_model(attention, **options)
+    model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])
+    return Run(Path("run"), model, SOURCES, TARGETS, 1, {"update": 1}, TextForm(), [])
+
+
+@functools.cache
+def answers(attention: str, signature: str) -> Function:
+    """A signature of a run of `run_of`; each takes seconds to trace."""
+    return ServingGraph(run_of(attention), OPTIONS).function(signature)
+
+
+def call(function: Function, *texts: list[str]) -> dict[str, Any]:
+    outputs = function(*(tf.constant(each, tf.string) for each in texts))
+    return {name: output.numpy() for name, output in outputs.items()}
+
+
+@one_quick_attention
+def test_translations_are_those_of_files(attention: str) -> None:
+    run = run_of(attention)
+    found = call(answers(attention, "serving_default"), TEXTS)
+    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=9)
+    for row, translations in enumerate(expected):
+        for rank, (text, hypothesis) in enumerate(translations):
+            assert found["translations"][row, rank].decode() == text
+            log_prob = hypothesis.log_prob if hypothesis else 0.0
+            np.testing.assert_allclose(found["log_probs"][row, rank], log_prob, rtol=1e-5)
+    assert found["num_tokens"][1].tolist() == [0, 0, 0]
+    assert not found["source_is_cut"].any()
+
+
+@one_quick_attention
+def test_the_best_translation_comes_with_its_alignment(attention: str) -> None:
+    run = run_of(attention)
+    found = call(answers(attention, "align"), TEXTS)
+    translate = Translator(run, OPTIONS.beam_size, OPTIONS.n_best, return_alignments=True)
+    for row, translations in enumerate(translate(TEXTS, batch_size=9)):
+        text, hypothesis = translations[0]
+        if hypothesis is None:
+            assert not found["alignments"][row].any()
+            assert not b"".join(found["target_pieces"][row])
+            continue
+        target_length, source_length = hypothesis.alignment.shape
+        alignment = found["alignments"][row]
+        np.testing.assert_allclose(
+            alignment[:target_length, :source_length], hypothesis.alignment, atol=1e-5
+        )
+        assert not alignment[target_length:].any() and not alignment[:, source_length:].any()
+        pieces = [piece.decode() for piece in found["source_pieces"][row]]
+        padding = [""] * (len(pieces) - source_length)
+        assert pieces == [*TEXTS[row].split(), "</s>", *padding]
+        target = [piece.decode() for piece in found["target_pieces"][row][:target_length]]
+        assert [piece for piece in target if piece != "</s>"] == text.split()
+        assert found["num_tokens"][row, 0] == target_length
+
+
+def test_a_translation_and_its_alignment_share_one_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = run_of("k_memory", encoder_layers=1, bidirectional=False, decoder_layers=1)
+    encode, encoded = run.model.encode, []
+
+    def counted(source: Any, training: bool = False) -> Any:
+        encoded.append(source)
+        return encode(source, training)
+
+    monkeypatch.setattr(run.model, "encode", counted)
+    ServingGraph(run, OPTIONS).function("align")
+    assert len(encoded) == 1
+
+
+def test_the_slots_of_k_memory_make_up_its_alignment() -> None:
+    found = call(answers("k_memory", "align"), TEXTS)
+    together = np.einsum("btk,bsk->bts", found["beta"], found["alpha"])
+    np.testing.assert_allclose(found["alignments"], together, atol=1e-6)
+    assert found["beta"].shape[2] == 3
+
+
+def test_given_translations_are_scored() -> None:
+    sources, targets = ["x y x", "", "z"], ["a b", "c", ""]
+    found = call(answers("k_memory", "score"), sources, targets)
+    pairs = [
+        [np.asarray(vocabulary.encode(text), np.int32) for text in texts]
+        for vocabulary, texts in ((SOURCES, sources), (TARGETS, targets))
+    ]
+    expected = PairScorer(run_of("k_memory").model)(*pairs, batch_size=3)
+    np.testing.assert_allclose(found["log_probs"], expected, rtol=1e-5)
+    assert found["num_tokens"].tolist() == [3, 2, 1]
+
+
+def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, targets = ["x y x", "", "z", "y", "x"], ["a b", "c", "", "a a a", "b"]
+    expected = call(answers("k_memory", "score"), sources, targets)
+    monkeypatch.setattr("seq2seq_memattn.serving.export.graph.MAX_LOGITS", 2 * 4 * 6)
+    in_parts = ServingGraph(run_of("k_memory"), OPTIONS).function("score")
+    loops = [op for op in in_parts.graph.get_operations() if op.type == "StatelessWhile"]
+    assert loops or [op for op in in_parts.graph.get_operations() if op.type == "While"]
+    found = call(in_parts, sources, targets)
+    np.testing.assert_allclose(found["log_probs"], expected["log_probs"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", *slow("align", "score")])
+def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> None:
+    run = run_of("k_memory")
+    rounding = dataclasses.replace(run, model=with_rounded_products(run.model))
+    assert not rounded_products(ServingGraph(rounding, OPTIONS).function(signature).graph)
+
+
+def test_long_texts_are_cut_and_that_is_said() -> None:
+    options = OPTIONS._replace(max_source_length=4)
+    function = ServingGraph(run_of("k_memory"), options).function("align")
+    found = call(function, ["x y z", "x y z x"])
+    assert found["source_is_cut"].tolist() == [False, True]
+    assert found["source_pieces"][1].tolist() == [b"x", b"y", b"z", b"</s>"]
+    assert found["translations"][0].tolist() == found["translations"][1].tolist()
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
+def test_no_texts_have_no_answers(signature: str) -> None:
+    texts: list[list[str]] = [[], []] if signature == "score" else [[]]
+    outputs = call(answers("k_memory", signature), *texts)
+    assert outputs and all(len(output) == 0 for output in outputs.values())
+
+
+def test_the_maximum_length_is_kept() -> None:
+    graph = ServingGraph(run_of("none"), OPTIONS._replace(max_length=2))
+    assert call(graph.function("serving_default"), TEXTS)["num_tokens"].max() == 2
+
+
+def test_a_beam_that_is_out_of_range_is_an_error() -> None:
+    graph = ServingGraph(run_of("none"), SearchOptions(2, 3))
+    with pytest.raises(ValueError, match="n_best"):
+        graph.function("serving_default")

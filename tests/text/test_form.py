@@ -1,0 +1,107 @@
+"""Text as a corpus has it, as people write it, and as scores read it."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from seq2seq_memattn.text.form import (
+    AS_GIVEN,
+    FormedLines,
+    TextForm,
+    check_truecase_model,
+    looks_tokenised,
+)
+
+MOSES = TextForm("en", "en", is_tokenised=True, is_truecased=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("it &apos;s a well @-@ known fact .", "It's a well-known fact."),
+        # A colon ends a sentence for detruecase.perl.
+        ("he said : &quot; no , thanks ! &quot;", 'He said: "No, thanks!"'),
+        ("a &amp; b &#124; c &#91; d &#93;", "A & b | c [d]"),
+        ("", ""),
+    ],
+)
+def test_readable_text_has_neither_escapes_nor_spaces_of_a_tokeniser(
+    line: str, expected: str
+) -> None:
+    assert MOSES.readable([line]) == [expected]
+
+
+def test_only_what_was_done_is_undone() -> None:
+    line = "it &apos;s here ."
+    assert TextForm("en", "en", is_tokenised=True).readable([line]) == ["it's here."]
+    assert TextForm("en", "en", is_truecased=True).readable([line]) == ["It &apos;s here ."]
+    assert AS_GIVEN.readable([line]) == [line]
+
+
+@pytest.fixture
+def truecase_model(tmp_path: Path) -> Path:
+    """A model as train-truecaser.perl writes it."""
+    path = tmp_path / "source.truecase"
+    path.write_text("the (9/10) The (1/10)\nfact (3/3)\nLondon (4/4)\n")
+    return path
+
+
+def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
+    truecase_model: Path,
+) -> None:
+    form = TextForm("en", "de", True, True, True, True, truecase_model.name)
+    line = "The “well-known” fact: LONDON & the rest , isn't The end."
+    found = form.as_trained([line, ""], truecase_model.parent)
+    assert found == [
+        "the &quot; well @-@ known &quot; fact : London &amp; the rest , isn &apos;t The end .",
+        "",
+    ]
+    plain = dataclasses.replace(form, splits_hyphens=False, has_escapes=False, truecase_model="")
+    assert plain.as_trained([line], truecase_model.parent) == [
+        'The " well-known " fact : LONDON & the rest , isn \'t The end .'
+    ]
+    assert AS_GIVEN.as_trained([line], truecase_model.parent) == [line]
+    lower = TextForm("de", "en", is_lowercased=True)
+    assert lower.as_trained(["Ärger im Park"], truecase_model.parent) == ["ärger im park"]
+
+
+def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
+    for content in (b"the (9/10) The\n", b"\x1f\x8b\x00"):
+        (tmp_path / "model").write_bytes(content)
+        with pytest.raises(ValueError, match="model: expected a model of truecase.perl"):
+            check_truecase_model(tmp_path / "model")
+    with pytest.raises(ValueError, match="truecase_model: expected with is_truecased alone"):
+        TextForm("en", truecase_model="model")
+
+
+def test_the_truecase_model_of_a_stored_form_lies_beside_it(truecase_model: Path) -> None:
+    form = TextForm(is_truecased=True, truecase_model=truecase_model.name)
+    assert TextForm.from_dict(form.to_dict()) == form
+    elsewhere = dataclasses.replace(form, truecase_model=str(truecase_model))
+    with pytest.raises(ValueError, match="truecase_model: expected a name without directories"):
+        TextForm.from_dict(elsewhere.to_dict())
+
+
+def test_text_of_a_tokeniser_is_known_by_its_marks() -> None:
+    for line in ("well @-@ known", "it &apos;s", "&quot; no"):
+        assert looks_tokenised(["plain", line])
+    assert not looks_tokenised(["It's a well-known fact & more.", "a @-@b"])
+
+
+def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known() -> None:
+    line = 'It\'s a "well-known" fact & more.'
+    expected = 'It \'s a " well-known " fact & more .'
+    assert TextForm("de", "en").tokenised([line]) == [expected]
+    assert AS_GIVEN.tokenised([line]) == [line]
+    assert MOSES.tokenised([line]) == [line]
+
+
+def test_each_form_of_lines_is_made_of_the_lines_as_they_came() -> None:
+    lines = FormedLines(["the end ."], MOSES)
+    assert (lines.lines, lines.tokenised, lines.readable) == (
+        ["the end ."],
+        ["the end ."],
+        ["The end."],
+    )
+    assert len(lines) == 1

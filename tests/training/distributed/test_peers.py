@@ -1,0 +1,64 @@
+import socket
+import time
+
+import pytest
+
+from seq2seq_memattn.training.distributed import peers
+from seq2seq_memattn.training.distributed.peers import LostWorker, Peers, answers
+
+PLACES = {("worker", 0): "a:1", ("worker", 1): "b:2", ("ps", 0): "c:3"}
+
+
+def test_what_listens_answers() -> None:
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+        assert answers(address)
+    assert not answers(address)
+
+
+@pytest.mark.parametrize(
+    ("answering", "lost"),
+    [
+        ({"a:1", "b:2", "c:3"}, ""),
+        ({"b:2", "c:3"}, ""),  # one worker is enough
+        ({"c:3"}, "worker 0 (a:1), worker 1 (b:2)"),
+        ({"a:1", "b:2"}, "ps 0 (c:3)"),
+        (set(), "worker 0 (a:1), worker 1 (b:2), ps 0 (c:3)"),
+    ],
+)
+def test_the_lost_are_those_that_a_training_cannot_do_without(
+    monkeypatch: pytest.MonkeyPatch, answering: set[str], lost: str
+) -> None:
+    monkeypatch.setattr(peers, "answers", answering.__contains__)
+    watched = Peers(PLACES, 0.05)
+    watched.check()  # nobody has been silent for long
+    time.sleep(0.1)
+    if not lost:
+        watched.check()
+        return
+    with pytest.raises(LostWorker) as error:
+        watched.check()
+    assert str(error.value).startswith(f"{lost} did not answer for 0 s and was lost; ")
+
+
+def test_those_that_have_not_come_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    there: set[str] = set()
+    monkeypatch.setattr(peers, "answers", there.__contains__)
+    watched = Peers(PLACES, 0.05, have_come=False)
+    time.sleep(0.1)
+    watched.check()
+    there.update({"b:2", "c:3"})
+    watched.check()
+    there.clear()
+    time.sleep(0.1)
+    with pytest.raises(LostWorker, match=r"^ps 0 \(c:3\) did not answer"):
+        watched.check()  # worker 0 may still come
+
+
+def test_a_process_without_workers_to_watch_does_not_miss_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peers, "answers", {"c:3"}.__contains__)
+    watched = Peers({("ps", 0): "c:3"}, 0.05)
+    time.sleep(0.1)
+    watched.check()

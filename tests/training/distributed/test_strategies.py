@@ -1,0 +1,81 @@
+from typing import Any
+
+import pytest
+
+from seq2seq_memattn.config import DevicesConfig
+from seq2seq_memattn.training.distributed import strategies
+from seq2seq_memattn.training.distributed.cluster import Cluster
+from seq2seq_memattn.training.distributed.peers import LostWorker
+from seq2seq_memattn.training.make import find_devices
+
+WORKERS = Cluster({"worker": ["a:1", "b:2"]}, "worker", 0)
+ALONE = Cluster({"worker": ["a:1"]}, "worker", 0)
+SERVERS = Cluster({"chief": ["a:1"], "worker": ["b:2"], "ps": ["c:3"]}, "chief", 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "cluster", "expected"),
+    [
+        ({}, None, "one_device"),
+        ({}, ALONE, "one_device"),
+        ({}, WORKERS, "multi_worker"),
+        ({}, SERVERS, "parameter_server"),
+        ({"num_devices": 2}, None, "mirrored"),
+        ({"strategy": "mirrored", "num_devices": 2}, None, "mirrored"),
+        ({"strategy": "multi_worker"}, ALONE, "multi_worker"),
+        ({"strategy": "one_device"}, ALONE, "one_device"),
+    ],
+)
+def test_a_strategy_is_chosen_by_the_cluster(
+    options: dict[str, Any], cluster: Cluster | None, expected: str
+) -> None:
+    assert strategies._chosen(DevicesConfig(**options), cluster) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "cluster", "message"),
+    [
+        ({"strategy": "multi_worker"}, None, "expected a cluster, from TF_CONFIG or"),
+        ({"strategy": "multi_worker"}, SERVERS, "expected one without"),
+        ({"strategy": "parameter_server"}, WORKERS, "expected one with parameter servers"),
+        (
+            {"strategy": "one_device"},
+            WORKERS,
+            "expected no cluster; TF_CONFIG or --workers names 2",
+        ),
+        ({"strategy": "mirrored"}, WORKERS, "expected no cluster"),
+        ({"num_devices": 2}, WORKERS, "--num_devices: expected --strategy=mirrored with it"),
+        ({"num_devices": 2, "strategy": "one_device"}, None, "--num_devices: expected"),
+    ],
+)
+def test_what_does_not_fit_the_cluster_is_refused(
+    options: dict[str, Any], cluster: Cluster | None, message: str
+) -> None:
+    with pytest.raises(ValueError) as error:
+        strategies._chosen(DevicesConfig(**options), cluster)
+    assert message in str(error.value)
+
+
+def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(strategies, "answers", lambda address: address == "b:2")
+    with pytest.raises(LostWorker, match="^c:3 did not come within 0 s$"):
+        strategies._wait_for(["b:2", "c:3"], 0.05)
+    strategies._wait_for(["b:2"], 0.0)
+
+
+def test_mirrored_needs_several_devices() -> None:
+    with pytest.raises(ValueError, match="expected GPUs, or --num_devices parts of the CPU"):
+        strategies.make_devices(DevicesConfig(strategy="mirrored"))
+
+
+def test_jax_has_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    assert find_devices(DevicesConfig()).strategy is None
+    for options in (
+        {"strategy": "mirrored"},
+        {"num_devices": 2},
+        {"workers": "a:1,b:2", "task_index": 0},
+    ):
+        with pytest.raises(ValueError, match="JAX trains on one device"):
+            find_devices(DevicesConfig(**options))

@@ -1,0 +1,102 @@
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.attention.flexible import FlexibleState
+from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import fill_rows
+from seq2seq_memattn.losses import summed_cross_entropy
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from tests.inputs import MODES, randomise, run
+from tests.tolerances import as_array, assert_close
+from tests.training.runs import MODEL, TRAINING
+from tests.training.updates.test_tensorflow_update import batch, make
+
+FLEXIBLE = dataclasses.replace(MODEL, attention="flexible", dropout=0.0)
+LENGTHS = (4, 3, 1)
+
+
+def model_of(config: Any = FLEXIBLE) -> Seq2Seq:
+    model = Seq2Seq(config)
+    randomise(model)
+    return model
+
+
+def strengths_by_steps(model: Seq2Seq) -> Any:
+    """G of equation 8 at every step, 0 on padding, as single steps of the cell leave it."""
+    ids = batch()
+    memory, cell_states = model.encode(ids["source"])
+    state = model.cell.initial_state(memory, 1, cell_states)
+    embedded, found = model.target_embedding(ids["target_inputs"]), []
+    for step in range(max(LENGTHS)):
+        _, _, state = model.cell(embedded[:, step, None], memory, state)
+        found.append(as_array(FlexibleState(*state.attention).strength)[:, 0])
+    real = np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None]
+    return np.stack(found, axis=1) * real
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_strengths_are_those_of_single_steps(mode: str) -> None:
+    model, ids = model_of(), batch()
+
+    def call(source: Any, target_inputs: Any) -> Any:
+        inputs = {"source": source, "target_inputs": target_inputs}
+        return model(inputs, training=True, return_strengths=True)
+
+    logits, strengths = run(mode, call, ids["source"], ids["target_inputs"])
+    assert_close(strengths, strengths_by_steps(model))
+    assert_close(logits, as_array(model(ids, training=True)))
+
+
+def test_the_loss_is_equation_9() -> None:
+    model, ids = model_of(), batch()
+    config = dataclasses.replace(TRAINING, strength_weight=0.7)
+    loss = TrainingLoss(model, config)
+    found, num_tokens = loss(ids["target_outputs"], model(ids, training=True, **loss.call_options))
+    entropy, _ = summed_cross_entropy(ids["target_outputs"], model(ids, training=True))
+    means = strengths_by_steps(model).sum(axis=1) / LENGTHS
+    assert_close(found, as_array(entropy) - 0.7 * means.sum())
+    assert as_array(num_tokens) == sum(LENGTHS)
+
+
+def test_rows_that_fill_a_batch_add_nothing_to_it() -> None:
+    model, ids = model_of(), batch()
+    loss = TrainingLoss(model, dataclasses.replace(TRAINING, strength_weight=0.7))
+    filled = fill_rows({name: as_array(rows) for name, rows in ids.items()}, 5)
+    assert len(filled["source"]) == 5 > len(LENGTHS)
+    found, expected = (
+        loss(rows["target_outputs"], model(rows, training=True, **loss.call_options))
+        for rows in (filled, ids)
+    )
+    assert_close(list(found), [as_array(x) for x in expected])
+
+
+def test_without_a_weight_it_is_the_cross_entropy() -> None:
+    model, ids = model_of(), batch()
+    loss = TrainingLoss(model, dataclasses.replace(TRAINING, label_smoothing=0.1))
+    assert not loss.call_options
+    found = loss(ids["target_outputs"], model(ids, training=True))
+    expected = summed_cross_entropy(ids["target_outputs"], model(ids, training=True), 0.1)
+    assert_close(list(found), [as_array(x) for x in expected])
+
+
+@pytest.mark.slow
+def test_training_with_it_makes_penalties_stronger() -> None:
+    means = []
+    for weight in (0.0, 3.0):
+        config = dataclasses.replace(TRAINING, strength_weight=weight)
+        model, _, updater = make(FLEXIBLE, config)
+        for _ in range(12):
+            assert updater(batch()).is_applied
+        strengths = as_array(model(batch(), return_strengths=True)[1])
+        means.append(strengths.sum() / np.count_nonzero(strengths))
+    assert means[1] > means[0] + 0.05
+
+
+def test_an_attention_without_penalties_is_refused() -> None:
+    config = TrainingConfig(strength_weight=0.1)
+    with pytest.raises(ValueError, match=r"flexible attention.*got 0\.1 with k_memory:3"):
+        TrainingLoss(model_of(dataclasses.replace(FLEXIBLE, attention="k_memory:3")), config)
