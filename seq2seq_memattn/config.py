@@ -4,6 +4,7 @@ The launchers make their flags from these fields; `to_dict` and `from_dict` writ
 """
 
 import dataclasses
+import numbers
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
@@ -14,6 +15,20 @@ ATTENTION_NAMES = (
     *("k_memory:K", "none", "constant", "bahdanau", "luong_dot", "luong_general", "luong_concat"),
     *("luong_location", "local_m", "local_p", "flexible", "linear"),
 )
+
+
+# What a value of an option's type may be; a flag or a file may give 1 where 1.0 is meant.
+_KINDS: dict[type, type | tuple[type, ...]] = {
+    bool: bool,
+    int: numbers.Integral,
+    float: numbers.Real,
+    str: str,
+}
+
+
+def _is_of_kind(value: Any, kind: type) -> bool:
+    """Whether an option of a type may have a value; True and False are no numbers."""
+    return isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (kind is bool)
 
 
 def option(default: Any, meaning: str) -> Any:
@@ -30,6 +45,8 @@ class Options:
             if get_origin(kind) is Literal and value not in get_args(kind):
                 choices = ", ".join(repr(choice) for choice in get_args(kind))
                 raise ValueError(f"`{name}` must be one of {choices}; got {value!r}.")
+            if kind in _KINDS and not _is_of_kind(value, kind):
+                raise ValueError(f"`{name}` must be {kind.__name__}; got {value!r}.")
 
     def _check_at_least(self, least: int, *names: str) -> None:
         meaning = {0: "not be negative", 1: "be positive"}[least]

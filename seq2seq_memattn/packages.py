@@ -32,9 +32,9 @@ def is_extra(package: str | None) -> bool:
 def what_to_install(package: str | None) -> str:
     """One line that says which extra brings a package that is not installed."""
     name = _top(package)
-    if name in BACKENDS:
+    if name in BACKENDS and not any(map(_is_installed, BACKENDS)):
         return (
-            f"{name} is not installed; Keras computes with TensorFlow or JAX: "
+            "Keras has nothing to compute with; install TensorFlow or JAX: "
             f"pip install '{NAME}[tensorflow]' or '{NAME}[jax]'"
         )
     return f"{name} is not installed: pip install '{NAME}[{EXTRAS[name]}]'"
@@ -57,9 +57,12 @@ def needed() -> Iterator[None]:
 
 def choose_backend() -> None:
     """Lets Keras compute with JAX where TensorFlow is not installed and nothing was chosen."""
-    is_there = {name: importlib.util.find_spec(name) is not None for name in BACKENDS}
-    if is_there["jax"] and not is_there["tensorflow"]:
+    if _is_installed("jax") and not _is_installed("tensorflow"):
         os.environ.setdefault("KERAS_BACKEND", "jax")
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _top(package: str | None) -> str:

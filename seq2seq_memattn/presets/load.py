@@ -53,7 +53,7 @@ def load_preset(name_or_file: str) -> Preset:
             ModelConfig.from_dict({**preset.model.to_dict(), **_table(content, "model")}),
             TrainingConfig.from_dict({**preset.training.to_dict(), **_table(content, "training")}),
         )
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
