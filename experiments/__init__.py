@@ -1,1 +1,1 @@
-"""Launchers: the commands that train, decode, measure and reproduce."""
+"""Launchers of the commands, and what only a checkout needs: studies and benchmarks."""

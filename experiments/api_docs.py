@@ -5,15 +5,15 @@ The pages need no network and go to `--output_dir`, best a new one: pages of mod
 stay.
 """
 
+import sys
 from pathlib import Path
 
 import pdoc
 import pdoc.docstrings
 import pdoc.render
-from absl import flags
 
 import seq2seq_memattn
-from experiments import cli
+from seq2seq_memattn.commands.shared import cli
 
 MODULES = (
     "seq2seq_memattn",
@@ -44,14 +44,17 @@ def make(output_dir: Path) -> None:
     pdoc.pdoc(*MODULES, output_directory=output_dir)
 
 
-def main(arguments: list[str]) -> None:
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.string("output_dir", "runs/api", "where the pages go")
+
+
+def main(arguments: cli.Arguments) -> None:
     """Makes the pages from flags."""
-    del arguments
-    output_dir = Path(flags.FLAGS.output_dir)
+    output_dir = Path(arguments.output_dir)
     make(output_dir)
     cli.print_result({"page": str(output_dir / "index.html")})
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output_dir", "runs/api", "where the pages go")
-    cli.run(main)
+    cli.launch(sys.modules[__name__])

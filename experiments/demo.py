@@ -5,23 +5,24 @@ set with a beam of 10, prints the rows of Table 1, and draws learning curves, BL
 length and an alignment of each model. Interrupted, it goes on where it stopped.
 """
 
+import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from experiments import cli
-from experiments.copy_rows import SMALL, label, short_name
-from experiments.experiment import load_experiment
-from experiments.records import provenance, write_json
-from experiments.study import Row, Study, copy_data, valid_curves
-from experiments.table1 import add_decoding_times, table1_markdown
+from experiments.reproduction.pages import valid_curves
+from experiments.reproduction.results import Result, Results, provenance, write_json
+from experiments.reproduction.rows import copy_data
+from experiments.reproduction.study import Study
+from experiments.studies import table1
+from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.runs.alignments import align
 from seq2seq_memattn.runs.alignments import draw as draw_alignment
+from seq2seq_memattn.text.notes import print_note
 
 OPTIONS = {
-    **SMALL,
+    **table1.SMALL,
     "schedule": "inverse_sqrt",
     "warmup_updates": 200,
     "num_updates": 3000,
@@ -31,7 +32,7 @@ OPTIONS = {
     "checkpoint_minutes": 1.0,
 }
 # Of 1e-3 and 2e-3, what each learned sooner with in trials.
-RATES = {"k_memory:32": 2e-3, "bahdanau": 1e-3}
+RATES = {"k32": 2e-3, "bahdanau": 1e-3}
 IN_SUMMARY = (
     "name",
     "label",
@@ -54,22 +55,24 @@ SAMPLE = "7 3 11 0 19 3 14 8 1 16 5 5 12 9 2"
 def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study:
     """The two rows of the demo."""
     rows = []
-    for attention, rate in RATES.items():
-        short = short_name(attention)
-        config = f"copy_20_{short}"
-        # The paper has figures for some lengths alone.
-        paper = load_experiment(config).paper if max_length == 20 else {}
-        name = f"copy_{max_length}_{short}"
-        data = copy_data(max_length)
-        row_options = {**options, "learning_rate": rate}
+    for name, rate in RATES.items():
+        row = table1.row(20, name, "small")
         rows.append(
-            Row(name, config, row_options, data, label(attention), attention, paper, max_length)
+            dataclasses.replace(
+                row,
+                name=f"copy_{max_length}_{name}",
+                options={**options, "learning_rate": rate},
+                data=copy_data(max_length),
+                # The paper has figures for some lengths alone.
+                paper=row.paper if max_length == 20 else {},
+                length=max_length,
+            )
         )
     jobs = min(len(rows), num_cores())
     return Study(rows, run_dir / "runs", run_dir / "rows", run_dir / "data", jobs=jobs)
 
 
-def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[str]:
+def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
     """Draws the figures; returns their files."""
     import seq2seq_memattn.plots as plots
     from seq2seq_memattn.runs.directory import load_run
@@ -89,20 +92,25 @@ def draw(run_dir: Path, results: list[dict[str, Any]], max_length: int) -> list[
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
 
 
-def main(arguments: list[str]) -> None:
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.string("run_dir", "runs/demo", "where everything goes")
+    flags.integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
+    flags.integer("num_updates", None, "updates per model, fewer for a trial")
+
+
+def main(arguments: cli.Arguments) -> None:
     """Runs the demo from flags."""
-    del arguments
-    run_dir, max_length = Path(flags.FLAGS.run_dir), flags.FLAGS.max_length
+    run_dir, max_length = Path(arguments.run_dir), arguments.max_length
     options = dict(OPTIONS)
-    if flags.FLAGS.num_updates:
-        options["num_updates"] = flags.FLAGS.num_updates
-    results = demo_study(run_dir, max_length, options).run()
-    results = add_decoding_times(results, run_dir / "rows")
+    if arguments.num_updates:
+        options["num_updates"] = arguments.num_updates
+    trained = demo_study(run_dir, max_length, options).run()
+    results: list[Result] = table1.add_decoding_times(trained, run_dir / "rows")
     figures = draw(run_dir, results, max_length)
-    table = table1_markdown(results)
-    cli.print_note(f"\n{table}")
+    print_note(f"\n{table1.table(results)}")
     for figure in figures:
-        cli.print_note(f"figure: {figure}")
+        print_note(f"figure: {figure}")
     summary = {
         **provenance(results[0]["hardware"]),
         "max_length": max_length,
@@ -116,7 +124,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("run_dir", "runs/demo", "where everything goes")
-    flags.DEFINE_integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
-    flags.DEFINE_integer("num_updates", None, "updates per model, fewer for a trial")
-    cli.run(main)
+    cli.launch(sys.modules[__name__])

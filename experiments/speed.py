@@ -13,33 +13,40 @@ the same turns: its rate of matrix products of the loop's shapes and operands, a
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 
-from experiments import cli, decoding_flags
-from experiments.experiment import experiment_names, load_experiment
-from experiments.machine import ProductRate, TanhRate, peak_memory
-from experiments.profiling import profile
-from experiments.records import provenance, write_json
-from experiments.step_parts import step_parts
-from experiments.timed_work import MODES, OF_DATA, Setting, Work, data_vocab_size, make_work
+from experiments.benchmarks.figures import draw_times
+from experiments.benchmarks.machine import ProductRate, TanhRate, peak_memory
+from experiments.benchmarks.step_parts import step_parts
+from experiments.benchmarks.timed_work import (
+    MODES,
+    OF_DATA,
+    Setting,
+    Work,
+    data_vocab_size,
+    make_work,
+)
+from experiments.reproduction.results import provenance, write_json
+from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
 from seq2seq_memattn.config import ATTENTION_NAMES, Precision, TrainingConfig
 from seq2seq_memattn.runs.directory import read_model_config
+from seq2seq_memattn.text.notes import print_note
 
 GRAPHS = ("xla", "plain")
 
 
-def measure(settings: Sequence[Setting], repeats: int) -> tuple[list[dict[str, Any]], list[Work]]:
-    """Times settings in turns; returns one row each, and the work that it timed."""
+def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
+    """Times settings in turns; returns one row each."""
     works = []
     for setting in settings:
-        cli.print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
+        print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
         works.append(make_work(setting))
     kinds = [(work.shapes, work.product_dtype) for work in works]
     rates = {kind: ProductRate(*kind) for kind in dict.fromkeys(kinds)}
@@ -53,8 +60,8 @@ def measure(settings: Sequence[Setting], repeats: int) -> tuple[list[dict[str, A
             encoding = _timed(work.encode)[1] if work.encode else 0.0
             tokens, seconds = sum(count for count, _ in done), [taken for _, taken in done]
             turns.append(_Turn(tokens, seconds, encoding, gflops[kind], tanhs))
-        cli.print_note(f"turn {turn} of {repeats}")
-    return [_row(*of) for of in zip(settings, works, timed, strict=True)], works
+        print_note(f"turn {turn} of {repeats}")
+    return [_row(*of) for of in zip(settings, works, timed, strict=True)]
 
 
 class _Turn(NamedTuple):
@@ -125,66 +132,68 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
     """The rows of settings, with what else the flags ask for."""
     peaks = []
     for setting in settings if options.memory else ():
-        cli.print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
+        print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
         peaks.append(peak_memory(setting))
-    rows, works = measure(settings, options.repeats)
+    rows = measure(settings, options.repeats)
     for row in rows:
         row["threads"] = options.threads or num_cores()
     for row, setting in zip(rows, settings if options.parts else (), strict=False):
         row["parts_ms"] = step_parts(setting)
     for row, peak in zip(rows, peaks, strict=False):
         row["peak_memory_mib"] = round(peak / 2**20, 1)
-    if options.profile:
-        for row, work in zip(rows, works, strict=True):
-            shares = profile(work.run)
-            row["profile"] = {kind: round(share, 3) for kind, share in shares.items()}
     return rows
 
 
-def draw(rows: Sequence[dict[str, Any]], path: Path) -> list[Path]:
-    """Draws time against source length, a figure per mode and format; the paper's ratios dashed."""
-    import seq2seq_memattn.plots as plots
-
-    paper = []
-    for name in experiment_names():
-        if name.startswith("copy_"):
-            experiment = load_experiment(name)
-            key = {"attention": experiment.model.attention, "length": experiment.max_length}
-            paper.append({**key, "seconds": experiment.paper["seconds"]})
-    drawn = []
-    kinds = dict.fromkeys(
-        (row["mode"], row["precision"]) for row in rows if row["mode"] not in OF_DATA
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.group("What is measured")
+    flags.items("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
+    flags.items(
+        "attentions",
+        ["none", "k_memory:64", "bahdanau"],
+        f"in turns, some of {', '.join(ATTENTION_NAMES)}",
     )
-    for mode, precision in kinds:
-        those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
-        theirs = paper if any(row["attention"] == "bahdanau" for row in those) else []
-        doing = "training on" if mode == "train" else "decoding"
-        lengths = "uniform" if mode == "train" else mode
-        figure = plots.time_by_length(
-            those,
-            theirs if mode == "uniform" else [],
-            title=f"{doing} {those[0]['num_sentences']:,} sentences, lengths {lengths}",
-        )
-        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
-    return drawn
+    flags.items("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
+    flags.items("precisions", ["float32"], "formats, in turns; see `train --help`")
+    flags.integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
+    flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
+    flags.integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
+    flags.integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
+    flags.integer("units", 256, "width of all layers", lower_bound=1)
+    flags.integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
+    flags.number("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
+    flags.boolean("input_feeding", True, "feed the context back")
+    flags.items("graphs", ["xla"], f"of the steps of decoding, in turns: {' and '.join(GRAPHS)}")
+    flags.choice(
+        "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
+    )
+    flags.integer("threads", None, "threads of TensorFlow; by default all", lower_bound=1)
+    flags.boolean("parts", False, "add what the parts of a step of decoding take")
+    flags.boolean("memory", False, "add the peak memory of each row's work")
+    flags.group("Trained models and real text")
+    flags.string("run_dir", None, "decode with this run instead of untrained models")
+    flags.string("source", None, "file of sentences that the run decodes")
+    flags.string("data_dir", None, "decode the sources of this data directory")
+    flags.string("split", None, "its split, such as valid")
+    flags.group("Output")
+    flags.string("output", None, "JSON file for the rows")
+    flags.string("figure", None, "figures of time against length: file without its ending")
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: cli.Arguments) -> None:
     """Measures from flags."""
-    del arguments
-    options = flags.FLAGS
-    groups = _settings(options)
-    if options.threads:
-        use_threads(options.threads)
-    decoding_flags.report_slow_products(*options.precisions)
+    groups = _settings(arguments)
+    if arguments.threads:
+        use_threads(arguments.threads)
+    run_flags.report_slow_products(*arguments.precisions)
     rows = []
     for settings in groups:
-        rows += _measured(settings, options)
-        if options.output:
-            write_json(Path(options.output), {**provenance(hardware()), "rows": rows})
-    if options.figure:
-        for drawn in draw(rows, Path(options.figure)):
-            cli.print_note(f"figure: {drawn}")
+        rows += _measured(settings, arguments)
+        if arguments.output:
+            write_json(Path(arguments.output), {**provenance(hardware()), "rows": rows})
+    if arguments.figure:
+        for drawn in draw_times(rows, Path(arguments.figure)):
+            print_note(f"figure: {drawn}")
     cli.print_result({"hardware": hardware(), "rows": rows})
 
 
@@ -193,11 +202,6 @@ def _check(options: Any) -> None:
     for mode in options.modes:
         if mode not in MODES:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
-    if options.profile and (options.modes != ["train"] or options.run_dir or options.threads != 1):
-        raise ValueError(
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, and "
-            "--threads=1, or their times would overlap"
-        )
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
@@ -263,36 +267,4 @@ def _settings(options: Any) -> list[list[Setting]]:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_list("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
-    flags.DEFINE_list(
-        "attentions",
-        ["none", "k_memory:64", "bahdanau"],
-        f"in turns, some of {', '.join(ATTENTION_NAMES)}",
-    )
-    flags.DEFINE_list("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
-    flags.DEFINE_list("precisions", ["float32"], "formats, in turns; see `train --help`")
-    flags.DEFINE_integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
-    flags.DEFINE_integer("batch_size", 128, "sentences at a time", lower_bound=1)
-    flags.DEFINE_integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
-    flags.DEFINE_integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
-    flags.DEFINE_integer("units", 256, "width of all layers", lower_bound=1)
-    flags.DEFINE_integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
-    flags.DEFINE_float("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
-    flags.DEFINE_bool("input_feeding", True, "feed the context back")
-    flags.DEFINE_list(
-        "graphs", ["xla"], f"of the steps of decoding, in turns: {' and '.join(GRAPHS)}"
-    )
-    flags.DEFINE_enum(
-        "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
-    )
-    flags.DEFINE_integer("threads", None, "threads of TensorFlow; by default all", lower_bound=1)
-    flags.DEFINE_bool("parts", False, "add what the parts of a step of decoding take")
-    flags.DEFINE_bool("memory", False, "add the peak memory of each row's work")
-    flags.DEFINE_bool("profile", False, "add the share of each kind of work; with --modes=train")
-    flags.DEFINE_string("run_dir", None, "decode with this run instead of untrained models")
-    flags.DEFINE_string("source", None, "file of sentences that the run decodes")
-    flags.DEFINE_string("data_dir", None, "decode the sources of this data directory")
-    flags.DEFINE_string("split", None, "its split, such as valid")
-    flags.DEFINE_string("output", None, "JSON file for the rows")
-    flags.DEFINE_string("figure", None, "figures of time against length: file without its ending")
-    cli.run(main)
+    cli.launch(sys.modules[__name__])

@@ -12,7 +12,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of
 import keras
 import pytest
 
-from experiments import interruptions
 from tests import disks
 from tests.running import jobs_here, run_here
 
@@ -74,7 +73,7 @@ def small_disk(
     size, is_for_one_file = request.param
     disk = tmp_path / "disk"
     if disks.may_mount():
-        with interruptions.small_disk(disk, size):
+        with disks.small_disk(disk, size):
             yield disk
     elif is_for_one_file and not disks.has_namespaces():
         disk.mkdir()

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments import interruptions
 from tests.running import ROOT
 
 FULL = "No space left on device|File too large"  # what the two kinds of full disks say
@@ -34,12 +33,39 @@ def small_disk_of(size: int, is_for_one_file: bool = False) -> pytest.MarkDecora
     )
 
 
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[None]:
+    """A file system of some bytes while the block lasts; PermissionError where that is denied."""
+    folder.mkdir(parents=True)
+    _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """The file system of `small_disk` cannot be written while the block lasts."""
+    _mount("-o", "remount,ro", str(folder))
+    try:
+        yield
+    finally:
+        _mount("-o", "remount,rw", str(folder))
+
+
+def _mount(*arguments: str) -> None:
+    made = subprocess.run(["mount", *arguments], capture_output=True, check=False)
+    if made.returncode:
+        raise PermissionError(made.stderr.decode(errors="replace").strip())
+
+
 @functools.cache
 def may_mount() -> bool:
     """Whether this process may mount file systems."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with interruptions.small_disk(Path(folder, "disk"), 2**16):
+            with small_disk(Path(folder, "disk"), 2**16):
                 return True
         except PermissionError:
             return False

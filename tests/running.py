@@ -1,7 +1,6 @@
 """Runs the project's commands, in this process where that will do, else in ones of their own."""
 
 import contextlib
-import copy
 import io
 import os
 import runpy
@@ -10,20 +9,14 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from unittest import mock
 
-from absl import app, flags
-
-from experiments.jobs import Commands
+from experiments.reproduction.jobs import Commands
 
 ROOT = Path(__file__).parents[1]
-
-app.define_help_flags()
-# What absl has defined itself, before any command.
-ABSL_FLAGS = copy.deepcopy(flags.FLAGS)
 
 Done = subprocess.CompletedProcess[bytes]
 
@@ -45,10 +38,10 @@ def run_here(
 ) -> Done:
     """Runs `python -m command` in this process, which saves its start, and returns what came of it.
 
-    The command has the flags, the streams, the signal handlers and the environment of a process of
-    its own, and leaves none of them changed. What it does to TensorFlow's settings, such as the
-    number of threads or devices, would stay: commands that change these need `run_python`. An
-    exception that a command does not turn into an exit status is the test's.
+    The command has the streams, the signal handlers and the environment of a process of its own,
+    and leaves none of them changed. What it does to TensorFlow's settings, such as the number of
+    threads or devices, would stay: commands that change these need `run_python`. An exception that
+    a command does not turn into an exit status is the test's.
 
     Args:
         command: a module, such as "experiments.train".
@@ -66,9 +59,7 @@ def run_here(
             contextlib.redirect_stdout(streams[0]),
             contextlib.redirect_stderr(streams[1]),
             mock.patch.dict(os.environ),
-            mock.patch.object(app, "run", _run_main),
             contextlib.chdir(folder),
-            _absl_flags_alone(),
             _same_signal_handlers(),
             warnings.catch_warnings(),
         ):
@@ -105,23 +96,6 @@ def error_lines(process: Done) -> list[str]:
     """Returns the lines of standard error that a command wrote as its errors."""
     lines = process.stderr.decode().splitlines()
     return [line for line in lines if line.startswith("error: ")]
-
-
-def _run_main(
-    main: Callable[[list[str]], Any], flags_parser: Callable[[list[str]], list[str]]
-) -> NoReturn:
-    """What absl's `app.run` does but once in a process."""
-    sys.exit(main(flags_parser(sys.argv)))
-
-
-@contextlib.contextmanager
-def _absl_flags_alone() -> Iterator[None]:
-    before = dict(vars(flags.FLAGS))
-    vars(flags.FLAGS).update(vars(copy.deepcopy(ABSL_FLAGS)))
-    try:
-        yield
-    finally:
-        vars(flags.FLAGS).update(before)
 
 
 @contextlib.contextmanager

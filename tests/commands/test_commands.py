@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import copy_rows, study
+from experiments.reproduction import rows as study_rows
+from experiments.studies import table1
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.runs.alignments import align, draw_slots
 from seq2seq_memattn.runs.directory import load_run
@@ -385,9 +386,10 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
 def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
     # Or it would train both at a time.
     monkeypatch.setattr("seq2seq_memattn.compute.hardware.num_cores", lambda: 1)
-    monkeypatch.setattr(study, "copy_data", functools.partial(study.copy_data, is_tiny=True))
+    tiny_data = functools.partial(study_rows.copy_data, is_tiny=True)
+    monkeypatch.setattr(study_rows, "copy_data", tiny_data)
     for name in ("embedding_dim", "encoder_units", "decoder_units", "attention_units"):
-        monkeypatch.setitem(copy_rows.SMALL, name, 8)
+        monkeypatch.setitem(table1.SMALL, name, 8)
     done = run_here(
         "experiments.demo", f"--run_dir={tmp_path}", "--max_length=4", "--num_updates=2"
     )

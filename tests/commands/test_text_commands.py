@@ -1,15 +1,19 @@
-"""translate, score, average_checkpoints, same_translations, as users type them, on subwords."""
+"""translate, score, average_checkpoints, as users type them, on subwords."""
 
 import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.preparation.parallel_text import prepare
+from seq2seq_memattn.runs.directory import load_run
+from seq2seq_memattn.runs.translator import SourceReader
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.text.form import TextForm
 from tests.running import ROOT, error_lines, run_here
 from tests.texts import STRANGE, make_text_data, pairs, text_options, write_lines
@@ -216,29 +220,23 @@ def test_a_wrong_byte_far_behind_is_said_before_the_work(work: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_other_ways_to_decode_give_the_same_translations(work: Path, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "source.txt", LINES)
-    options = (f"--input={source}", "--batch_sizes=5,1,3", "--beam_size=2")
-    result = command("same_translations", work, *options, f"--output={tmp_path / 'found.json'}")
-    assert json.loads((tmp_path / "found.json").read_text()) == result
-    rows = result["rows"]
-    assert isinstance(rows, list)
-    again, *others, rounded = rows
-    assert again == {
-        "way": "again",
-        "different": 0,
-        "different_not_near": 0,
-        "largest_difference": 0.0,
-        "mean_difference": 0.0,
-    }
-    assert [row["way"] for row in others] == [
-        "batches of 1",
-        "batches of 3",
-        "not folded",
-        "XLA",
-        "one graph, no early exit",
-    ]
-    for row in others:
-        assert row["different_not_near"] == 0
-        assert row["largest_difference"] < 1e-4
-    assert rounded["way"] == "bfloat16 products" and rounded["largest_difference"] > 0
+def test_other_ways_to_decode_give_the_same_translations(work: Path) -> None:
+    run = load_run(work / "run")
+    sources = [source for source in SourceReader(run)(LINES, "lines") if len(source)]
+
+    def scores(size: int = 5, model: Any = run.model, **way: Any) -> list[float]:
+        found = BatchDecoder(model, beam_size=2, **way)(sources, size)
+        return [best[0].normalised_log_prob for best in found]
+
+    first = scores()
+    assert scores() == first
+    ways: tuple[dict[str, Any], ...] = (
+        {"size": 1},
+        {"size": 3},
+        {"folded": False},
+        {"jit_compile": True},
+    )
+    for way in ways:
+        assert scores(**way) == pytest.approx(first, abs=1e-4), way
+    rounded = load_run(work / "run", precision="bfloat16_products")
+    assert scores(model=rounded.model) != first

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from experiments.records import write_json
-from experiments.study import Row, Study, identity
+from experiments.reproduction.results import write_json
+from experiments.reproduction.rows import Row, identity
+from experiments.reproduction.study import Study
 
 
 def result_of(row: Row, bleu: float) -> dict[str, Any]:
@@ -26,9 +27,9 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
     }
 
 
-def write_results_of(of: Study) -> list[dict[str, Any]]:
+def write_results_of(study: Study) -> list[dict[str, Any]]:
     """Writes results of all rows of a study; returns them."""
-    results = [result_of(row, 50.0 + i) for i, row in enumerate(of.rows)]
-    for row, result in zip(of.rows, results, strict=True):
-        write_json(of.result_path(row), result)
+    results = [result_of(row, 50.0 + i) for i, row in enumerate(study.rows)]
+    for row, result in zip(study.rows, results, strict=True):
+        write_json(study.result_path(row), result)
     return results

@@ -27,7 +27,7 @@ def test_every_public_name_has_its_docstring(site: Path) -> None:
 
 
 def test_sections_of_docstrings_are_lists(site: Path) -> None:
-    page = (site / "seq2seq_memattn" / "translator.html").read_text(encoding="utf-8")
+    page = (site / "seq2seq_memattn" / "runs" / "translator.html").read_text(encoding="utf-8")
     (fields,) = re.findall(r"Fields.*?<ul>(.*?)</ul>", page, re.DOTALL)
     assert "<strong>text:</strong>" in fields and "<strong>hypothesis:</strong>" in fields
     assert not re.search(r"<p>(Fields|Args|Returns|Call arguments):", page)

@@ -11,6 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from seq2seq_memattn.config import DevicesConfig
+from seq2seq_memattn.presets.load import PRESETS
 from seq2seq_memattn.training.distributed.cluster import find_cluster
 from tests.running import ROOT
 
@@ -44,7 +45,7 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
     options = dict(word[2:].split("=", 1) for word in words if word.startswith("--"))
     assert words[:4] == ["exec", "python", "-m", "experiments.train"]
     assert options["task_index"] == "$JOB_COMPLETION_INDEX"
-    assert (ROOT / "experiments" / "configs" / f"{options['config']}.py").exists()
+    assert options["config"] in PRESETS
     port = service["spec"]["ports"][0]["port"]
     # What an indexed job calls its pods.
     count = job["spec"]["completions"]

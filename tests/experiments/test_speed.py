@@ -1,17 +1,17 @@
 import dataclasses
 import json
-import runpy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from absl import flags
 
-from experiments import cli, speed
-from experiments.step_parts import step_parts
-from experiments.timed_work import Setting, Work, make_sources, make_work
+from experiments import speed
+from experiments.benchmarks.figures import draw_times
+from experiments.benchmarks.step_parts import step_parts
+from experiments.benchmarks.timed_work import Setting, Work, make_sources, make_work
+from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.config import ATTENTION_NAMES
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
@@ -36,7 +36,6 @@ def options(**given: Any) -> SimpleNamespace:
         "graphs": ["xla"],
         "folded": "auto",
         "threads": None,
-        "profile": False,
         "parts": False,
         "run_dir": None,
         "source": None,
@@ -46,14 +45,12 @@ def options(**given: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**defaults, **given})
 
 
-def test_the_help_of_its_attentions_names_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    helps: dict[str, str] = {}
-    for name in [name for name in dir(flags) if name.startswith("DEFINE_")]:
-        monkeypatch.setattr(flags, name, lambda name, *rest, **_: helps.update({name: rest[-1]}))
-    monkeypatch.setattr(cli, "run", lambda main: None)
-    runpy.run_path(speed.__file__, run_name="__main__")
+def test_the_help_of_its_attentions_names_all() -> None:
+    flags = cli.Flags()
+    speed.define(flags)
+    words = flags.help("", "").replace(",", "").split()
     for name in ATTENTION_NAMES:
-        assert name in helps["attentions"].replace(",", "").split(), name
+        assert name in words, name
 
 
 @pytest.mark.parametrize(
@@ -65,18 +62,8 @@ def test_the_help_of_its_attentions_names_all(monkeypatch: pytest.MonkeyPatch) -
             "--modes: expected some of exact, uniform, normal, train; got 'fast'",
         ),
         (
-            {"profile": True, "modes": ["exact", "train"], "threads": 1},
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, "
-            "and --threads=1",
-        ),
-        (
             {"data_dir": "data"},
             "--data_dir and --split: expected both or neither, and not with --run_dir",
-        ),
-        (
-            {"profile": True, "modes": ["train"]},
-            "--profile: expected --modes=train, whose operations TensorFlow runs one by one, "
-            "and --threads=1",
         ),
         ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
         ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
@@ -190,7 +177,7 @@ def test_each_mode_and_format_has_a_figure_of_its_own(tmp_path: Path) -> None:
         for precision in ("float32", "bfloat16_products")
         for length in (20, 50)
     ]
-    drawn = speed.draw([*rows, {**rows[0], "mode": "run"}], tmp_path / "time")
+    drawn = draw_times([*rows, {**rows[0], "mode": "run"}], tmp_path / "time")
     assert {path.stem for path in drawn} == {
         "time_uniform_float32",
         "time_uniform_bfloat16_products",
@@ -206,9 +193,9 @@ sys.modules["tensorflow"] = None  # importing it fails from here on
 os.environ["KERAS_BACKEND"] = "jax"
 import json
 from experiments import speed
-from experiments.timed_work import Setting
+from experiments.benchmarks.timed_work import Setting
 settings = [Setting("k_memory:4", mode, 3, 2, 4, beam_size=2, units=8) for mode in sys.argv[1:]]
-print(json.dumps(speed.measure(settings, repeats=1)[0]))
+print(json.dumps(speed.measure(settings, repeats=1)))
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from experiments.serving_speed import serving
+from experiments.benchmarks.serving import serving
 from tests.running import ROOT, run_python
 
 CLIENTS = ROOT / "experiments" / "clients"

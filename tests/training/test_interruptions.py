@@ -6,6 +6,7 @@ import math
 import shutil
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -13,10 +14,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from experiments.trainings import Training, logged, saved, started, wait
 from seq2seq_memattn.training.updates.tensorflow_update import Updater
-from tests.disks import small_disk_of
+from tests.disks import read_only, small_disk_of
 from tests.running import run_here
+from tests.training.processes import Training, logged, saved, started, wait
 from tests.training.runs import (
     NUM_UPDATES,
     assert_same_runs,
@@ -36,9 +37,11 @@ class Ended(NamedTuple):
     said: str
 
 
-def run(data_dir: Path, run_dir: Path, fault: str = "", **options: Any) -> Ended:
+def run(
+    data_dir: Path, run_dir: Path, fault: str = "", more: Sequence[str] = (), **options: Any
+) -> Ended:
     """Starts a run in a process of its own, plain or with a fault, and waits for its end."""
-    given = flags(data_dir, run_dir, **options)
+    given = [*flags(data_dir, run_dir, **options), *more]
     with started(run_dir, given, last_runs=train_with(fault)) as training:
         (status,) = training.end()
         return Ended(status, training.said())
@@ -163,6 +166,20 @@ def test_on_jax_too_a_run_goes_on_after_a_signal_and_a_kill(
     assert_same_runs(run_dir, whole)
 
 
+@pytest.mark.slow
+def test_on_two_mirrored_devices_too_a_run_goes_on_after_a_signal(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run_dir, whole = tmp_path / "run", tmp_path / "whole"
+    more = ["--strategy=mirrored", "--num_devices=2"]
+    assert run(data_dir, whole, more=more).status == 0
+    ended = run(data_dir, run_dir, "SIGTERM:4", more, checkpoint_minutes=30.0)
+    assert ended.status == 128 + signal.SIGTERM
+    assert saved(run_dir) == 4
+    assert run(data_dir, run_dir, more=more).status == 0
+    assert_same_runs(run_dir, whole)
+
+
 def only_error(ended: Ended) -> str:
     """The one line of a start that failed; everything else is the progress bar."""
     assert ended.status == 1
@@ -222,3 +239,18 @@ def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     assert ended.status == 0, ended.said
     assert f"going on from update {update}" in ended.said
     assert_same_runs(elsewhere, uninterrupted)
+
+
+@pytest.mark.slow
+@small_disk_of(2**24)
+def test_a_read_only_folder_gives_one_line_and_the_run_goes_on_when_it_can_be_written(
+    data_dir: Path, small_disk: Path, uninterrupted: Path
+) -> None:
+    run_dir = small_disk / "run"
+    assert here(data_dir, run_dir, "SIGTERM:4").status == 128 + signal.SIGTERM
+    with read_only(small_disk):
+        assert only_error(here(data_dir, run_dir)).endswith("Read-only file system")
+    ended = here(data_dir, run_dir)
+    assert ended.status == 0, ended.said
+    assert "going on from update 4" in ended.said
+    assert_same_runs(run_dir, uninterrupted)

@@ -128,10 +128,12 @@ class Flags:
         absl_flags.DEFINE_enum(name, default, list(choices), meaning, flag_values=self._flags)
         self._add(name, required)
 
-    def items(self, name: str, default: Sequence[str], meaning: str) -> None:
+    def items(
+        self, name: str, default: Sequence[str] | None, meaning: str, *, required: bool = False
+    ) -> None:
         """Texts separated by commas."""
-        absl_flags.DEFINE_list(name, list(default), meaning, flag_values=self._flags)
-        self._add(name, False)
+        absl_flags.DEFINE_list(name, default, meaning, flag_values=self._flags)
+        self._add(name, required)
 
     def repeated(self, name: str, meaning: str) -> None:
         """A text that is required, and may be given several times."""

@@ -1,0 +1,165 @@
+"""Times decoding along references: python -m experiments.benchmarks.along_references.
+
+As in section 5.5 of Shu and Nakayama (2017): every step is fed the reference's token, so that all
+runs take the same steps, and the output layer has its share. The steps are those of search, with
+one hypothesis per source, in TensorFlow's plain graph or compiled by XLA. A run of flexible
+attention may be named with a threshold behind it. With `--joined=4`, every four lines are one, for
+times of longer sources.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.reproduction.results import portable, provenance, write_json
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.compute.hardware import hardware, use_threads
+from seq2seq_memattn.data.batching import Batch, make_batch
+from seq2seq_memattn.text.notes import print_note
+
+
+class Lines(NamedTuple):
+    """What is decoded, as ids without end tokens.
+
+    Fields:
+        sources, targets: int32 arrays [length].
+    """
+
+    sources: list[Any]
+    targets: list[Any]
+
+
+class Timed(NamedTuple):
+    """One row to measure.
+
+    Fields:
+        row: what describes it.
+        decoder: `ForcedDecoder` of the run.
+        batches: what it decodes.
+        turns: seconds per sentence, of each turn.
+    """
+
+    row: dict[str, Any]
+    decoder: Any
+    batches: list[Batch]
+    turns: list[float]
+
+
+def join(lines: Sequence[str], count: int) -> list[str]:
+    """Every `count` lines as one."""
+    return [" ".join(lines[i : i + count]) for i in range(0, len(lines) - count + 1, count)]
+
+
+def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
+    """Batches of pairs of similar source length."""
+    order = sorted(range(len(lines.sources)), key=lambda i: len(lines.sources[i]))
+    groups = (order[i : i + batch_size] for i in range(0, len(order), batch_size))
+    return [
+        make_batch([lines.sources[i] for i in group], [lines.targets[i] for i in group])
+        for group in groups
+    ]
+
+
+def load(name: str) -> tuple[Any, float | None]:
+    """The run that `--runs` names, and the threshold behind it."""
+    from seq2seq_memattn.runs.directory import load_run
+
+    folder, _, threshold = name.partition(":")
+    try:
+        value = float(threshold) if threshold else None
+    except ValueError:
+        raise ValueError(f"--runs: expected a number behind {folder}:, got {threshold}") from None
+    return load_run(Path(folder), threshold=value), value
+
+
+def make_rows(
+    sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
+) -> list[Timed]:
+    """What the flags ask for, in the order in which it takes turns."""
+    from seq2seq_memattn.runs.translator import encode_lines
+    from seq2seq_memattn.search.forced import ForcedDecoder
+
+    timed = []
+    batch_sizes = cli.positive_numbers("batch_sizes", arguments.batch_sizes)
+    joined = cli.positive_numbers("joined", arguments.joined)
+    for name in arguments.runs:
+        run, threshold = load(name)
+        print_note(f"building {name}")
+        decoder = ForcedDecoder(run.model, arguments.jit_compile)
+        for count in joined:
+            lines = Lines(
+                encode_lines(run.source_vocabulary, join(sources, count), arguments.source),
+                encode_lines(run.target_vocabulary, join(references, count), arguments.reference),
+            )
+            windows = [decoder.window(batch) for batch in make_batches(lines, 100)]
+            for batch_size in batch_sizes:
+                row = {
+                    "run_dir": portable(name.partition(":")[0]),
+                    "attention": run.model.config.attention,
+                    "threshold": threshold,
+                    "joined": count,
+                    "batch_size": batch_size,
+                    "jit_compile": arguments.jit_compile,
+                    "threads": arguments.threads,
+                    "sentences": len(lines.sources),
+                    "source_tokens": float(np.mean([len(ids) + 1 for ids in lines.sources])),
+                    "target_tokens": float(np.mean([len(ids) + 1 for ids in lines.targets])),
+                    "window": float(np.mean(np.concatenate(windows))),
+                }
+                timed.append(Timed(row, decoder, make_batches(lines, batch_size), []))
+    return timed
+
+
+def measure(timed: Sequence[Timed], repeats: int) -> list[dict[str, Any]]:
+    """Times rows in turns; returns them with their milliseconds per sentence."""
+    for turn in range(repeats + 1):
+        for one in timed:
+            started = time.perf_counter()
+            for batch in one.batches:
+                one.decoder(batch)
+            if turn:  # the first builds and warms up
+                one.turns.append((time.perf_counter() - started) / one.row["sentences"])
+        print_note(f"turn {turn} of {repeats}")
+    return [
+        {
+            **one.row,
+            "milliseconds": round(1000 * statistics.median(one.turns), 3),
+            "all_milliseconds": [round(1000 * seconds, 3) for seconds in one.turns],
+        }
+        for one in timed
+    ]
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.items("runs", None, "run directories; RUN:1.0 is one with a threshold", required=True)
+    flags.string("source", None, "sources, one per line", required=True)
+    flags.string("reference", None, "references, one per line", required=True)
+    flags.integer("num_sentences", 100, "lines that are decoded", lower_bound=1)
+    flags.items("batch_sizes", ["1", "32"], "sentences decoded at a time")
+    flags.items("joined", ["1"], "how many lines are one sentence")
+    flags.boolean("jit_compile", False, "let XLA compile the steps")
+    flags.integer("threads", 1, "threads of TensorFlow", lower_bound=1)
+    flags.integer("repeats", 5, "measured turns", lower_bound=1)
+    flags.string("output", None, "JSON file for the rows")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Measures from flags."""
+    sources, references = run_flags.read_pair(arguments.source, arguments.reference)
+    count = arguments.num_sentences
+    use_threads(arguments.threads)
+    rows = measure(make_rows(sources[:count], references[:count], arguments), arguments.repeats)
+    result = {"rows": rows, **provenance(hardware())}
+    if arguments.output:
+        write_json(Path(arguments.output), result)
+    cli.print_result(result)
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])

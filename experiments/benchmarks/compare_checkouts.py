@@ -1,0 +1,149 @@
+"""Compares two checkouts: python -m experiments.benchmarks.compare_checkouts --base=DIR.
+
+This checkout and the base take turns, each with `experiments.speed` in a process of its own. A
+change of the machine's speed then meets both alike. The first round measures the base in both
+places: its ratios show how far equal code differs. A round in which other programs used more than
+`--max_elsewhere` cores is measured again.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.reproduction.results import ROOT, commit, provenance, write_json
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.text.notes import print_note
+
+DECODING = ("--modes=exact", "--attentions=k_memory:64,bahdanau")
+KINDS = {
+    "batches": (*DECODING, "--lengths=200", "--num_sentences=128"),
+    "one sentence": (*DECODING, "--lengths=20", "--num_sentences=40", "--batch_size=1"),
+    "training": ("--modes=train", "--lengths=50", "--num_sentences=512"),
+}
+MOST_TRIES = 3  # of a round
+
+
+class Round(NamedTuple):
+    """What the two checkouts took.
+
+    Fields:
+        base, ours: seconds by what was measured.
+        elsewhere: cores that other programs used meanwhile.
+    """
+
+    base: dict[str, float]
+    ours: dict[str, float]
+    elsewhere: float
+
+    def ratios(self) -> dict[str, float]:
+        """Seconds of the base over ours: above 1 where ours is faster."""
+        return {name: self.base[name] / self.ours[name] for name in self.base}
+
+
+def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, float]:
+    """Seconds of each row of `experiments.speed` in a checkout, by kind and attention.
+
+    Raises:
+        ValueError: if the command fails; with its last line of standard error.
+    """
+    found = {}
+    for kind in kinds:
+        command = [sys.executable, "-m", "experiments.speed", *KINDS[kind], f"--repeats={repeats}"]
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+        if done.returncode:
+            last = done.stderr.strip().split("\n")[-1]
+            raise ValueError(f"{checkout}: exit status {done.returncode}: {last}")
+        for row in json.loads(done.stdout.strip().split("\n")[-1])["rows"]:
+            found[f"{kind}, {row['attention']}"] = row["seconds"]
+    return found
+
+
+def measure_round(base: Path, ours: Path, kinds: Sequence[str], repeats: int) -> Round:
+    """Measures two checkouts in turn, and how many cores other programs used meanwhile."""
+    started, busy, own = time.monotonic(), _busy_seconds(), _own_seconds()
+    theirs, found = (measure(checkout, kinds, repeats) for checkout in (base, ours))
+    elsewhere = _busy_seconds() - busy - (_own_seconds() - own)
+    return Round(theirs, found, max(0.0, elsewhere / (time.monotonic() - started)))
+
+
+def _busy_seconds() -> float:
+    """Seconds that all cores have spent on programs since the machine started."""
+    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    return (user + nice + system) / 100.0  # the kernel counts in hundredths
+
+
+def _own_seconds() -> float:
+    """Seconds of this process and of those that it started and that have ended."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def summarise(equal: Round, rounds: Sequence[Round]) -> list[dict[str, Any]]:
+    """A row for each thing measured: the median ratio of the rounds, and that of equal code."""
+    every = [each.ratios() for each in rounds]
+    return [
+        {
+            "measured": name,
+            "ratio": round(statistics.median(ratios[name] for ratios in every), 4),
+            "ratios": [round(ratios[name], 4) for ratios in every],
+            "ratio_of_equal_code": round(equal_ratio, 4),
+        }
+        for name, equal_ratio in equal.ratios().items()
+    ]
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.string("base", None, "another checkout of this project", required=True)
+    flags.items("kinds", list(KINDS), "what is measured, some of these")
+    flags.integer("rounds", 5, "rounds beside that of equal code", lower_bound=1)
+    flags.integer("repeats", 3, "timed turns of each process", lower_bound=1)
+    flags.number("max_elsewhere", 0.1, "cores that other programs may use", lower_bound=0.0)
+    flags.string("output", None, "JSON file")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Compares from flags."""
+    base = Path(arguments.base).resolve()
+    if not (base / "experiments" / "speed.py").exists():
+        raise ValueError(f"--base: expected a checkout of this project; got {arguments.base!r}")
+    if unknown := sorted(set(arguments.kinds) - set(KINDS)):
+        raise ValueError(f"--kinds: expected some of {', '.join(KINDS)}; got {unknown[0]!r}")
+
+    def quiet_round(name: str, other: Path) -> Round:
+        for _ in range(MOST_TRIES):
+            found = measure_round(base, other, arguments.kinds, arguments.repeats)
+            print_note(f"{name}: {found.elsewhere:.2f} cores used elsewhere, {found.ratios()}")
+            if found.elsewhere <= arguments.max_elsewhere:
+                return found
+        raise ValueError(
+            f"other programs used more than {arguments.max_elsewhere} cores in {MOST_TRIES} rounds"
+        )
+
+    equal = quiet_round("equal code", base)
+    rounds = [
+        quiet_round(f"round {number} of {arguments.rounds}", ROOT)
+        for number in range(1, arguments.rounds + 1)
+    ]
+    summary = summarise(equal, rounds)
+    if arguments.output:
+        found = {
+            **provenance(processor()),
+            "base_commit": commit(base),
+            "summary": summary,
+            "equal": equal._asdict(),
+            "rounds": [each._asdict() for each in rounds],
+        }
+        write_json(Path(arguments.output), found)
+    cli.print_result({"summary": summary})
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])

@@ -1,0 +1,42 @@
+"""Figures of measured times."""
+
+from pathlib import Path
+
+from experiments.benchmarks.timed_work import OF_DATA
+from experiments.reproduction.results import Results
+from experiments.studies.table1 import paper_seconds
+
+
+def draw_times(rows: Results, path: Path) -> list[Path]:
+    """Draws time against source length, a figure per mode and format; the paper's ratios dashed.
+
+    Args:
+        rows: of `experiments.speed`.
+        path: begins the names of the files.
+
+    Returns:
+        The files.
+    """
+    import seq2seq_memattn.plots as plots
+
+    paper = [
+        {"attention": attention, "length": length, "seconds": seconds}
+        for length, of_length in paper_seconds().items()
+        for attention, seconds in of_length.items()
+    ]
+    drawn = []
+    kinds = dict.fromkeys(
+        (row["mode"], row["precision"]) for row in rows if row["mode"] not in OF_DATA
+    )
+    for mode, precision in kinds:
+        those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
+        is_compared = mode == "uniform" and any(row["attention"] == "bahdanau" for row in those)
+        doing = "training on" if mode == "train" else "decoding"
+        lengths = "uniform" if mode == "train" else mode
+        figure = plots.time_by_length(
+            those,
+            paper if is_compared else [],
+            title=f"{doing} {those[0]['num_sentences']:,} sentences, lengths {lengths}",
+        )
+        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
+    return drawn

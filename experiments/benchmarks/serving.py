@@ -1,0 +1,336 @@
+"""Measures serving: python -m experiments.benchmarks.serving --runs=R,R --input=F --output=F.
+
+Each run is exported and served on this machine. wrk, the load generator, plays so many clients that
+each send a sentence, wait for the answer, and send the next, in the order of the file, again and
+again; once while another version of the model is exported. The rows beside are of sentences of
+`--tokens` tokens, one at a time, over HTTP and without it in turns, and of all sentences decoded as
+a file, whose translations are compared with those of the exported model in a process of its own.
+"""
+
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.benchmarks.process_memory import process_tree_mib
+from experiments.reproduction.results import provenance, write_json
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.text.files import check_output, read_lines
+from seq2seq_memattn.text.notes import print_note
+
+LOAD_SCRIPT = Path(__file__).with_name("load.lua")
+READY = "serving at "
+SAVED_MODEL_CLIENT = Path(__file__).parents[1] / "clients" / "saved_model_client.py"
+WARM_UP = 20  # requests before single ones are timed
+FILE_BATCH = 100  # sentences, as `translate` takes them
+BEAM_SIZES = (10, 1)
+NEAR = 1e-4  # nats, below which hypotheses count as equally good
+NUM_BEST = 5  # translations of each sentence, as `export` has by default, of files too
+
+
+class Server(NamedTuple):
+    """A server on this machine.
+
+    Fields:
+        address: host and port.
+        pid: of its process.
+    """
+
+    address: str
+    pid: int
+
+
+@contextlib.contextmanager
+def serving(export_dir: Path, *options: str) -> Iterator[Server]:
+    """Serves the model of a folder by the folder's name until the block ends."""
+    command = [sys.executable, "-m", "experiments.serve", "--port=0", f"--export_dir={export_dir}"]
+    command += options
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            lines = process.stderr or ()
+            ready = next((line for line in lines if line.startswith(READY)), None)
+            if ready is None:
+                raise ValueError(f"{' '.join(command)}: ended with {process.wait()}")
+            yield Server(ready.split("//")[-1].strip().rstrip("/"), process.pid)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+
+
+def measure_load(
+    wrk: str, server: Server, path: str, bodies: Path, clients: int, seconds: int
+) -> dict[str, Any]:
+    """Latencies in ms and answers per second with so many clients at once."""
+    command = [
+        *(wrk, "--threads=1", f"--connections={clients}", f"--duration={seconds}s"),
+        *(
+            "--timeout=60s",
+            "--latency",
+            f"--script={LOAD_SCRIPT}",
+            f"http://{server.address}{path}",
+        ),
+    ]
+    before = process_tree_mib(server.pid)
+    process = subprocess.run(
+        command,
+        env={**os.environ, "BODIES": str(bodies)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if process.returncode:
+        raise ValueError(f"{wrk}: ended with {process.returncode}: {process.stderr}")
+    found = json.loads(process.stdout.splitlines()[-1])
+    return {
+        "clients": clients,
+        "requests": round(found["requests"]),
+        "errors": round(found["errors"]),
+        "seconds": found["seconds"],
+        "sentences_per_second": round(found["requests"] / found["seconds"], 2),
+        **{name: round(found[name], 1) for name in ("p50_ms", "p95_ms", "p99_ms")},
+        "memory_mib": [round(before), round(process_tree_mib(server.pid))],
+    }
+
+
+def requester(server: Server, path: str) -> Callable[[str], None]:
+    """Asks a server for the translation of a line, over one connection."""
+    connection = http.client.HTTPConnection(server.address)
+
+    def ask(line: str) -> None:
+        connection.request("POST", path, _body(line), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read()
+        if response.status != http.client.OK:
+            raise ValueError(f"{path}: {answer.decode()}")
+
+    return ask
+
+
+def caller(export_dir: Path) -> Callable[[str], None]:
+    """Calls a SavedModel in this process."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  its operations
+
+    function = tf.saved_model.load(str(export_dir / "1")).signatures["serving_default"]
+
+    def ask(line: str) -> None:
+        function(text=tf.constant([line]))["translations"].numpy()
+
+    return ask
+
+
+def time_singles(
+    over_http: Callable[[str], None], direct: Callable[[str], None], lines: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Latencies of one line after the other, each asked for in both ways, in turns.
+
+    Returns:
+        Percentiles over HTTP, with the median of what each line took longer than by a call as
+        `overhead_ms`, and percentiles of the calls.
+    """
+    times = np.zeros([2, len(lines)])
+    for line in lines[:WARM_UP]:
+        over_http(line)
+        direct(line)
+    for number, line in enumerate(lines):
+        ways = ((0, over_http), (1, direct))
+        for way, ask in ways[:: 1 - 2 * (number % 2)]:  # each first in turn
+            started = time.perf_counter()
+            ask(line)
+            times[way, number] = 1000 * (time.perf_counter() - started)
+    asked, called = times
+    overhead = round(float(np.median(asked - called)), 2)
+    return {**_percentiles(asked), "overhead_ms": overhead}, _percentiles(called)
+
+
+def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[str, Any]:
+    """Decodes all sentences as a file, twice: speed without XLA's compilation, and differences.
+
+    Returns:
+        sentences_per_second: of the second time.
+        different: translations of the exported model, in a process of its own, that are others.
+        near_ties: those of them whose best two hypotheses are level but for rounding.
+    """
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import Translator
+
+    translate = Translator(load_run(run_dir), n_best=NUM_BEST)
+    translate(lines, FILE_BATCH)
+    started = time.perf_counter()
+    found = translate(lines, FILE_BATCH)
+    seconds = time.perf_counter() - started
+    process = subprocess.run(
+        [sys.executable, str(SAVED_MODEL_CLIENT), str(export_dir / "1")],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    exported = process.stdout.split("\n")[:-1]
+    different = [best for best, text in zip(found, exported, strict=True) if best[0].text != text]
+    return {
+        "sentences": len(lines),
+        "sentences_per_second": round(len(lines) / seconds, 2),
+        "different": len(different),
+        "near_ties": sum(_margin(best) < NEAR for best in different),
+    }
+
+
+def _margin(best: Sequence[Any]) -> float:
+    """How far the second hypothesis is behind the first, in nats."""
+    first, second, *_ = (translation.hypothesis.log_prob for translation in best)
+    return float(first - second)
+
+
+def _percentiles(times: np.ndarray) -> dict[str, float]:
+    p50, p95 = np.percentile(times, [50, 95])
+    return {"p50_ms": round(float(p50), 2), "p95_ms": round(float(p95), 2)}
+
+
+def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
+    """Exports a run as a user does."""
+    command = [
+        *(sys.executable, "-m", "experiments.export", f"--run_dir={run_dir}"),
+        *(f"--export_dir={export_dir}", f"--beam_size={beam_size}"),
+        f"--n_best={min(beam_size, NUM_BEST)}",
+    ]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise ValueError(f"{run_dir}: {process.stderr.splitlines()[-1]}")
+
+
+def of_length(run_dir: Path, lines: Sequence[str], num_tokens: int, count: int) -> list[str]:
+    """Sentences of so many tokens, end token included, again and again."""
+    from seq2seq_memattn.data.manifest import read_manifest
+    from seq2seq_memattn.vocabulary import vocabulary_from_dict
+
+    manifest = read_manifest(run_dir, check_files=False)
+    vocabulary = vocabulary_from_dict(manifest.source_vocabulary, run_dir)
+    found = [line for line in lines if len(vocabulary.encode(line)) + 1 == num_tokens]
+    if not found:
+        raise ValueError(f"--tokens: the input has no sentence of {num_tokens} tokens")
+    return list(itertools.islice(itertools.cycle(found), count))
+
+
+class Measurement:
+    """What is measured of one run.
+
+    Args:
+        run_dir: Path.
+        lines: all sentences.
+        folder: for exports and bodies.
+        arguments: of the command.
+    """
+
+    def __init__(
+        self, run_dir: Path, lines: Sequence[str], folder: Path, arguments: cli.Arguments
+    ) -> None:
+        self._run_dir = run_dir
+        self._lines = lines
+        self._name = run_dir.resolve().name
+        self._path = f"/v1/models/{self._name}:predict"
+        self._exports = {size: folder / f"beam_{size}" / self._name for size in BEAM_SIZES}
+        self._bodies = folder / "bodies"
+        self._bodies.write_bytes(b"".join(_body(line) + b"\n" for line in lines))
+        self._arguments = arguments
+        self._singles = of_length(run_dir, lines, arguments.tokens, arguments.singles)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows, each when it has been measured."""
+        for beam_size, export_dir in self._exports.items():
+            export(self._run_dir, export_dir, beam_size)
+            row = {"model": self._name, "beam_size": beam_size}
+            with serving(export_dir) as server:
+                over_http, direct = time_singles(
+                    requester(server, self._path), caller(export_dir), self._singles
+                )
+                if beam_size == BEAM_SIZES[0]:
+                    for found in self._loads(server):
+                        yield {**row, "mode": "load", **found}
+            yield {**row, "mode": "single, HTTP", **over_http}
+            yield {**row, "mode": "single, SavedModel", **direct}
+        beam_size = BEAM_SIZES[0]
+        found = compare_file(self._run_dir, self._exports[beam_size], self._lines)
+        yield {"model": self._name, "beam_size": beam_size, "mode": "file", **found}
+
+    def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
+        """Load by each number of clients, and by the last once more while a version comes."""
+        numbers = cli.positive_numbers("clients", self._arguments.clients)
+        for clients in numbers:
+            yield self._load(server, clients)
+        exporting = threading.Thread(
+            target=export, args=(self._run_dir, self._exports[BEAM_SIZES[0]], BEAM_SIZES[0])
+        )
+        exporting.start()
+        found = self._load(server, numbers[-1])
+        exporting.join()
+        yield {**found, "version_at_end": self._version(server)}
+
+    def _load(self, server: Server, clients: int) -> dict[str, Any]:
+        wrk, seconds = self._arguments.wrk, self._arguments.seconds
+        return measure_load(wrk, server, self._path, self._bodies, clients, seconds)
+
+    def _version(self, server: Server) -> int:
+        """The newest version that the server has."""
+        with urllib.request.urlopen(f"http://{server.address}/v1/models/{self._name}") as response:
+            statuses = json.load(response)["model_version_status"]
+        return max(int(one["version"]) for one in statuses if one["state"] == "AVAILABLE")
+
+
+def _body(line: str) -> bytes:
+    return json.dumps({"instances": [{"text": line}]}).encode()
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.items("runs", None, "run directories", required=True)
+    flags.string("input", None, "sentences, one per line", required=True)
+    flags.string("output", None, "where the figures go, as JSON", required=True)
+    flags.items(
+        "clients",
+        ["1", "8", "64", "64", "64"],
+        "clients at once; the same number again shows whether the server's memory grows",
+    )
+    flags.integer("seconds", 60, "that each number of clients sends", lower_bound=1)
+    flags.integer("singles", 200, "sentences that are timed one at a time", lower_bound=1)
+    flags.integer("tokens", 20, "tokens of these, end token included", lower_bound=1)
+    flags.string("wrk", "wrk", "the load generator")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Measures from flags."""
+    check_output(arguments.output)
+    if shutil.which(arguments.wrk) is None:
+        raise ValueError(f"--wrk: expected the load generator wrk; there is no {arguments.wrk}")
+    lines = read_lines(arguments.input)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for run_dir in map(Path, arguments.runs):
+            place = Path(folder) / run_dir.name
+            place.mkdir()
+            for row in Measurement(run_dir, lines, place, arguments).rows():
+                print_note(json.dumps(row))
+                rows.append(row)
+    write_json(Path(arguments.output), {"rows": rows, **provenance(processor())})
+    cli.print_result({"rows": len(rows), "output": arguments.output})
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])

@@ -1,0 +1,129 @@
+"""What a step of search takes, part by part, where XLA would make one program of all."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from experiments.benchmarks.timed_work import Setting, decoding_pairs, is_folded
+from seq2seq_memattn.compute.precision import dtype_policy
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.batch_decoder import sorted_batches
+from seq2seq_memattn.search.compiled import compiled
+from seq2seq_memattn.search.prepared import DecodingModel, make_weights
+from seq2seq_memattn.search.step import Rules, first_beam, select
+
+PARTS = ("cells and attention", "output layer", "selection")
+STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch
+REPEATS = 10
+
+
+def step_parts(setting: Setting) -> dict[str, float]:
+    """Milliseconds that each of `PARTS` takes in one step of the batch of the longest sources.
+
+    Each is a loop of its own, so that their sum may be more than a step takes as a whole.
+
+    Args:
+        setting: `Setting`. Of decoding with an untrained model.
+
+    Returns:
+        The median of `REPEATS` loops of `STEPS`, by part.
+    """
+    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
+    folded, beam_size = is_folded(setting, model), setting.beam_size
+    sources, targets = decoding_pairs(setting)
+    _, source = next(sorted_batches(sources, setting.batch_size))
+    limits = np.full([len(source), 1], max(targets) + 1, np.int32)
+    parts = _Parts(model, folded, Rules(beam_size, 1, 0.0, True, limits, ()))
+
+    weights = compiled(model, lambda: make_weights(model, folded))()
+    memory, state = compiled(model, parts.start)(weights, source)
+    beam = first_beam(len(source), beam_size)
+    mixed, logits, (beam, state) = compiled(model, parts.step)(weights, memory, beam, state)
+    works = (
+        (parts.advance, (weights, memory, beam.tokens), (mixed, state)),
+        (parts.to_logits, (weights,), mixed),
+        (parts.choose, (logits,), (beam, state)),
+    )
+    loops = [compiled(model, _repeated(part), setting.jit_compile) for part, *_ in works]
+    seconds = [_timed(loop, *given) for loop, (_, *given) in zip(loops, works, strict=True)]
+    return {name: round(1000 * value, 3) for name, value in zip(PARTS, seconds, strict=True)}
+
+
+class _Parts:
+    """A step taken apart: each part takes what stays the same, and what it made the step before.
+
+    Args:
+        model: `Seq2Seq`.
+        folded: see `DecodingModel`.
+        rules: of the search.
+    """
+
+    def __init__(self, model: Seq2Seq, folded: bool, rules: Rules) -> None:
+        self._model = model
+        self._folded = folded
+        self._rules = rules
+
+    def start(self, weights: Any, source: Any) -> Any:
+        """Memory and state before the first step."""
+        decoding = self._decoding(weights)
+        memory, state = decoding.start(source, self._rules.beam_size)
+        return decoding.without_sources(memory), state
+
+    def step(self, weights: Any, memory: Any, beam: Any, state: Any) -> Any:
+        """A whole one: what the output layer maps, logits, and what `choose` makes."""
+        mixed, state = self.advance((weights, memory, beam.tokens), (None, state))
+        logits = self._decoding(weights).to_logits(mixed)
+        return mixed, logits, self.choose((logits,), (beam, state))
+
+    def advance(self, fixed: Any, made: Any) -> Any:
+        weights, memory, tokens = fixed
+        mixed, _, state = self._decoding(weights).advance(tokens, memory, made[1])
+        return mixed, state
+
+    def to_logits(self, fixed: Any, mixed: Any) -> Any:
+        logits = self._decoding(*fixed).to_logits(mixed)
+        # Of what does not change from step to step, the loop would be relieved.
+        return mixed + ops.cast(1e-30 * ops.max(logits, axis=-1, keepdims=True), mixed.dtype)
+
+    def choose(self, fixed: Any, made: Any) -> Any:
+        (logits,), (beam, state) = fixed, made
+        beam, arrays, _ = select(beam, logits, state, np.int32(0), self._rules)
+        return beam, keras.tree.pack_sequence_as(state, arrays)
+
+    def _decoding(self, weights: Any) -> DecodingModel:
+        return DecodingModel(self._model, self._folded, weights)
+
+
+def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:
+    """A part `STEPS` times."""
+
+    def run(fixed: Any, made: Any) -> Any:
+        def body(number: Any, flat: Any) -> Any:
+            found = part(fixed, keras.tree.pack_sequence_as(made, flat))
+            return number + 1, keras.tree.flatten(found)
+
+        start = (ops.zeros((), "int32"), keras.tree.flatten(made))
+        found = ops.while_loop(lambda number, _: number < STEPS, body, start)[1]
+        return keras.tree.pack_sequence_as(made, found)
+
+    return run
+
+
+def _timed(loop: Callable[..., Any], *arguments: Any) -> float:
+    """The median of a step's seconds, compilation apart."""
+    seconds = []
+    for _ in range(REPEATS + 1):
+        started = time.perf_counter()
+        _finished(loop(*arguments))
+        seconds.append((time.perf_counter() - started) / STEPS)
+    return statistics.median(seconds[1:])
+
+
+def _finished(result: Any) -> None:
+    """Waits for a result: backends may return before they are done."""
+    np.asarray(min(keras.tree.flatten(result), key=lambda array: int(np.prod(array.shape))))

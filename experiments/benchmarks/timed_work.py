@@ -1,0 +1,312 @@
+"""What `experiments.speed` times: models of given sizes, or a run, on sources of given lengths."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from experiments.benchmarks.machine import Shape
+from experiments.benchmarks.operations import StepOperations, training_operations
+from experiments.reproduction.results import portable
+from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
+from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.search.prepared import folds_rows, make_weights
+from seq2seq_memattn.text.files import read_lines
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
+
+MODES = ("exact", "uniform", "normal", "train")  # of random sources
+OF_DATA = ("data", "run")  # modes of sources that a file or a data directory has
+LONGEST_NORMAL = 100  # where lengths of mode "normal" are clipped
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One row to measure.
+
+    Args:
+        attention: name of the attention.
+        mode: "exact", "uniform", "normal" or "train"; "data" for a split of a data directory, whose
+            hypotheses get the lengths of its targets; "run" for the lines of a file.
+        length: int. L, in tokens without the end token; 0 for "data" and "run".
+        batch_size: int > 0.
+        num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
+        beam_size: int > 0.
+        units: int > 0. Width of embeddings, cells, attention and mixing layer.
+        vocab_size: int > 0. Symbols beside the special ones; those of the data for "data".
+        deviation: float >= 0. Of the lengths of mode "normal".
+        input_feeding: bool.
+        precision: `TrainingConfig.precision`.
+        jit_compile: bool. Whether XLA compiles the steps of decoding.
+        folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
+        run_dir: of mode "run".
+        source: file of mode "run", one sentence per line.
+        data_dir, split: of mode "data".
+    """
+
+    attention: str
+    mode: str
+    length: int
+    batch_size: int
+    num_sentences: int
+    beam_size: int = 10
+    units: int = 256
+    vocab_size: int = 20
+    deviation: float = 15.0
+    input_feeding: bool = True
+    precision: Precision = "float32"
+    jit_compile: bool = True
+    folded: str = "auto"
+    run_dir: str = ""
+    source: str = ""
+    data_dir: str = ""
+    split: str = ""
+
+    def model_config(self) -> ModelConfig:
+        """The toy model of the paper, at these sizes."""
+        size = self.vocab_size + NUM_SPECIAL_IDS
+        config = ModelConfig(
+            source_vocab_size=size,
+            target_vocab_size=size,
+            embedding_dim=self.units,
+            encoder_units=self.units,
+            decoder_units=self.units,
+            attention_units=self.units,
+            attention=self.attention,
+            input_feeding=self.input_feeding,
+            dropout=0.0,
+            max_source_length=self.longest + 1,
+        )
+        if self.attention != "luong_dot":
+            return config
+        # Dot products need encoder outputs as wide as queries.
+        return dataclasses.replace(config, encoder_projection_units=config.decoder_units)
+
+    @property
+    def longest(self) -> int:
+        """The longest source that its mode can draw."""
+        return LONGEST_NORMAL if self.mode == "normal" else self.length
+
+    def described(self) -> dict[str, Any]:
+        """What shaped its figures, for its row."""
+        decoding, made_up = (
+            ("beam_size", "jit_compile", "folded"),
+            ("length", "units", "vocab_size"),
+        )
+        left_out = {
+            *({"train": decoding, "run": made_up, "data": ("length",)}.get(self.mode, ())),
+            *(() if self.mode == "run" else ("run_dir", "source")),
+            *(() if self.mode == "data" else ("data_dir", "split")),
+            *(() if self.mode == "normal" else ("deviation",)),
+        }
+        shown = dataclasses.asdict(self)
+        shown |= {name: portable(shown[name]) for name in ("run_dir", "source", "data_dir")}
+        return {name: value for name, value in shown.items() if name not in left_out}
+
+
+class Work(NamedTuple):
+    """What is timed.
+
+    Fields:
+        batches: its parts, one after another; each returns the target tokens (end tokens included)
+            that it handled.
+        encode: does the part of decoding that comes before its steps; None for training.
+        num_steps: int. Of the loops of all batches together; 0: unknown.
+        shapes: of the products in its loop over steps; see `loop_shapes`.
+        product_dtype: of their operands.
+        operations: float. Of its matrix products: of an update on real tokens alone, or of the
+            steps of every hypothesis as the equations have them, with nothing folded. 0: unknown.
+    """
+
+    batches: Sequence[Callable[[], int]]
+    encode: Callable[[], Any] | None
+    num_steps: int
+    shapes: tuple[Shape, ...]
+    product_dtype: str
+    operations: float
+
+    def run(self) -> int:
+        """Does all of it once; returns the target tokens."""
+        return sum(batch() for batch in self.batches)
+
+
+def make_work(setting: Setting) -> Work:
+    """The work of a setting, built."""
+    if setting.mode == "run":
+        return _run_work(setting)
+    if setting.mode == "train":
+        return _training(setting, make_sources(setting))
+    return _decoding(setting, *decoding_pairs(setting))
+
+
+def decoding_pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
+    """Sources without end tokens, and the lengths that hypotheses are forced to, without theirs."""
+    if setting.mode == "data":
+        return _pairs(setting)
+    sources = make_sources(setting)
+    return sources, [len(source) for source in sources]
+
+
+def make_sources(setting: Setting) -> list[np.ndarray]:
+    """Seeded random sources without end tokens, the same for every attention."""
+    generator = np.random.default_rng([1234, setting.length, setting.num_sentences])
+    if setting.mode == "exact":
+        lengths = np.full(setting.num_sentences, setting.length)
+    elif setting.mode == "normal":
+        drawn = generator.normal(setting.length, setting.deviation, setting.num_sentences)
+        lengths = np.clip(np.rint(drawn), 1, LONGEST_NORMAL).astype(int)
+    else:
+        lengths = generator.integers(0, setting.length + 1, setting.num_sentences)
+    symbols = np.arange(NUM_SPECIAL_IDS, NUM_SPECIAL_IDS + setting.vocab_size, dtype=np.int32)
+    return [generator.choice(symbols, size) for size in lengths]
+
+
+def data_vocab_size(data_dir: Path) -> int:
+    """Symbols of the targets of a data directory, beside the special ones."""
+    manifest = read_manifest(data_dir)
+    return vocabulary_from_dict(manifest.target_vocabulary, data_dir).size - NUM_SPECIAL_IDS
+
+
+def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
+    """Sources of a split without end tokens, the first `num_sentences`, and lengths of targets."""
+    manifest = read_manifest(setting.data_dir)
+    files = {file.role: file.path for file in manifest.split(setting.split).files}
+    ids = []
+    for side, spec in (
+        ("source", manifest.source_vocabulary),
+        ("target", manifest.target_vocabulary),
+    ):
+        vocabulary = vocabulary_from_dict(spec, setting.data_dir)
+        lines = read_lines(Path(setting.data_dir) / files[side])[: setting.num_sentences]
+        ids.append([np.asarray(vocabulary.encode(line), np.int32) for line in lines])
+    return ids[0], [len(target) for target in ids[1]]
+
+
+def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
+    """Decodes sources, each to the length that is given for its target, without end token."""
+    from seq2seq_memattn.compute.precision import dtype_policy, product_dtype
+    from seq2seq_memattn.model import Seq2Seq
+    from seq2seq_memattn.search.batch_decoder import sorted_batches
+    from seq2seq_memattn.search.chunked import ChunkedSearch
+
+    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
+    batches = [
+        (batch, np.array([targets[i] for i in indices], np.int32))
+        for indices, batch in sorted_batches(sources, setting.batch_size)
+    ]
+    folded = is_folded(setting, model)
+    search = ChunkedSearch(
+        model,
+        setting.beam_size,
+        n_best=1,
+        length_penalty_exponent=0.0,
+        batch_size=setting.batch_size,
+        jit_compile=setting.jit_compile,
+        folded=folded,
+        force_lengths=True,
+    )
+
+    def decode(batch: np.ndarray, lengths: np.ndarray) -> int:
+        if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
+            raise ValueError("a hypothesis has not the length that it was forced to")
+        return int((lengths + 1).sum())
+
+    def encode() -> None:
+        for batch, _ in batches:
+            np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
+
+    operations = 0.0
+    if keras.backend.backend() == "tensorflow":  # in whose graphs a step's products are counted
+        of_step = StepOperations(model)
+        of_source = [of_step(len(source) + 1) for source in sources]
+        operations = setting.beam_size * float(np.dot(np.add(targets, 1), of_source))
+    return Work(
+        [functools.partial(decode, *batch) for batch in batches],
+        encode,
+        sum(int(lengths.max()) + 1 for _, lengths in batches),
+        loop_shapes(model, setting.batch_size * setting.beam_size, folded),
+        product_dtype(model),
+        operations,
+    )
+
+
+def _run_work(setting: Setting) -> Work:
+    """Decodes the lines of a file with a run's weights, each to the length that search finds."""
+    from seq2seq_memattn.compute.precision import product_dtype
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import SourceReader
+    from seq2seq_memattn.search.batch_decoder import BatchDecoder
+
+    run = load_run(Path(setting.run_dir), precision=setting.precision)
+    lines = read_lines(setting.source)[: setting.num_sentences]
+    sources = SourceReader(run)([line for line in lines if line], setting.source)
+    decoder = BatchDecoder(run.model, setting.beam_size, jit_compile=setting.jit_compile)
+
+    def decode() -> int:
+        found = decoder(sources, setting.batch_size)
+        return sum(len(best[0].tokens) + 1 for best in found)
+
+    folded = is_folded(setting, run.model)
+    shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
+    return Work([decode], None, 0, shapes, product_dtype(run.model), 0.0)
+
+
+def is_folded(setting: Setting, model: Any) -> bool:
+    """Whether decoding folds the context's maps into the rows: as the setting says, or by rule."""
+    if setting.folded == "auto":
+        return folds_rows(model, setting.beam_size, None)
+    return setting.folded == "yes"
+
+
+def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
+    from seq2seq_memattn.compute.precision import product_dtype
+    from seq2seq_memattn.training.make import make_parts
+
+    options = {"batch_size": setting.batch_size, "precision": setting.precision}
+    config = TrainingConfig.from_dict(options)
+    model, _, updater = make_parts(setting.model_config(), config)
+    # As drawn: neither sorted nor in buckets.
+    groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
+    batches = [make_batch(group, group) for group in groups]
+    updater(batches[0])
+
+    def update(batch: Any, tokens: int) -> int:
+        updater(batch)
+        return tokens
+
+    shapes = loop_shapes(model, setting.batch_size, folded=False)
+    return Work(
+        [
+            functools.partial(update, batch, sum(len(source) + 1 for source in group))
+            for batch, group in zip(batches, groups, strict=True)
+        ],
+        None,
+        0,
+        shapes,
+        product_dtype(model),
+        training_operations(model, [len(source) + 1 for source in sources]),
+    )
+
+
+def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
+    """The products with weights in one decoder step: cells, mixing layer, logits.
+
+    What the attention adds (keys, rows) depends on the source and is not among them.
+
+    Args:
+        model: `Seq2Seq`.
+        rows: int. Sentences or hypotheses that take the step.
+        folded: bool. Whether the context's maps are folded into the memory's rows.
+    """
+    weights = make_weights(model, folded)
+    kernels = list(weights.products.values())
+    if weights.folds:
+        kernels.append(weights.folds.output)
+    elif model.cell.mixing is not None:
+        kernels.append(model.cell.mixing.kernel)
+    kernels.append(weights.output)
+    return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])

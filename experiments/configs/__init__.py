@@ -1,1 +1,0 @@
-"""One file per table row or curve; each holds an `EXPERIMENT`."""

@@ -1,0 +1,75 @@
+"""Rows of a study against one of them, by sacrebleu's paired bootstrap."""
+
+from pathlib import Path
+from typing import Any
+
+from experiments.reproduction.results import Result, Results, write_json
+from experiments.reproduction.rows import Row
+from experiments.reproduction.study import Study
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.text.files import read_lines
+from seq2seq_memattn.text.form import FormedLines, TextForm
+
+KEY = "against_baseline"  # of a result that was compared
+
+
+def compare_with(study: Study, baseline: str, results: Results) -> None:
+    """Adds to results what the paired bootstrap says of each against the baseline.
+
+    The translations of a row's last test are compared, with or without case as it scores them. A
+    comparison goes into the result's file as well, for whoever has not the references; it is
+    made anew where they are there.
+
+    Args:
+        study: `Study`.
+        baseline: name of the row. Where it has no result, nothing is compared.
+        results: finished ones of rows on the baseline's data, changed in place.
+    """
+    rows = {row.name: row for row in study.rows}
+    against = next((result for result in results if result["name"] == baseline), None)
+    for result in results:
+        if result is against:
+            continue
+        row = rows[result["name"]]
+        if against is not None and _is_there(study, row, rows[baseline]):
+            found = _compare(study, row, rows[baseline])
+            if result.get(KEY) != found:
+                result[KEY] = found
+                write_json(study.result_path(row), result)
+        elif against is None or not _is_of(row, result, against):
+            result.pop(KEY, None)
+
+
+def _is_there(study: Study, *rows: Row) -> bool:
+    """Whether the references and the translations of rows are there."""
+    split = rows[0].tests[-1].split
+    return _references(study, rows[0]).exists() and all(
+        study.lines_path(row, split).exists() for row in rows
+    )
+
+
+def _references(study: Study, row: Row) -> Path:
+    return study.data_dir / row.data.folder / f"{row.tests[-1].split}.target.txt"
+
+
+def _is_of(row: Row, result: Result, against: Result) -> bool:
+    """Whether a comparison that was kept is of these two results: it has their scores."""
+    test = row.tests[-1].name
+    kept = result.get(KEY, {}).get("bleu", {})
+    scores = [one["tests"][test]["bleu"] for one in (result, against)]
+    return [round(kept.get(name, -1.0), 4) for name in ("score", "baseline")] == scores
+
+
+def _compare(study: Study, row: Row, baseline: Row) -> dict[str, Any]:
+    from seq2seq_memattn.metrics import paired_bootstrap
+
+    test = row.tests[-1]
+    form = TextForm.from_dict(dict(read_manifest(study.data_dir / row.data.folder).text_form))
+    files = (
+        study.lines_path(row, test.split),
+        study.lines_path(baseline, test.split),
+        _references(study, row),
+    )
+    ours, theirs, references = (FormedLines(read_lines(file), form) for file in files)
+    found = paired_bootstrap(ours, theirs, references, "--lowercase" in test.flags)
+    return {name: one._asdict() for name, one in found.items()}

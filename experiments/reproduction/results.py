@@ -1,0 +1,90 @@
+"""Results as JSON files that say how they were obtained."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seq2seq_memattn.text.files import open_output
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Result = dict[str, Any]
+Results = Sequence[Result]
+
+
+def provenance(hardware: str) -> dict[str, Any]:
+    """Command, commit, backend, hardware and versions of the running program.
+
+    Args:
+        hardware: what did the work: `hardware()` in the process that did it.
+    """
+    import keras  # not before the flags are read
+
+    from seq2seq_memattn.runs.directory import versions
+
+    return {
+        "command": _command(),
+        "commit": commit(),
+        "backend": keras.config.backend(),
+        "hardware": hardware,
+        "versions": versions(),
+    }
+
+
+def _command() -> str:
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    program = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
+    return " ".join([program, *map(portable, sys.argv[1:])])
+
+
+def portable(argument: str) -> str:
+    """An argument without the folders of this machine: of absolute paths, their last parts."""
+    flag, equals, values = argument.rpartition("=")
+    paths = (
+        Path(value).name if Path(value).is_absolute() else value for value in values.split(",")
+    )
+    return flag + equals + ",".join(paths)
+
+
+def commit(checkout: Path = ROOT) -> str:
+    """The commit of a source tree, with a plus sign if files differ from it; or unknown."""
+    if not (checkout / ".git").exists():  # installed, perhaps inside of another repository
+        return "unknown"
+    git = ["git", "-C", str(checkout)]
+    try:
+        head = subprocess.run(
+            [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{head}+" if changed else head
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Writes a JSON file, atomically; makes its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_output(str(path)) as stream:
+        stream.write(json.dumps(content, indent=2) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected JSON; {error}") from None
+
+
+def read_curve(run_dir: Path) -> list[dict[str, Any]]:
+    """Loss and validation BLEU of a run: the lines of its log."""
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,163 @@
+"""Rows of tables: what each is trained on and with, and the commands that do it."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.presets.load import load_preset
+from seq2seq_memattn.presets.preset import Preset
+
+Scale = Literal["tiny", "small", "full"]
+
+# Options of training that do not shape what is learned: a result stands if they change.
+WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """The data directory of a row, and the command that makes it.
+
+    Args:
+        folder: names the directory.
+        command: the command and its options behind `python -m`, without `--output_dir`.
+        corpus: folder of its files in a study's `source_dir`; "" for data that needs none.
+    """
+
+    folder: str
+    command: tuple[str, ...]
+    corpus: str = ""
+
+
+def copy_data(max_length: int, is_tiny: bool = False) -> DataSource:
+    """The copy task of sequences of at most so many symbols."""
+    num_train, num_valid = (400, 20) if is_tiny else (100_000, 1_000)
+    options = (
+        f"--max_length={max_length}",
+        f"--num_train={num_train}",
+        f"--num_valid={num_valid}",
+    )
+    return DataSource(f"copy_{max_length}_{num_train}", ("data_prep.copy_task", *options))
+
+
+class Evaluation(NamedTuple):
+    """One call of `experiments.evaluate`.
+
+    Fields:
+        name: of its figures in the result.
+        split: of the data directory.
+        flags: more of them.
+        keeps_lines: whether its translations are kept beside the result.
+    """
+
+    name: str
+    split: str
+    flags: tuple[str, ...] = ()
+    keeps_lines: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Args:
+        name: names the run's folder and the result's file.
+        config: preset that the row begins with.
+        options: options that replace the preset's.
+        data: what it is trained on.
+        label: what the table calls the row.
+        curve: what figures call it: an attention's name has a colour of its own.
+        paper: the paper's figures.
+        length: int. L of the copy task; 0 for text.
+        tests: evaluations beside that of the validation set.
+        init_from: the row with whose best weights this one begins; "" for random ones.
+    """
+
+    name: str
+    config: str
+    options: Mapping[str, Any]
+    data: DataSource
+    label: str
+    curve: str
+    paper: Mapping[str, float]
+    length: int = 0
+    tests: tuple[Evaluation, ...] = ()
+    init_from: str = ""
+
+    def preset(self) -> Preset:
+        """Its model and training."""
+        return load_preset(self.config).with_options(self.options)
+
+
+def identity(row: Row) -> dict[str, Any]:
+    """What a result was made with, as its file says it."""
+    preset = row.preset()
+    return {
+        "name": row.name,
+        "length": row.length,
+        "data": list(row.data.command),
+        "init_from": row.init_from,
+        "options": dict(row.options),
+        "configuration": {
+            "model": preset.model.to_dict(),
+            "training": preset.training.to_dict(),
+        },
+    }
+
+
+def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
+    """Whether a result was made with what the row has now.
+
+    An option that came later than the result counts as having its default then. Where a run that
+    has learned is cut, and how it is watched, makes no other result.
+    """
+    made = identity(row)
+    recorded = found.get("configuration", {"model": {}, "training": {}})
+    try:
+        before = {
+            "model": ModelConfig.from_dict(recorded["model"]).to_dict(),
+            "training": TrainingConfig.from_dict(recorded["training"]).to_dict(),
+        }
+    except ValueError:  # an option that is no more
+        return False
+    for name in WATCHING:
+        before["training"][name] = made["configuration"]["training"][name]
+    found = {"init_from": "", **found}
+    same = all(found.get(name) == made[name] for name in ("name", "length", "data", "init_from"))
+    return same and before == made["configuration"]
+
+
+def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
+    """The training command of a row, behind `python -m`."""
+    options = [f"--{name}={_flag(value)}" for name, value in row.options.items()]
+    if begins_with := run_of_first_weights(row, run_dir):
+        options.append(f"--init_from={begins_with}")
+    return [
+        "experiments.train",
+        f"--config={row.config}",
+        f"--data_dir={data}",
+        f"--run_dir={run_dir}",
+        *options,
+    ]
+
+
+def _flag(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def run_of_first_weights(row: Row, run_dir: Path) -> Path | None:
+    """The run with whose weights that of a row begins."""
+    return run_dir.with_name(row.init_from) if row.init_from else None
+
+
+def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> list[str]:
+    """The command of an evaluation, behind `python -m`."""
+    return [
+        "experiments.evaluate",
+        f"--run_dir={run_dir}",
+        f"--source={data / evaluation.split}.source.txt",
+        f"--reference={data / evaluation.split}.target.txt",
+        f"--output_dir={run_dir / 'evaluation' / evaluation.name}",
+        *evaluation.flags,
+    ]

@@ -1,0 +1,68 @@
+"""What the figures of alignments share, Figures 6 to 8 of the memory paper."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.reproduction.jobs import run_command
+from experiments.reproduction.pages import Draw
+from experiments.reproduction.results import Results
+from experiments.reproduction.study import Study
+from seq2seq_memattn.text.files import read_lines
+
+MAX_SLOTS = 32  # all of them
+
+WHAT = """
+Drawn is the product of the decoder's and the encoder's scores, beta and alpha (section 5), along
+the best hypothesis of beam search (10): for each slot, and summed over all. Source downwards,
+target to the right, the end token included. The sample is the first line of the validation set that
+has as many tokens as said, or else as many as the set has below that.
+""".strip()
+
+
+def draw_sample(num_tokens: int) -> Draw:
+    """What draws a sample of so many tokens for a study of one row: by slot, and combined.
+
+    Where the run is not there any more, the figures stay as they are; without them, that is an
+    error, which says what is needed.
+    """
+
+    def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
+        (row,) = study.rows
+        del results
+        run_dir = study.runs_dir / row.name
+        paths = [stem.with_name(f"{stem.name}_{row.name}{end}") for end in ("_slots", "")]
+        source = study.data_dir / row.data.folder / "valid.source.txt"
+        if source.exists() and run_dir.exists():
+            run_command(draw_arguments(run_dir, source, num_tokens, *paths))
+        elif not all(path.with_suffix(".png").exists() for path in paths):
+            raise ValueError(
+                f"{run_dir}: expected the run, and {source}; they are made again without "
+                f"{study.result_path(row)}, which is the result of a run that is elsewhere"
+            )
+        shown = (f"Each slot, {row.label}", f"All slots, {row.label}")
+        names = [path.name.removeprefix(f"{stem.name}_") for path in paths]
+        return dict(zip(names, shown, strict=True))
+
+    return draw
+
+
+def draw_arguments(
+    run_dir: Path, source: Path, num_tokens: int, slots: Path, combined: Path
+) -> list[str]:
+    """The command that draws a sample, behind `python -m`."""
+    line = line_of(read_lines(str(source)), num_tokens)
+    return [
+        "experiments.draw_alignment",
+        f"--run_dir={run_dir}",
+        f"--source={source}",
+        f"--lines={line}",
+        f"--output={combined}",
+        f"--slots_output={slots}",
+        f"--max_slots={MAX_SLOTS}",
+    ]
+
+
+def line_of(lines: Sequence[str], num_tokens: int) -> int:
+    """The number, from 1, of the first line of the longest that have at most so many tokens."""
+    lengths = [len(line.split()) for line in lines]
+    return 1 + lengths.index(max(length for length in lengths if length <= num_tokens))

@@ -1,0 +1,379 @@
+"""What the studies of Shu and Nakayama (2017) share: how small a window of the source is enough.
+
+REFERENCE: sections 5.1, 5.2 and 5.4 of the paper. Small scale has their set-up with narrower
+layers, a higher learning rate and dropout, on corpora of some ten thousand short sentences.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.results import Result, Results
+from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
+from experiments.reproduction.study import Study
+from experiments.studies import table2
+
+# Words or characters looked at per step, BLEU, and RIBES in English-Japanese, of Tables 1 and 2 by
+# corpus and row: the attentions that are trained, flexible attention without a threshold; then with
+# one, and that after fine-tuning.
+PAPER: dict[str, dict[str, tuple[float, ...]]] = {
+    "en_ja": {
+        "global": (24.4, 34.87, 0.810),
+        "local": (18.4, 34.52, 0.809),
+        "flexible": (24.4, 35.01, 0.814),
+        "threshold": (16.4, 34.90, 0.812),
+        "tuned": (10.7, 34.78, 0.807),
+    },
+    "de_en": {
+        "global": (20.7, 20.62),
+        "local": (15.7, 21.09),
+        "flexible": (20.7, 21.31),
+        "threshold": (7.8, 21.11),
+        "tuned": (7.4, 20.79),
+    },
+    "en_ja_characters": {
+        "global": (144.9, 26.18, 0.767),
+        "flexible": (144.9, 26.68, 0.763),
+        "threshold": (80.4, 26.18, 0.757),
+        "tuned": (77.4, 26.23, 0.757),
+    },
+}
+
+THRESHOLDS = (0.3, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 5.0, 8.0)  # of figure 3, beside none
+SEARCHED = (0.8, 1.0, 1.2, 1.4, 1.6)  # from which tables have theirs
+THRESHOLD = "chosen_threshold"  # of a result
+LOSS = 0.5  # validation BLEU that a threshold may cost
+WITHOUT = "all"  # names what is measured without a threshold
+STRENGTH_WEIGHT = 0.1  # beta of equation 9
+TUNING_RATE = 0.25  # of the learning rate; the paper does not say how fine-tuning has it
+
+SMALL: dict[str, Any] = {
+    "embedding_dim": 256,
+    "encoder_units": 256,
+    "decoder_units": 256,
+    "attention_units": 256,
+    "mixing_units": 256,
+    "dropout": 0.3,
+    "initializer": "uniform_0.1",
+    "learning_rate": 2e-3,
+    "warmup_updates": 200,
+    "beam_size": 10,
+    "checkpoint_minutes": 5.0,
+}
+
+
+class Corpus(NamedTuple):
+    """What a group of rows is trained on.
+
+    Fields:
+        title: of the group.
+        paper: names the figures in `PAPER`, and the presets.
+        data: `DataSource`.
+        test: name of the test set.
+        epoch: updates that go once through the training set.
+        epochs: of the training.
+        halved_from: the first epoch with half of the learning rate.
+        rows: attentions, as presets name them.
+    """
+
+    title: str
+    paper: str
+    data: DataSource
+    test: str
+    epoch: int
+    epochs: int
+    halved_from: int
+    rows: tuple[str, ...] = ("global", "local", "flexible")
+
+
+WORDS = ("--kind=words", "--separate_vocabularies", "--max_length=51")
+CORPORA = {
+    "multi30k_de_en": Corpus(
+        "Multi30k, German-English, words",
+        "de_en",
+        DataSource(
+            "multi30k_de_en_words",
+            ("data_prep.multi30k", "--pair=de-en", "--tokenised", *WORDS, "--vocab_size=8000"),
+            "multi30k",
+        ),
+        "test_2016_flickr",
+        epoch=453,
+        epochs=10,
+        halved_from=6,
+    ),
+    "tanaka_en_ja": Corpus(
+        "small_parallel_enja, English-Japanese, words",
+        "en_ja",
+        DataSource(
+            "small_parallel_enja_words",
+            ("data_prep.small_parallel_enja", "--pair=en-ja", *WORDS, "--vocab_size=5000"),
+            "small_parallel_enja",
+        ),
+        "test",
+        epoch=781,
+        epochs=8,
+        halved_from=5,
+    ),
+    "multi30k_de_en_characters": Corpus(
+        "Multi30k, German-English, characters",
+        "en_ja_characters",
+        DataSource(
+            "multi30k_de_en_characters",
+            (
+                "data_prep.multi30k",
+                "--pair=de-en",
+                "--kind=characters",
+                "--separate_vocabularies",
+                "--max_length=201",
+                "--vocab_size=80",
+            ),
+            "multi30k",
+        ),
+        "test_2016_flickr",
+        epoch=453,
+        epochs=8,
+        halved_from=6,
+        rows=("global", "flexible"),
+    ),
+    # Their training set is of 2015, and filtered otherwise.
+    "wmt17_de_en": Corpus(
+        "WMT'17, German-English, words",
+        "de_en",
+        DataSource(
+            "wmt17_de_en_words",
+            ("data_prep.wmt17", "--pair=de-en", *WORDS, "--vocab_size=50000"),
+            "wmt17",
+        ),
+        "newstest2016",
+        epoch=0,
+        epochs=0,
+        halved_from=0,
+    ),
+}
+HEADER = (
+    *("row", "τ", "window, paper", "BLEU, paper", "window", "least", "test BLEU", "RIBES"),
+    *("valid window", "valid BLEU"),
+)
+
+
+def rows_of(corpora: Sequence[str], scale: Scale) -> list[Row]:
+    """The rows of some of `CORPORA`."""
+    rows = [row for name in corpora for row in corpus_rows(name)]
+    return [_tiny(row) for row in rows] if scale == "tiny" else rows
+
+
+def corpus_rows(name: str) -> list[Row]:
+    """The rows of one of `CORPORA`: trained from the beginning, and flexible attention's tuned.
+
+    Args:
+        name: of the corpus.
+    """
+    corpus = CORPORA[name]
+    rows = [_row(name, corpus, attention) for attention in corpus.rows]
+    return [*rows, _tuned(rows[-1], corpus)]
+
+
+def _row(name: str, corpus: Corpus, attention: str) -> Row:
+    config = f"flexible_{corpus.paper}_{attention}"
+    return Row(
+        name=f"{name}_{attention}",
+        config=config,
+        options={**SMALL, **_training(corpus)} if corpus.epoch else {},
+        data=corpus.data,
+        label=attention,
+        curve=f"{name} {attention}",
+        paper=dict(zip(("window", "bleu", "ribes"), PAPER[corpus.paper][attention], strict=False)),
+        tests=_evaluations(corpus, attention == "flexible"),
+    )
+
+
+def _training(corpus: Corpus) -> dict[str, int]:
+    return {
+        "num_updates": corpus.epochs * corpus.epoch,
+        "decay_start": (corpus.halved_from - 2) * corpus.epoch,
+        "decay_every": corpus.epoch,
+        "validate_every": corpus.epoch,
+    }
+
+
+def _tuned(row: Row, corpus: Corpus) -> Row:
+    """Flexible attention after one epoch with the loss of equation 9."""
+    training = row.preset().training
+    epoch = corpus.epoch or training.decay_every
+    return dataclasses.replace(
+        row,
+        name=f"{row.name}_tuned",
+        options={
+            **row.options,
+            "strength_weight": STRENGTH_WEIGHT,
+            "num_updates": epoch,
+            "validate_every": epoch,
+            "schedule": "constant",
+            "learning_rate": training.learning_rate * TUNING_RATE,
+        },
+        label="tuned",
+        curve=f"{row.curve}, tuned",
+        init_from=row.name,
+    )
+
+
+def _evaluations(corpus: Corpus, is_flexible: bool) -> tuple[Evaluation, ...]:
+    """Of validation and test set, for flexible attention with each threshold."""
+    found = []
+    for threshold in (*THRESHOLDS, None) if is_flexible else (None,):
+        flags = ("--window", "--ribes", *([f"--threshold={threshold}"] if threshold else []))
+        for split in ("valid", corpus.test):
+            name = evaluation_name(split, threshold)
+            keeps = split != "valid" and threshold is None
+            found.append(Evaluation(name, split, flags, keeps_lines=keeps))
+    return tuple(found)
+
+
+def evaluation_name(split: str, threshold: float | None) -> str:
+    """Names an evaluation."""
+    return f"{split}_{threshold or WITHOUT}"
+
+
+def _tiny(row: Row) -> Row:
+    options = {**table2.TINY, "mixing_units": 8}
+    if row.init_from:
+        options["num_updates"] = options["validate_every"] = 2
+    few = tuple(one for one in row.tests if one.name.endswith(("_0.8", f"_{WITHOUT}")))
+    return dataclasses.replace(
+        row,
+        options={**row.options, **options},
+        data=dataclasses.replace(
+            row.data,
+            folder=f"{row.data.folder}_tiny",
+            command=(*row.data.command[:-1], "--vocab_size=20"),
+        ),
+        tests=few,
+    )
+
+
+def introduction(scale: Scale) -> str:
+    """What the pages say before their tables."""
+    text = (
+        "Windows are encoder states scored per decoder step, on average over the steps of the best "
+        "hypotheses; beside them the least that a threshold allows, with the full penalty in every "
+        "step. BLEU is of tokenised text. The threshold τ is the one of "
+        f"{', '.join(map(str, SEARCHED))} with the smallest window on the validation set that "
+        f"costs at most {LOSS} validation BLEU against flexible attention without one."
+    )
+    if scale == "full":
+        return text
+    return (
+        f"{text} One model of {SMALL['embedding_dim']} units (theirs have 1,000; 500 for "
+        "characters), with dropout, on small corpora of short sentences."
+    )
+
+
+def with_thresholds(study: Study) -> list[Result]:
+    """The finished results, those of flexible attention with their thresholds."""
+    results = study.finished()
+    add_thresholds(results)
+    return results
+
+
+def chosen_with_thresholds(study: Study) -> list[Result]:
+    """As `with_thresholds`, of the rows that are run alone: thresholds need others too."""
+    return [result for result in with_thresholds(study) if result["name"] in study.names()]
+
+
+def add_thresholds(results: Results) -> None:
+    """Adds to results of flexible attention the threshold that tables have them with, or None.
+
+    It is measured against the BLEU of flexible attention before fine-tuning, without a threshold;
+    where that is missing, there is none.
+    """
+    for members in by_corpus(results).values():
+        best = {r["label"]: measured(r, "valid")["bleu"] for r in members}.get("flexible", math.inf)
+        for result in members:
+            if result["label"] in ("flexible", "tuned"):
+                result[THRESHOLD] = chosen_threshold(result, best - LOSS)
+
+
+def tables(results: Results) -> dict[str, str]:
+    """A table for each corpus, by suffix of file."""
+    parts = []
+    for name, members in by_corpus(results).items():
+        table = markdown_table(HEADER, _lines(CORPORA[name], members))
+        first = measured(members[0], CORPORA[name].test)
+        signatures = (first["signature"], first["ribes_signature"])
+        said = [f"* `{signature}`" for signature in signatures]
+        parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
+    return {".md": "\n\n".join(parts) + "\n"}
+
+
+def by_corpus(results: Results) -> dict[str, list[Result]]:
+    """Results by the name of their corpus."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(corpus_of(result["name"]), []).append(result)
+    return groups
+
+
+def corpus_of(name: str) -> str:
+    """The name of a row's corpus, which its own begins with."""
+    return name.removesuffix("_tuned").rpartition("_")[0]
+
+
+def _lines(corpus: Corpus, results: Results) -> list[list[str]]:
+    """The cells of a corpus's table, row by row."""
+    by_label = {result["label"]: result for result in results}
+    lines = []
+    for label, text in (("global", "Global"), ("local", "Local"), ("flexible", "Flexible")):
+        if label in by_label:
+            lines.append(_cells(corpus, text, by_label[label], label, None))
+    for label, text, paper in (
+        ("flexible", "Flexible", "threshold"),
+        ("tuned", "+ fine-tuning", "tuned"),
+    ):
+        if label in by_label:
+            threshold = by_label[label][THRESHOLD]
+            lines.append(_cells(corpus, text, by_label[label], paper, threshold))
+    return lines
+
+
+def chosen_threshold(result: Result, needed: float) -> float | None:
+    """The threshold of `SEARCHED` with the smallest window on the validation set.
+
+    Args:
+        result: of a row of flexible attention.
+        needed: validation BLEU that is to be had with it.
+
+    Returns:
+        None if there is no such threshold.
+    """
+    found = {t: result["tests"].get(evaluation_name("valid", t)) for t in SEARCHED}
+    good = {t: one for t, one in found.items() if one and one["bleu"] >= needed}
+    return min(good, key=lambda threshold: good[threshold]["window"], default=None)
+
+
+def measured(result: Result, split: str, threshold: float | None = None) -> dict[str, Any]:
+    """What the evaluation of a row on a split gave, with a threshold or none."""
+    found: dict[str, Any] = result["tests"][evaluation_name(split, threshold)]
+    return found
+
+
+def _cells(
+    corpus: Corpus, text: str, result: Result, paper: str, threshold: float | None
+) -> list[str]:
+    test = measured(result, corpus.test, threshold)
+    valid = measured(result, "valid", threshold)
+    theirs = PAPER[corpus.paper].get(paper, ())
+    is_flexible = result["label"] in ("flexible", "tuned")
+    return [
+        text,
+        ("∞" if threshold is None else f"{threshold}") if is_flexible else "-",
+        f"{theirs[0]:.1f}" if theirs else "-",
+        f"{theirs[1]:.2f}" if theirs else "-",
+        f"{test['window']:.2f}",
+        f"{test['window_floor']:.2f}" if "window_floor" in test else "-",
+        f"{test['bleu']:.2f}",
+        f"{test['ribes']:.3f}",
+        f"{valid['window']:.2f}",
+        f"{valid['bleu']:.2f}",
+    ]

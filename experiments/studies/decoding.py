@@ -1,0 +1,271 @@
+"""Decoding speed.
+
+How fast each attention decodes. In place of rows that are trained the study has parts that are
+timed, each by a command of `experiments.speed`.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.benchmarks.figures import draw_times
+from experiments.benchmarks.step_parts import PARTS as STEP
+from experiments.reproduction.pages import label, markdown_table
+from experiments.reproduction.results import Result, Results, read_json
+from experiments.reproduction.rows import Scale
+from experiments.reproduction.study import Study
+from experiments.reproduction.timings import origin, timings
+
+EVERY = (
+    "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
+    "luong_concat", "luong_location", "local_m", "local_p", "flexible", "bahdanau",
+)  # fmt: skip
+MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
+CONTRASTED = ("none", "k_memory:64", "bahdanau")
+ONE_BATCH = "--num_sentences=128"
+# A trial of what differs in more than its numbers: the last of two equal flags counts.
+TINY_PARTS = ("by_length", "attentions", "memory", "parts", "single_256_beam_1")
+TINY = (
+    *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
+    *("--beam_size=2", "--units=8", "--repeats=1", "--graphs=plain"),
+)
+
+
+class Part(NamedTuple):
+    """One measurement, a section of the page.
+
+    Fields:
+        name: of its file.
+        title: of its section.
+        arguments: of `experiments.speed`.
+        figures: columns of its table, see `FIGURES`.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
+def _of(attentions: Sequence[str]) -> str:
+    return f"--attentions={','.join(attentions)}"
+
+
+def _single(units: int, tokens: int, beam_size: int) -> Part:
+    beam = "greedy" if beam_size == 1 else f"a beam of {beam_size}"
+    return Part(
+        f"single_{units}_beam_{beam_size}",
+        f"Single sentences of 20 tokens, {beam}, {units} units, {tokens:,} symbols",
+        (
+            *(_of(CONTRASTED), "--modes=exact", "--lengths=20", "--batch_size=1"),
+            *("--num_sentences=50", f"--beam_size={beam_size}", f"--units={units}"),
+            *(f"--vocab_size={tokens}", "--graphs=xla,plain", "--repeats=3", "--parts"),
+        ),
+        ("p50", "p95", "of Att", "ms per step", *STEP),
+    )
+
+
+PARTS = (
+    Part(
+        "by_length",
+        "By length of the sources",
+        (
+            *(_of(MAIN), "--modes=exact,uniform", "--lengths=20,50,100,200"),
+            *("--num_sentences=512", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "of No Att", "of Att", "of unfolded products", "product rate"),
+    ),
+    Part(
+        "attentions",
+        "Every attention",
+        (_of(EVERY), "--modes=exact", "--lengths=20,50,100,200,500", ONE_BATCH, "--repeats=3"),
+        ("seconds", "ms per step", "of No Att", "of Att"),
+    ),
+    Part(
+        "growth",
+        "Memories of fixed size on longer sources",
+        (
+            *(_of(("k_memory:64", "linear")), "--modes=exact", "--lengths=50,200,500,1000"),
+            *(ONE_BATCH, "--repeats=5"),
+        ),
+        ("seconds", "ms per step"),
+    ),
+    Part(
+        "memory",
+        "Peak memory at L = 1,000, batches of 32",
+        (
+            *(_of(EVERY), "--modes=exact", "--lengths=1000", "--num_sentences=32"),
+            *("--repeats=1", "--memory"),
+        ),
+        ("MiB",),
+    ),
+    Part(
+        "formats",
+        "Number formats",
+        (
+            *(_of(CONTRASTED), "--modes=exact,uniform", "--lengths=200", "--num_sentences=512"),
+            *("--precisions=float32,bfloat16_products", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "of Att", "product rate"),
+    ),
+    Part(
+        "graphs",
+        "XLA and TensorFlow's plain graph",
+        (
+            *(_of(CONTRASTED), "--modes=uniform", "--lengths=50,200", "--num_sentences=512"),
+            *("--graphs=xla,plain", "--repeats=3"),
+        ),
+        ("seconds", "tokens/s", "compiling"),
+    ),
+    Part(
+        "parts",
+        "Parts of a step, toy model",
+        (_of(MAIN), "--modes=exact", "--lengths=200", ONE_BATCH, "--repeats=3", "--parts"),
+        ("ms per step", *STEP),
+    ),
+    *(
+        _single(units, tokens, beam_size)
+        for units, tokens in ((256, 20), (512, 16_000))
+        for beam_size in (1, 10)
+    ),
+)
+
+# What shapes a row; a part's table has a column for those in which its rows differ.
+SHAPE = {
+    "mode": "sources",
+    "length": "L",
+    "precision": "format",
+    "jit_compile": "graph",
+}
+UNFOLDED = "share_of_unfolded_seconds"
+
+
+def _over(attention: str) -> Callable[[Result, Results], str]:
+    """The column of a row's time over another attention's of the same shape."""
+
+    def ratio(row: Result, rows: Results) -> str:
+        shape = [row[key] for key in SHAPE]
+        for other in rows:
+            if other["attention"] == attention and [other[key] for key in SHAPE] == shape:
+                return f"{row['seconds'] / other['seconds']:.2f}"
+        return "-"
+
+    return ratio
+
+
+def _figure(key: str, form: str) -> Callable[[Result, Results], str]:
+    return lambda row, rows: format(row[key], form) if key in row else "-"
+
+
+def _part(name: str) -> Callable[[Result, Results], str]:
+    return lambda row, rows: f"{row['parts_ms'][name]:.2f}"
+
+
+FIGURES: dict[str, Callable[[Result, Results], str]] = {
+    "seconds": lambda row, rows: (
+        f"{row['seconds']:.2f} ({min(row['all_seconds']):.2f} to {max(row['all_seconds']):.2f})"
+    ),
+    "tokens/s": _figure("target_tokens_per_second", ",.0f"),
+    "ms per step": _figure("ms_per_step", ".2f"),
+    "of No Att": _over("none"),
+    "of Att": _over("bahdanau"),
+    "of unfolded products": _figure(UNFOLDED, ".2f"),
+    "product rate": _figure("product_gflops_at_loop_shapes", ".0f"),
+    "MiB": _figure("peak_memory_mib", ",.0f"),
+    "compiling": _figure("compile_seconds", ".1f"),
+    "p50": _figure("p50_ms", ".1f"),
+    "p95": _figure("p95_ms", ".1f"),
+    **{name: _part(name) for name in STEP},
+}
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its tables."""
+    del scale
+    return (
+        "Time to decode made-up sources with untrained models, each hypothesis forced to the "
+        "length of its source, the encoder included, after compilation; 256 units, two layers, 20 "
+        "symbols, batches of 128 sentences, beam 10 and XLA unless stated. Rows of a table took "
+        "turns; "
+        "medians, with the least and the most in brackets. `Of No Att` and `of Att` are over the "
+        "time without attention and with Bahdanau's. `Of unfolded products` is the time of the "
+        "steps over that of the equations' multiply-adds, nothing folded, at the product rate: "
+        "what the machine multiplies of the loop's shapes, in GFLOPS, measured in the same turns. "
+        "Times of single sentences and of steps are in ms, compiling is in seconds; memory is the "
+        "most that a process of its own had at a time, libraries and compilation included."
+    )
+
+
+def rows(scale: Scale) -> list[Any]:
+    """The parts, of which `--rows` picks some."""
+    return [part for part in PARTS if scale != "tiny" or part.name in TINY_PARTS]
+
+
+def run(study: Study) -> Results:
+    """Times the parts that have not been."""
+    more = TINY if study.scale == "tiny" else ()
+    for part in PARTS:
+        if part.name in study.names():
+            timings(_path(study, part), [*part.arguments, *more])
+    return results(study)
+
+
+def results(study: Study) -> list[Result]:
+    """The times of the parts that have been."""
+    found = []
+    for part in PARTS:
+        if (path := _path(study, part)).exists():
+            timed = read_json(path)
+            made = {name: timed[name] for name in ("command", "commit", "hardware")}
+            found += [
+                {**row, **made, "part": part.name, "name": f"{part.name} {number}"}
+                for number, row in enumerate(timed["rows"])
+            ]
+    return found
+
+
+def _path(study: Study, part: Part) -> Path:
+    """Where the times of a part are."""
+    return study.results_dir / f"{part.name}.json"
+
+
+def tables(found: Results) -> dict[str, str]:
+    """A table for each part, by suffix of file."""
+    sections = []
+    measured = {row["part"] for row in found}
+    for part in PARTS:
+        if part.name not in measured:
+            continue
+        timed = [row for row in found if row["part"] == part.name]
+        differing = [key for key in SHAPE if len({row[key] for row in timed}) > 1]
+        header = ["attention", *(SHAPE[key] for key in differing), *part.figures]
+        cells = [
+            [
+                label(row["attention"]),
+                *(_shown(key, row[key]) for key in differing),
+                *(FIGURES[name](row, timed) for name in part.figures),
+            ]
+            for row in timed
+        ]
+        table = markdown_table(header, cells)
+        sections.append(f"## {part.title}\n\n{table}\n\n{origin(timed[0])}")
+    return {".md": "\n\n".join(sections) + "\n"}
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "jit_compile":
+        return "XLA" if value else "plain"
+    return str(value)
+
+
+def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
+    """Time against length: the main attentions in both modes, and all of them."""
+    del study
+    drawn = {}
+    for name in ("by_length", "attentions"):
+        timed = [row for row in found if row["part"] == name]
+        for path in draw_times(timed, stem.with_name(f"{stem.name}_{name}")):
+            if path.suffix == ".png":
+                ending = path.stem.removeprefix(f"{stem.name}_")
+                drawn[ending] = f"Decoding time by length of the source, {ending}"
+    return drawn

@@ -1,0 +1,64 @@
+"""Figure 2: the surface of position encodings.
+
+Equation 10 of the memory paper.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.results import Results
+from experiments.reproduction.study import Study
+
+# The paper does not say its K and S: these are the slots of its Figure 8, and the tokens at which
+# google/seq2seq cuts sources unless it is told otherwise. K/2 and S/2 are a slot and a position.
+NUM_SLOTS = 32
+MAX_SOURCE_LENGTH = 50
+
+INTRODUCTION = f"""
+The paper's Figure 2 is the surface of L[k, s] = (1 - k/K)(1 - s/S) + (k/K)(s/S), equation 10, with
+which scores are multiplied: symmetric, with a stationary point of 0.5, high where the first slots
+meet the beginning of the source and the last slots its end. The paper does not say K and S; here
+they are {NUM_SLOTS}, the slots of its Figure 8, and {MAX_SOURCE_LENGTH}, the tokens at which
+google/seq2seq cuts sources unless it is told otherwise. k runs from 1 to K and s from 0 to S - 1.
+The values are those of `seq2seq_memattn/attention/position_encoding.py`, neither masked nor
+renormalised. Nothing is trained and nothing is random: the command makes the same figure at every
+scale.
+"""
+
+
+def tables(results: Results) -> dict[str, str]:
+    """Values of the surface at its corners, its edges and in its middle, by suffix of file."""
+    del results
+    encodings = _encodings()
+    positions = (0, MAX_SOURCE_LENGTH // 2, MAX_SOURCE_LENGTH - 1)
+    lines = [
+        [f"k = {slot}", *(f"{encodings[s, slot - 1]:.3f}" for s in positions)]
+        for slot in (1, NUM_SLOTS // 2, NUM_SLOTS)
+    ]
+    return {".md": markdown_table(["L", *(f"s = {s}" for s in positions)], lines) + "\n"}
+
+
+def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
+    """The surface."""
+    from seq2seq_memattn import plots
+
+    del study, results
+    name = f"k{NUM_SLOTS}_s{MAX_SOURCE_LENGTH}"
+    title = f"Position encodings, K = {NUM_SLOTS}, S = {MAX_SOURCE_LENGTH}"
+    figure = plots.position_surface(_encodings(), MAX_SOURCE_LENGTH, title)
+    plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
+    return {name: title}
+
+
+def _encodings() -> npt.NDArray[np.float32]:
+    """Equation 10: float [S, K]."""
+    from keras import ops
+
+    from seq2seq_memattn.attention.position_encoding import position_encoding
+
+    mask = np.ones([1, MAX_SOURCE_LENGTH], bool)
+    found = position_encoding(NUM_SLOTS, MAX_SOURCE_LENGTH, mask, "masked", "float32")
+    return ops.convert_to_numpy(found)[0]

@@ -1,0 +1,32 @@
+"""Figure 5: learning to translate, by pair of scores.
+
+Of the memory paper: curves of rows of Table 2.
+"""
+
+from experiments.reproduction.pages import learning_curves, sources
+from experiments.reproduction.rows import Row, Scale
+from experiments.studies import table2
+from experiments.studies._curves import OF_CURVES, by_scores, translation_title
+
+RUNS_OF = "table2"
+ROWS: dict[Scale, str] = {
+    "full": "wmt17_en_fi_k64",
+    "small": "multi30k_en_de_k32",
+    "tiny": "multi30k_en_de_k32",
+}
+INTRODUCTION = f"""
+The paper's Figure 5 has learning curves of English-Finnish, K = 64, for the four pairs of scores,
+named encoder / decoder: two softmaxes do consistently badly, the other three about equally well.
+Here: a row of Table 2 with each pair; the encoder's softmax is over the source, which is the
+default. {OF_CURVES}
+"""
+
+
+def rows(scale: Scale) -> list[Row]:
+    """A row of Table 2, and the same with the other three pairs of scores."""
+    (row,) = (row for row in table2.rows(scale) if row.name == ROWS[scale])
+    return [row, *table2.with_other_pairs(row)]
+
+
+tables = sources
+draw = learning_curves(by_scores(table2.by_pair), translation_title)

@@ -1,0 +1,29 @@
+"""Figure 8: where K = 32 slots look when translating.
+
+Of the memory paper: the alignment of a row of Table 2.
+"""
+
+from experiments.reproduction.pages import sources
+from experiments.reproduction.rows import Row, Scale
+from experiments.studies import table2
+from experiments.studies._alignments import WHAT, draw_sample
+
+RUNS_OF = "table2"
+LENGTH = 12  # words; the paper's sentence is not told
+INTRODUCTION = f"""
+The paper's Figure 8 has the attention scores on an English-German translation, K = 32 with
+sigmoids, the attention vectors by themselves and combined. Here: K = 32 of Table 2 with two
+sigmoids, a sentence of {LENGTH} words. {WHAT}
+"""
+
+
+def rows(scale: Scale) -> list[Row]:
+    """The row of Table 2 with K = 32, with two sigmoids."""
+    corpus = "wmt17" if scale == "full" else "multi30k"
+    known = {row.name: row for row in table2.rows(scale)}
+    pairs = table2.with_other_pairs(known[f"{corpus}_en_de_k32"])
+    return [row for row in pairs if row.name.endswith("sigmoid_sigmoid")]
+
+
+tables = sources
+draw = draw_sample(LENGTH)

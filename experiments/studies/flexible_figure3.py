@@ -1,0 +1,71 @@
+"""Flexible Attention, Figure 3: window against BLEU.
+
+Shu and Nakayama (2017), of the fine-tuned rows of their Table 1.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.results import Result, Results
+from experiments.reproduction.rows import Scale
+from experiments.reproduction.study import Study
+from experiments.studies import _flexible, flexible_table1
+from experiments.studies._flexible import CORPORA, WITHOUT, corpus_of
+
+RUNS_OF = "flexible_table1"
+HEADER = ("τ", "valid window", "valid BLEU", "test window", "test BLEU")
+
+introduction = _flexible.introduction
+rows = flexible_table1.rows
+results = _flexible.chosen_with_thresholds
+
+
+def chosen(scale: Scale) -> list[str]:
+    """The fine-tuned rows."""
+    return [row.name for row in rows(scale) if row.init_from]
+
+
+def tables(found: Results) -> dict[str, str]:
+    """The points of the figure, a table for each corpus, by suffix of file."""
+    parts = []
+    for result in found:
+        corpus, lines = CORPORA[corpus_of(result["name"])], []
+        for valid, test in zip(sweep(result, "valid"), sweep(result, corpus.test), strict=True):
+            threshold = "∞" if valid["threshold"] is None else f"{valid['threshold']}"
+            cells = (valid["window"], valid["bleu"], test["window"], test["bleu"])
+            lines.append([threshold, *(f"{cell:.2f}" for cell in cells)])
+        parts.append(f"## {corpus.title}, {result['label']}\n\n{markdown_table(HEADER, lines)}")
+    return {".md": "\n\n".join(parts) + "\n"}
+
+
+def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
+    """BLEU against the window, a figure for each corpus."""
+    from seq2seq_memattn import plots
+
+    del study
+    drawn = {}
+    for result in found:
+        name = corpus_of(result["name"])
+        points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
+        figure = plots.bleu_by_window(points, CORPORA[name].title)
+        plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
+        drawn[name] = f"BLEU against the window, {CORPORA[name].title}"
+    return drawn
+
+
+def sweep(result: Result, split: str) -> list[dict[str, Any]]:
+    """Threshold, window and BLEU of a row on a split, by growing threshold; None, none, is last."""
+    points = []
+    for name, found in result["tests"].items():
+        of, _, threshold = name.rpartition("_")
+        if of == split:
+            points.append(
+                {
+                    "threshold": None if threshold == WITHOUT else float(threshold),
+                    "window": found["window"],
+                    "bleu": found["bleu"],
+                }
+            )
+    return sorted(points, key=lambda point: point["threshold"] or math.inf)

@@ -1,0 +1,64 @@
+"""Sizes for Multi30k.
+
+The size of vocabulary and model, chosen on validation for all rows alike. Each candidate is trained
+with Bahdanau's attention, the baseline, so that no memory gains by the choice.
+"""
+
+import dataclasses
+
+from experiments.reproduction.pages import learning_curves, markdown_table
+from experiments.reproduction.results import Results
+from experiments.reproduction.rows import Row, Scale
+from experiments.studies import table2
+
+WIDTHS = ("embedding_dim", "encoder_units", "decoder_units", "attention_units")
+BASELINE = "multi30k_en_de_bahdanau"
+# Subwords of the vocabulary of both languages, and units of everything.
+CANDIDATES = ((2000, 256), (4000, 256), (8000, 256), (4000, 384))
+# Shorter than the rows of Table 2, with as deep a fall of the learning rate.
+BUDGET = {"num_updates": 2000, "decay_start": 700, "decay_every": 350}
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its table."""
+    text = (
+        "Multi30k English-German, Bahdanau's attention, one seed: validation BLEU of tokenised text"
+    )
+    if scale == "tiny":
+        return f"{text}."
+    return f"{text} (beam 10), {BUDGET['num_updates']:,} updates of 64 sentences."
+
+
+def rows(scale: Scale) -> list[Row]:
+    """One row per candidate; "full" is as "small"."""
+    found = [_row(pieces, units) for pieces, units in CANDIDATES]
+    return [table2.tiny(row) for row in found] if scale == "tiny" else found
+
+
+def _row(pieces: int, units: int) -> Row:
+    label = f"{pieces:,} subwords, {units} units"
+    return dataclasses.replace(
+        table2.text_row(BASELINE, pieces),
+        name=f"pieces{pieces}_units{units}",
+        options={**BUDGET, **dict.fromkeys(WIDTHS, units)},
+        label=label,
+        curve=label,
+        tests=(),  # it is validation that chooses
+    )
+
+
+def tables(found: Results) -> dict[str, str]:
+    """The table, by suffix of its file."""
+    lines = [
+        [
+            result["label"],
+            f"{result['bleu']:.2f}",
+            f"{result['evaluation']['parameters'] / 1e6:.2f} M",
+            f"{result['training']['seconds'] / 60:.0f}",
+        ]
+        for result in found
+    ]
+    return {".md": markdown_table(["size", "valid BLEU", "parameters", "minutes"], lines) + "\n"}
+
+
+draw = learning_curves(lambda results: {"valid": list(results)})

@@ -1,0 +1,275 @@
+"""Table 2: translation.
+
+BLEU of the memory paper; at small scale on corpora that CPUs train.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from experiments.reproduction import bootstrap
+from experiments.reproduction.pages import label, learning_curves, markdown_table
+from experiments.reproduction.results import Result, Results
+from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
+from experiments.reproduction.study import Study
+from seq2seq_memattn.presets import small_text
+from seq2seq_memattn.presets.load import load_preset
+from seq2seq_memattn.presets.wmt17 import PIECES
+
+# The paper's validation and test BLEU by pair and row. English-Turkish has no test score.
+PAPER: dict[str, dict[str, tuple[float, ...]]] = {
+    "en_cs": {
+        "k32": (19.20, 19.37),
+        "k64": (19.63, 19.65),
+        "k32_pe": (19.35, 19.45),
+        "k64_pe": (19.73, 20.36),
+        "bahdanau": (18.61, 19.19),
+    },
+    "en_de": {
+        "k32": (26.20, 28.82),
+        "k64": (26.39, 29.53),
+        "k32_pe": (26.22, 29.53),
+        "k64_pe": (27.31, 30.61),
+        "bahdanau": (28.13, 30.99),
+    },
+    "en_fi": {
+        "k32": (15.90, 15.87),
+        "k64": (16.35, 16.49),
+        "k32_pe": (16.31, 15.86),
+        "k64_pe": (16.91, 17.03),
+        "bahdanau": (17.16, 17.34),
+    },
+    "en_tr": {
+        "k32": (12.94,),
+        "k64": (13.06,),
+        "k32_pe": (12.97,),
+        "k64_pe": (13.25,),
+        "bahdanau": (13.76,),
+    },
+}
+MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
+WMT_NEWS_ROWS = ("bahdanau", "k64")
+# The four scoring pairs of Figure 5, beside the default's.
+PAIRS = (("softmax", "softmax"), ("softmax", "sigmoid"), ("sigmoid", "softmax"), ("sigmoid",) * 2)
+SEEDED = ("bahdanau", "k32")
+# Each row is compared with Bahdanau by the last of its tests.
+TESTS = {
+    "multi30k": (
+        Evaluation("flickr", "test_2016_flickr"),
+        # As published figures are given: tokenised, without case.
+        Evaluation("flickr_lowercase", "test_2016_flickr", ("--lowercase",)),
+    ),
+    "wmt_news": (Evaluation("newstest2017", "newstest2017"),),
+    "wmt17": (Evaluation("newstest2016", "newstest2016"),),
+}
+TITLES = {"multi30k": "Multi30k", "wmt_news": "News of 2008 to 2014", "wmt17": "WMT'17"}
+TINY: dict[str, Any] = {
+    "embedding_dim": 8,
+    "encoder_units": 8,
+    "decoder_units": 8,
+    "attention_units": 8,
+    "batch_size": 16,
+    "num_updates": 4,
+    "validate_every": 2,
+    "valid_examples": 8,
+    "beam_size": 2,
+}
+HEADER = (
+    *("row", "valid, paper", "test, paper", "valid", "test, tokenised", "test, standard", "chrF"),
+    *("against Att", "p", "parameters", "updates", "tokens/s", "waiting for input", "hours"),
+)
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its table."""
+    text = "BLEU of translation, beam 10, weights of the best validation"
+    if scale == "full":
+        return f"{text}; WMT'17 as the paper has it."
+    return (
+        f"{text}; one model of {small_text.UNITS} units on small corpora, {small_text.PIECES:,} "
+        "subwords for both languages. Validation BLEU is of tokenised text. Rows against Att: the "
+        "difference in tokenised BLEU of the test set, with the probability of one as large by "
+        "chance (paired bootstrap)."
+    )
+
+
+def rows(scale: Scale) -> list[Row]:
+    """At full scale WMT'17 as the paper has it, else Multi30k, and news."""
+    if scale == "full":
+        names = (f"wmt17_{pair}_{name}" for pair, cells in PAPER.items() for name in cells)
+        return [text_row(name, PIECES) for name in names]
+    news = [text_row(f"wmt_news_en_de_{name}", small_text.PIECES) for name in WMT_NEWS_ROWS]
+    found = [*_multi30k_rows(), *news]
+    return [tiny(row) for row in found] if scale == "tiny" else found
+
+
+def tiny(row: Row) -> Row:
+    """A trial of a row that is trained on text."""
+    command = (*row.data.command[:-1], "--vocab_size=400")
+    data = dataclasses.replace(row.data, folder=f"{row.data.folder}_tiny", command=command)
+    return dataclasses.replace(row, options={**row.options, **TINY}, data=data)
+
+
+def text_row(config: str, pieces: int) -> Row:
+    """A row that is trained on text.
+
+    Args:
+        config: preset, `CORPUS_SOURCE_TARGET_NAME`.
+        pieces: of the vocabulary.
+    """
+    model = load_preset(config).model
+    corpus, pair = _corpus_of(config)
+    has_positions = model.position_encoding != "none"
+    paper = PAPER[pair][config.removeprefix(f"wmt17_{pair}_")] if corpus == "wmt17" else ()
+    return Row(
+        name=config,
+        config=config,
+        options={},
+        data=DataSource(
+            f"{corpus}_{pair}_{pieces}",
+            (f"data_prep.{corpus}", f"--pair={pair.replace('_', '-')}", f"--vocab_size={pieces}"),
+            corpus,
+        ),
+        label=label(model.attention) + " + PE" * has_positions,
+        curve=model.attention + " + PE" * has_positions,
+        paper=dict(zip(("bleu", "test_bleu"), paper, strict=False)),
+        tests=TESTS[corpus],
+    )
+
+
+def _corpus_of(name: str) -> tuple[str, str]:
+    """Corpus and pair of languages of a row, such as ("multi30k", "en_de")."""
+    (corpus,) = (corpus for corpus in TESTS if name.startswith(f"{corpus}_"))
+    return corpus, "_".join(name.removeprefix(f"{corpus}_").split("_")[:2])
+
+
+def _multi30k_rows() -> list[Row]:
+    pieces = small_text.PIECES
+    by_name = {name: text_row(f"multi30k_en_de_{name}", pieces) for name in MULTI30K_ROWS}
+    seeded = [_variant(by_name[name], "seed1", {"seed": 1}) for name in SEEDED]
+    return [*by_name.values(), *seeded, *with_other_pairs(by_name["k32"])]
+
+
+def with_other_pairs(row: Row) -> list[Row]:
+    """A row of K-memory with each pair of scores that it has not."""
+    default = load_preset(row.config).model
+    return [
+        _variant(row, f"{encoder}_{decoder}", {"encoder_score": encoder, "decoder_score": decoder})
+        for encoder, decoder in PAIRS
+        if (encoder, decoder) != (default.encoder_score, default.decoder_score)
+    ]
+
+
+def _variant(row: Row, suffix: str, options: dict[str, Any]) -> Row:
+    name = f"{row.name}_{suffix}"
+    return dataclasses.replace(
+        row,
+        name=name,
+        options={**row.options, **options},
+        label=f"{row.label}, {suffix.replace('_', '/')}",
+        curve=name,
+    )
+
+
+def results(study: Study) -> list[Result]:
+    """The finished results, each with the paired bootstrap against Bahdanau's of its corpus."""
+    finished = study.finished()
+    for name in {_baseline(result["name"]) for result in finished}:
+        members = [result for result in finished if _baseline(result["name"]) == name]
+        bootstrap.compare_with(study, name, members)
+    return finished
+
+
+def _baseline(name: str) -> str:
+    return "_".join([*_corpus_of(name), "bahdanau"])
+
+
+def tables(found: Results) -> dict[str, str]:
+    """A table for each corpus and pair, with the signatures of its scores, by suffix of file."""
+    parts = []
+    for name, members in by_pair(found).items():
+        table = markdown_table(HEADER, map(_cells, members))
+        parts.append("\n".join([f"## {group_title(name)}", "", table, "", *_signatures(members)]))
+    return {".md": "\n\n".join(parts) + "\n"}
+
+
+def group_title(name: str) -> str:
+    """What people call the corpus and pair that a row or a group is of."""
+    corpus, pair = _corpus_of(name)
+    return f"{TITLES[corpus]}, {pair.replace('_', '-')}"
+
+
+def by_pair(found: Results) -> dict[str, list[Result]]:
+    """The results of each corpus and pair."""
+    groups: dict[str, list[Result]] = {}
+    for result in found:
+        groups.setdefault("_".join(_corpus_of(result["name"])), []).append(result)
+    return groups
+
+
+def curves(found: Results) -> dict[str, list[Result]]:
+    """For each corpus and pair a figure of its models, and one of other seeds and scores."""
+    figures: dict[str, list[Result]] = {}
+    for name, members in by_pair(found).items():
+        variants = [result for result in members if result["curve_name"] == result["name"]]
+        models = [result for result in members if result not in variants]
+        names = [result["name"] for result in variants]
+        of = [
+            result
+            for result in models
+            if any(name.startswith(f"{result['name']}_") for name in names)
+        ]
+        renamed = [{**result, "curve_name": result["label"]} for result in [*of, *variants]]
+        figures |= {name: models, f"{name}_variants": renamed if variants else []}
+    return {name: shown for name, shown in figures.items() if shown}
+
+
+draw = learning_curves(curves)
+
+
+def _cells(result: Result) -> list[str]:
+    standard, tokenised = first_and_last(result)
+    compared = result.get(bootstrap.KEY, {}).get("bleu")
+    train = [point for point in result["curve"] if point["kind"] == "train"]
+    paper = result["paper"]
+    return [
+        result["label"],
+        f"{paper['bleu']:.2f}" if paper else "-",
+        f"{paper['test_bleu']:.2f}" if "test_bleu" in paper else "-",
+        f"{result['bleu']:.2f}",
+        f"{tokenised['bleu']:.2f}",
+        f"{standard['standard_bleu']:.2f}",
+        f"{standard['chrf']:.2f}",
+        f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
+        f"{compared['p_value']:.3f}" if compared else "-",
+        f"{result['evaluation']['parameters'] / 1e6:.2f} M",
+        f"{result['evaluation']['update']:,}",
+        f"{statistics.median(point['tokens_per_second'] for point in train):,.0f}"
+        if train
+        else "-",
+        f"{100 * statistics.mean(point['waiting'] for point in train):.1f} %" if train else "-",
+        f"{result['training']['seconds'] / 3600:.1f}",
+    ]
+
+
+def first_and_last(result: Result) -> tuple[Result, Result]:
+    """The tests that give the standard and the tokenised scores; one test may give both."""
+    tests = list(result["tests"].values())
+    return tests[0], tests[-1]
+
+
+def _signatures(results: Results) -> Iterator[str]:
+    """What the scores of a table are, as sacrebleu says it; each that differs between rows."""
+    found: dict[str, None] = {}
+    for result in results:
+        standard, tokenised = first_and_last(result)
+        compared = result.get(bootstrap.KEY, {}).get("bleu")
+        found |= {
+            f"* tokenised: `{tokenised['signature']}`": None,
+            f"* standard: `{standard['standard_bleu_signature']}`": None,
+            f"* chrF: `{standard['chrf_signature']}`": None,
+        }
+        if compared:
+            found[f"* paired bootstrap: `{compared['signature']}`"] = None
+    yield from found

@@ -1,0 +1,79 @@
+"""Table 3: decoding time of translation.
+
+Of the memory paper, on the news that validate WMT'17 en-de.
+"""
+
+from typing import Any
+
+from experiments.reproduction.jobs import run_command
+from experiments.reproduction.pages import label, markdown_table
+from experiments.reproduction.results import Result, Results
+from experiments.reproduction.rows import DataSource, Scale
+from experiments.reproduction.study import Study
+from experiments.reproduction.timings import origin, timings
+
+PAPER = {"k_memory:32": 26.85, "k_memory:64": 27.13, "bahdanau": 33.28}  # seconds
+SPLIT = "valid"  # newstest2015
+# The corpus whose validation set it is, pieces of its vocabulary, sentences, width of the models.
+SIZES: dict[Scale, tuple[str, int, int, int]] = {
+    "tiny": ("wmt_news", 400, 8, 8),
+    "small": ("wmt_news", 16_000, 2169, 512),
+    "full": ("wmt17", 16_000, 2169, 512),
+}
+TIMES = "decoding.json"
+HEADER = (
+    *("model", "seconds, paper", "seconds", "of Att, paper", "of Att", "steps alone, seconds"),
+    *("output layer and selection", "unfolded products at the machine's rate, seconds"),
+)
+
+
+def introduction(scale: Scale) -> str:
+    """What the page says before its table."""
+    _, pieces, sentences, units = SIZES[scale]
+    return (
+        f"{sentences:,} sentences of newstest2015 en-de, sorted by length, {pieces:,} subwords, "
+        f"{units} units, beam 10: untrained models of the paper's shapes, whose hypotheses are "
+        "forced to the lengths of the references; medians of runs in turns. The share of output "
+        "layer and selection is that in the time of a step's parts, each compiled by itself, for "
+        "the longest batch."
+    )
+
+
+def results(study: Study) -> list[Result]:
+    """The times of each model, which are measured unless they are there."""
+    corpus, pieces, sentences, units = SIZES[study.scale]
+    data, path = study.data_dir / f"{corpus}_en_de_{pieces}", study.results_dir / TIMES
+    command = (f"data_prep.{corpus}", "--pair=en-de", f"--vocab_size={pieces}")
+    source = DataSource(data.name, command, corpus)
+    arguments = [
+        f"--data_dir={data}",
+        f"--split={SPLIT}",
+        f"--num_sentences={sentences}",
+        f"--units={units}",
+        f"--attentions={','.join(PAPER)}",
+        "--parts",
+    ]
+    found = timings(path, arguments, lambda: study.prepare(source, run_command))
+    made = {name: found[name] for name in ("command", "commit", "hardware")}
+    return [{**row, **made, "name": row["attention"]} for row in found["rows"]]
+
+
+def tables(found: Results) -> dict[str, str]:
+    """The table, by suffix of file."""
+    (ours,) = (row["seconds"] for row in found if row["attention"] == "bahdanau")
+    table = markdown_table(HEADER, [_cells(row, ours) for row in found])
+    return {".md": f"{table}\n\n{origin(found[0])}\n"}
+
+
+def _cells(row: dict[str, Any], ours: float) -> list[str]:
+    paper, cells = PAPER[row["attention"]], row["parts_ms"]["cells and attention"]
+    return [
+        label(row["attention"]),
+        f"{paper:.2f}",
+        f"{row['seconds']:.2f}",
+        f"{paper / PAPER['bahdanau']:.2f}",
+        f"{row['seconds'] / ours:.2f}",
+        f"{row['steps_seconds']:.2f}",
+        f"{100 * (1 - cells / sum(row['parts_ms'].values())):.0f} %",
+        f"{row['unfolded_seconds_at_product_rate']:.2f}",
+    ]

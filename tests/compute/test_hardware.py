@@ -1,0 +1,42 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import keras
+import pytest
+import tensorflow as tf
+
+from seq2seq_memattn.compute.hardware import hardware, has_bfloat16_units, processor
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512_bf16\n", True),
+        ("flags\t\t: fpu avx512f amx_tile amx_bf16\n", True),
+        ("processor\t: 0\nFeatures\t: fp asimd bf16 i8mm\n", True),
+        ("model name\t: bf16\nflags\t\t: fpu avx2 avx512f\n", False),
+        ("processor\t: 0\n", None),
+    ],
+)
+def test_units_for_bfloat16_are_among_the_features_that_linux_lists(
+    tmp_path: Path, cpuinfo: str, expected: bool | None
+) -> None:
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    assert has_bfloat16_units(tmp_path / "cpuinfo") is expected
+    assert has_bfloat16_units(tmp_path / "missing") is None
+
+
+def test_results_name_the_gpu_that_their_backend_computes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert hardware() == processor()  # of these tests
+    device = SimpleNamespace(name="/physical_device:GPU:0")
+    details = {"device_name": "Some GPU"}
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [device])
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+    assert hardware() == f"Some GPU; {processor()}"
+    devices = [SimpleNamespace(platform="gpu", device_kind="Another GPU")]
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    assert hardware() == f"Another GPU; {processor()}"

@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.benchmarks import compare_checkouts
+from experiments.benchmarks.compare_checkouts import Round, measure, summarise
+
+
+def checkout(folder: Path, script: str) -> Path:
+    (folder / "experiments").mkdir(parents=True)
+    (folder / "experiments" / "speed.py").write_text(script)
+    return folder
+
+
+def test_a_summary_has_the_median_ratio_and_that_of_equal_code() -> None:
+    rounds = [Round({"batches": base}, {"batches": 2.0}, 0.0) for base in (2.0, 8.0, 4.0)]
+    (row,) = summarise(Round({"batches": 3.0}, {"batches": 4.0}, 0.0), rounds)
+    assert row == {
+        "measured": "batches",
+        "ratio": 2.0,
+        "ratios": [1.0, 4.0, 2.0],
+        "ratio_of_equal_code": 0.75,
+    }
+
+
+def test_each_checkout_runs_its_own_command(tmp_path: Path) -> None:
+    for name, seconds in (("first", 1.5), ("second", 2.5)):
+        rows = json.dumps({"rows": [{"attention": "bahdanau", "seconds": seconds}]})
+        folder = checkout(tmp_path / name, f"print('{rows}')")
+        assert measure(folder, ["training"], 1) == {"training, bahdanau": seconds}
+
+
+def test_a_command_that_fails_is_named_with_its_last_words(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, "raise SystemExit('no such attention')")
+    with pytest.raises(ValueError, match="exit status 1: no such attention"):
+        measure(folder, ["training"], 1)
+
+
+def test_what_other_programs_use_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock: dict[str, Any] = {
+        "monotonic": iter([0.0, 10.0]),
+        "busy": iter([100.0, 112.0]),
+        "own": iter([5.0, 14.0]),
+    }
+    monkeypatch.setattr(compare_checkouts.time, "monotonic", lambda: next(clock["monotonic"]))
+    monkeypatch.setattr(compare_checkouts, "_busy_seconds", lambda: next(clock["busy"]))
+    monkeypatch.setattr(compare_checkouts, "_own_seconds", lambda: next(clock["own"]))
+    monkeypatch.setattr(compare_checkouts, "measure", lambda *_: {"training": 1.0})
+    found = compare_checkouts.measure_round(tmp_path, tmp_path, ["training"], 1)
+    assert found.elsewhere == pytest.approx(0.3)
+
+
+def test_the_machine_is_at_least_as_busy_as_this_process() -> None:
+    before = compare_checkouts._busy_seconds(), compare_checkouts._own_seconds()
+    while compare_checkouts._own_seconds() < before[1] + 0.3:
+        pass
+    busy = compare_checkouts._busy_seconds() - before[0]
+    assert busy > 0.2  # counted in hundredths

@@ -1,0 +1,186 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction.jobs import Commands
+from experiments.reproduction.results import portable, read_json
+from experiments.reproduction.rows import DataSource, Row, identity, is_result_of
+from experiments.reproduction.study import Study, load_definition, study_names
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import fit_to_data
+from seq2seq_memattn.runs.directory import open_run
+from tests.training.runs import make_data
+
+ROW = Row(
+    name="row",
+    config="copy_20_k4",
+    options={"learning_rate": 0.5, "encoder_score": "sigmoid"},
+    data=DataSource("copy", ("data_prep.copy_task", "--max_length=20")),
+    label="K=4",
+    curve="k_memory:4",
+    paper={"bleu": 99.0},
+    length=20,
+)
+
+
+def test_a_configuration_is_the_preset_with_the_options() -> None:
+    made = identity(dataclasses.replace(ROW, options={**ROW.options, "seed": 3}))["configuration"]
+    model, training = made["model"], made["training"]
+    assert (model["attention"], model["encoder_score"]) == ("k_memory:4", "sigmoid")
+    assert (training["learning_rate"], training["batch_size"]) == (0.5, 128)
+    assert (model["seed"], training["seed"]) == (3, 3)  # one flag sets both
+    with pytest.raises(ValueError, match="Unknown option 'hops'"):
+        identity(dataclasses.replace(ROW, options={"hops": 3}))
+
+
+def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
+    found = json.loads(json.dumps(identity(ROW)))
+    assert is_result_of(ROW, found)
+    later = {**ROW.options, "label_smoothing": 0.0}  # an option at its default
+    assert is_result_of(dataclasses.replace(ROW, options=later), found)
+    cut = {**ROW.options, "stop_at_bleu": 99.0, "checkpoint_minutes": 1.0}
+    assert is_result_of(dataclasses.replace(ROW, options=cut), found)
+    for changed in (
+        dataclasses.replace(ROW, options={}),
+        dataclasses.replace(ROW, options={**ROW.options, "num_updates": 3}),
+        dataclasses.replace(ROW, config="copy_20_k16"),
+        dataclasses.replace(ROW, length=50),
+        dataclasses.replace(ROW, data=DataSource("copy", ("data_prep.copy_task",))),
+    ):
+        assert not is_result_of(changed, found)
+
+
+def test_options_that_came_later_had_their_defaults() -> None:
+    found = json.loads(json.dumps(identity(ROW)))
+    del found["configuration"]["training"]["label_smoothing"]
+    assert is_result_of(ROW, found)
+    smoothed = dataclasses.replace(ROW, options={**ROW.options, "label_smoothing": 0.1})
+    assert not is_result_of(smoothed, found)
+    found["configuration"]["model"]["hops"] = 3  # and one that is no more
+    assert not is_result_of(ROW, found)
+
+
+def test_a_row_with_other_options_is_made_again_and_its_run_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    rows: list[Row] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        commands.append(arguments)
+        run_dir, data_dir = tmp_path / "runs" / "row", tmp_path / "data" / "copy"
+        if arguments[0] == "data_prep.copy_task" and not data_dir.exists():
+            make_data(data_dir)
+        if arguments[0] == "experiments.train":
+            preset = rows[-1].preset()
+            model = fit_to_data(preset.model, read_manifest(data_dir), data_dir)
+            open_run(run_dir, data_dir, model, preset.training)  # refuses that of another row
+            (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
+        return {"bleu": 1.0, "hardware": "some"}
+
+    monkeypatch.setattr(Commands, "run", run)
+
+    def run_study(row: Row) -> None:
+        rows.append(row)
+        Study([row], tmp_path / "runs", tmp_path / "results", tmp_path / "data").run()
+
+    run_study(ROW)
+    assert [command[0] for command in commands] == [
+        "data_prep.copy_task",
+        "experiments.train",
+        "experiments.evaluate",
+    ]
+    run_study(ROW)
+    assert len(commands) == 3
+    for count, rate in enumerate((0.25, 0.125), 1):
+        run_study(dataclasses.replace(ROW, options={"learning_rate": rate}))
+        assert len(commands) == 3 + 3 * count
+        assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
+    assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
+    # Cut later, the run goes on.
+    run_study(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
+    assert len(commands) == 12
+    assert not (tmp_path / "runs" / "row_before_3").exists()
+
+
+def test_a_row_that_begins_with_another_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[list[str]] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        if arguments[0] == "experiments.train":
+            trained.append(arguments)
+            run_dir = tmp_path / "runs" / name
+            run_dir.mkdir(parents=True)
+            (run_dir / "metrics.jsonl").write_text("1\n")
+        return {"bleu": 1.0, "hardware": "some"}
+
+    monkeypatch.setattr(Commands, "run", run)
+    tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    found = Study([tuned, ROW], *where, jobs=2, chosen=["tuned"]).run()
+    assert [result["name"] for result in found] == ["tuned"]
+    run_dirs = [f"--run_dir={tmp_path / 'runs' / name}" for name in ("row", "tuned")]
+    assert [arguments[3] for arguments in trained] == run_dirs
+    assert not any(argument.startswith("--init_from") for argument in trained[0])
+    assert trained[1][-1] == f"--init_from={tmp_path / 'runs' / 'row'}"
+    assert is_result_of(tuned, found[0])
+    assert not is_result_of(dataclasses.replace(tuned, init_from=""), found[0])
+    assert is_result_of(ROW, {k: v for k, v in identity(ROW).items() if k != "init_from"})
+
+
+def test_corpora_are_taken_from_the_folder_of_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        commands.append(arguments)
+        if arguments[0] == "experiments.train":
+            raise ValueError("enough")
+        return {}
+
+    monkeypatch.setattr(Commands, "run", run)
+    data = DataSource("multi30k_en_de", ("data_prep.multi30k",), "multi30k")
+    row = dataclasses.replace(ROW, data=data)
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    for source_dir in (tmp_path / "corpora", None):
+        with pytest.raises(ValueError, match="enough"):
+            Study([row], *where, source_dir).run()
+    first, second = (command for command in commands if command[0] == "data_prep.multi30k")
+    output = f"--output_dir={tmp_path / 'data' / 'multi30k_en_de'}"
+    assert first[1:] == [f"--source_dir={tmp_path / 'corpora' / 'multi30k'}", output]
+    assert second[1:] == [output]
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "row.json").write_text('{"bleu":')
+    with pytest.raises(ValueError, match=r"row\.json: expected JSON"):
+        read_json(tmp_path / "row.json")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("--source=/a/b/c.gz,/a/d.gz", "--source=c.gz,d.gz"),
+        ("--run_dir=runs/a", "--run_dir=runs/a"),
+        ("--text=a, b", "--text=a, b"),
+        ("--text=", "--text="),
+        ("/a/b", "b"),
+        ("train", "train"),
+    ],
+)
+def test_commands_are_recorded_without_folders_of_the_machine(argument: str, expected: str) -> None:
+    assert portable(argument) == expected
+
+
+def test_every_file_of_studies_is_one_and_says_what_it_is() -> None:
+    assert {"table1", "figure3a", "flexible_table3", "decoding"} <= set(study_names())
+    titles = [load_definition(name).title for name in study_names()]
+    assert all(titles) and len(set(titles)) == len(titles)
+    with pytest.raises(ValueError, match="expected one of ambiguities, .*; got '_curves'"):
+        load_definition("_curves")

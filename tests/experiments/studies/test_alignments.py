@@ -1,0 +1,125 @@
+"""Figures 6 to 8: which row, which sample, and what happens where the run is not there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction.pages import write_page
+from experiments.reproduction.rows import Scale, identity
+from experiments.reproduction.study import Study, make_study
+from experiments.studies import _alignments, figure8, table1, table2
+from tests.experiments.row_results import write_results_of
+from tests.pictures import assert_drawn
+from tests.running import error_lines, run_here
+
+ROWS = {
+    "figure6": "copy_100_k32",
+    "figure7": "copy_20_k4",
+    "figure8": "multi30k_en_de_k32_sigmoid_sigmoid",
+}
+
+
+def tiny(name: str, folder: Path) -> Study:
+    return make_study(name, "tiny", [], folder, folder / "results")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_figure_is_of_one_row_of_a_table(name: str, tmp_path: Path) -> None:
+    of = tiny(name, tmp_path)
+    assert of.names() == [ROWS[name]]
+    table, known = ("table2", table2.rows) if name == "figure8" else ("table1", table1.rows)
+    assert of.runs_dir == tmp_path / table / "tiny"
+    assert of.rows == [row for row in known("tiny") if row.name == ROWS[name]]
+
+
+def test_the_translation_has_two_sigmoids_at_every_scale() -> None:
+    scales: tuple[Scale, ...] = ("tiny", "small", "full")
+    for scale in scales:
+        (row,) = figure8.rows(scale)
+        model = identity(row)["configuration"]["model"]
+        assert (model["encoder_score"], model["decoder_score"]) == ("sigmoid", "sigmoid")
+        assert model["attention"] == "k_memory:32"
+
+
+def test_the_sample_is_the_first_of_the_longest_that_are_not_too_long() -> None:
+    assert _alignments.line_of(["1", "1 2 3", "", "1 2", "3 4"], 2) == 4
+    assert _alignments.line_of(["1", "1 2"], 11) == 2
+
+
+def test_the_command_draws_the_row_by_slot_and_combined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = tiny("figure7", tmp_path)
+    results = write_results_of(of)
+    (row,) = of.rows
+    source = of.data_dir / row.data.folder / "valid.source.txt"
+    source.parent.mkdir(parents=True)
+    source.write_text("1\n1 2 3\n" + "1 " * 12 + "\n")
+    (of.runs_dir / row.name).mkdir(parents=True)
+    commands: list[list[str]] = []
+    monkeypatch.setattr(_alignments, "run_command", commands.append)
+    write_page("figure7", "tiny", of, results, tmp_path / "results")
+    stem = tmp_path / "results" / "figure7" / "tiny_copy_20_k4"
+    assert commands == [
+        [
+            "experiments.draw_alignment",
+            f"--run_dir={of.runs_dir / row.name}",
+            f"--source={source}",
+            "--lines=2",
+            f"--output={stem}",
+            f"--slots_output={stem}_slots",
+            "--max_slots=32",
+        ]
+    ]
+    page = (tmp_path / "results" / "figure7_tiny.md").read_text()
+    assert "![Each slot, K=4](figure7/tiny_copy_20_k4_slots.png)" in page
+    assert "![All slots, K=4](figure7/tiny_copy_20_k4.png)" in page
+
+
+def test_without_the_run_figures_stay_or_it_is_said_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = tiny("figure6", tmp_path)
+    results: list[dict[str, Any]] = write_results_of(of)
+    monkeypatch.setattr(_alignments, "run_command", pytest.fail)
+    (row,) = of.rows
+    with pytest.raises(ValueError) as error:
+        write_page("figure6", "tiny", of, results, tmp_path / "results")
+    for needed in (of.runs_dir / row.name, "valid.source.txt", of.result_path(row)):
+        assert str(needed) in str(error.value)
+    assert not (tmp_path / "results" / "figure6_tiny.md").exists()
+    for end in ("", "_slots"):
+        (tmp_path / "results" / "figure6" / f"tiny_copy_100_k32{end}.png").write_bytes(b"before")
+    write_page("figure6", "tiny", of, results, tmp_path / "results")
+    assert (
+        "figure6/tiny_copy_100_k32_slots.png"
+        in (tmp_path / "results" / "figure6_tiny.md").read_text()
+    )
+
+
+@pytest.mark.slow
+def test_reproduce_trains_the_tiny_row_and_draws_it(in_this_process: None, tmp_path: Path) -> None:
+    arguments = ["experiments.reproduce", "figure7", "--scale=tiny", f"--work_dir={tmp_path}"]
+    first = run_here(*arguments)
+    assert first.returncode == 0, first.stderr
+    found = json.loads(first.stdout.splitlines()[-1])["rows"]
+    assert list(found) == ["copy_20_k4"]
+    pictures = [
+        tmp_path / "results" / "figure7" / f"tiny_copy_20_k4{end}"
+        for end in (".png", ".svg", "_slots.png", "_slots.svg")
+    ]
+    assert_drawn(*pictures)
+    # Its result is that of Table 1, and without the run nothing is trained or drawn.
+    pictures[0].unlink()
+    (tmp_path / "table1").rename(tmp_path / "elsewhere")
+    refused = run_here(*arguments)
+    assert refused.returncode == 1
+    assert b"already there" in refused.stderr
+    assert "expected the run" in error_lines(refused)[-1]
+    # Back again, it is drawn again.
+    (tmp_path / "elsewhere").rename(tmp_path / "table1")
+    again = run_here(*arguments, "--only_tables")
+    assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
+    assert pictures[0].exists()

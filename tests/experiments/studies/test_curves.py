@@ -1,0 +1,143 @@
+"""Figures 3 to 5, from made-up results of the rows of the tables."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction.pages import sources, write_page
+from experiments.reproduction.rows import Scale
+from experiments.reproduction.study import Study, load_definition, make_study
+from experiments.studies import _curves, figure3a, table1
+from tests.experiments.row_results import write_results_of
+from tests.pictures import assert_drawn
+
+TABLES = {"figure3a": "table1", "figure3b": "ambiguities", "figure4": "table2", "figure5": "table2"}
+FILES = {
+    "figure3a": ["l6"],
+    "figure3b": ["l6_k32", "l6_k4"],
+    "figure4": ["multi30k_en_de"],
+    "figure5": ["multi30k_en_de_k32"],
+}
+ROWS = {
+    "figure3a": {
+        f"copy_200_{name}" for name in ["none", "k1", "k4", "k16", "k32", "k64", "bahdanau"]
+    },
+    "figure3b": {
+        f"k{slots}_{encoder}_{decoder}"
+        for slots in (4, 32)
+        for encoder in ("softmax_time", "sigmoid")
+        for decoder in ("softmax", "sigmoid")
+    },
+    "figure4": {
+        f"multi30k_en_de_{name}"
+        for name in ["bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe"]
+    },
+    "figure5": {
+        f"multi30k_en_de_k32{pair}"
+        for pair in ("", "_softmax_sigmoid", "_sigmoid_softmax", "_sigmoid_sigmoid")
+    },
+}
+
+
+def make(name: str, scale: Scale, folder: Path, names: tuple[str, ...] = ()) -> Study:
+    return make_study(name, scale, names, folder, folder / "results")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("scale", ["tiny", "small"])
+def test_rows_are_those_of_a_table_with_their_runs_and_results(
+    name: str, scale: Scale, tmp_path: Path
+) -> None:
+    of, table = make(name, scale, tmp_path), make(TABLES[name], scale, tmp_path)
+    known = {row.name: row for row in table.rows}
+    assert set(of.names()) == ROWS[name]
+    for row in of.rows:
+        assert row == known[row.name]
+        assert of.result_path(row) == table.result_path(row)
+    assert (of.runs_dir, of.data_dir) == (table.runs_dir, table.data_dir)
+    with pytest.raises(ValueError, match="--rows: expected some of"):
+        make(name, scale, tmp_path, ("copy_20_k4",))
+
+
+def test_at_full_scale_translation_is_that_of_the_paper(tmp_path: Path) -> None:
+    names = make("figure4", "full", tmp_path).names()
+    assert sorted(names) == sorted(
+        f"wmt17_{pair}_{name}"
+        for pair in ("en_fi", "en_tr")
+        for name in ("k32_pe", "k64_pe", "bahdanau")
+    )
+    of = make("figure5", "full", tmp_path)
+    assert of.names()[0] == "wmt17_en_fi_k64"  # which has sigmoid and softmax
+    ends = {name.removeprefix("wmt17_en_fi_k64") for name in of.names()}
+    assert ends == {"", "_softmax_softmax", "_softmax_sigmoid", "_sigmoid_sigmoid"}
+
+
+def test_a_row_that_begins_with_another_is_not_from_scratch() -> None:
+    rows = [
+        dataclasses.replace(row, init_from="copy_50_k4") if row.name.startswith("copy_200") else row
+        for row in table1.rows("small")
+    ]
+    assert {row.length for row in figure3a.longest_from_scratch(rows)} == {100}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_path: Path) -> None:
+    of, definition = make(name, "tiny", tmp_path), load_definition(name)
+    results = write_results_of(of)
+    assert definition.results(of) == results
+    of.result_path(of.rows[-1]).unlink()
+    write_page(name, "tiny", of, definition.results(of), tmp_path / "results")
+    page = (tmp_path / "results" / f"{name}_tiny.md").read_text()
+    for file in FILES[name]:
+        assert f"]({name}/tiny_{file}.png)" in page
+        stem = tmp_path / "results" / name / f"tiny_{file}"
+        assert_drawn(stem.with_suffix(".png"), stem.with_suffix(".svg"))
+    assert f"Without a result so far: {of.rows[-1].name}." in page
+    assert definition.tables(results[:-1])[".md"].strip() in page
+    assert f"`python -m experiments.reproduce {name} --scale=tiny`" in page
+    assert "The paper's Figure" in page
+
+
+def test_a_figures_table_has_its_rows_and_the_commands_that_trained_them(tmp_path: Path) -> None:
+    first, second, *_ = write_results_of(make("figure3a", "tiny", tmp_path))
+    assert sources([first, second])[".md"].splitlines() == [
+        "| row | model | BLEU | updates | seed | commit |",
+        "|---|---|---|---|---|---|",
+        f"| {first['name']} | {first['label']} | 50.00 | 4,000 | 0 | 0123456789 |",
+        f"| {second['name']} | {second['label']} | 51.00 | 4,000 | 0 | 0123456789 |",
+        "",
+        "Trained on: some GPU, jax; by",
+        "",
+        "```",
+        first["command"],
+        second["command"],
+        "```",
+    ]
+
+
+def test_curves_are_called_by_their_pairs_of_scores_for_each_number_of_slots(
+    tmp_path: Path,
+) -> None:
+    groups = _curves.by_scores(table1.by_length)(
+        write_results_of(make("figure3b", "small", tmp_path))
+    )
+    assert set(groups) == {"l20_k32", "l20_k4"}
+    expected = {f"{a} / {b}" for a in ("softmax", "sigmoid") for b in ("softmax", "sigmoid")}
+    for group, members in groups.items():
+        assert {member["curve_name"] for member in members} == expected
+        assert all(member["name"].startswith(group.removeprefix("l20_")) for member in members)
+
+
+@pytest.mark.parametrize(
+    ("title", "group", "expected"),
+    [
+        (_curves.copy_title, "l200", "Copy task, L = 200"),
+        (_curves.copy_title, "l20_k4", "Copy task, L = 20, K = 4"),
+        (_curves.translation_title, "multi30k_en_de", "Multi30k, en-de"),
+        (_curves.translation_title, "wmt17_en_fi_k64", "WMT'17, en-fi, K = 64"),
+    ],
+)
+def test_titles_say_what_is_drawn(title: Any, group: str, expected: str) -> None:
+    assert title(group) == expected

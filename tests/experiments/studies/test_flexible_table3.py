@@ -1,0 +1,65 @@
+"""Table 3 of Flexible Attention, from made-up times."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction.results import write_json
+from experiments.reproduction.study import make_study
+from experiments.studies import flexible_table3
+from tests.experiments.studies.flexible_results import made_up_results
+
+NAME = "multi30k_de_en_characters"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Any:
+    """The study of the table, whose rows have run."""
+    of = make_study("flexible_table3", "tiny", [], tmp_path / "work", tmp_path / "results")
+    assert of.names() == [f"{NAME}_global", f"{NAME}_flexible_tuned"]
+    for result in made_up_results(of.rows):
+        write_json(of.results_dir / f"{result['name']}.json", result)
+    (of.data_dir / f"{NAME}_tiny").mkdir(parents=True)
+    return of
+
+
+def times(run_dir: str, threshold: float | None, milliseconds: float) -> list[dict[str, Any]]:
+    attention = "luong_concat" if threshold is None else "flexible"
+    return [
+        {
+            "run_dir": run_dir,
+            "attention": attention,
+            "threshold": threshold,
+            "joined": joined,
+            "batch_size": 1,
+            "source_tokens": 70.0 * joined,
+            "window": 20.25,
+            "milliseconds": milliseconds * joined,
+        }
+        for joined in (1, 2)
+    ]
+
+
+def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
+    study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    rows = [*times(f"{NAME}_global", None, 50.0), *times(f"{NAME}_flexible_tuned", 0.8, 45.0)]
+
+    def run(command: list[str]) -> None:
+        commands.append(command)
+        write_json(
+            tmp_path / "results" / "flexible_table3" / "tiny" / f"{NAME}.json", {"rows": rows}
+        )
+
+    monkeypatch.setattr(flexible_table3, "run_command", run)
+    results = flexible_table3.results(study)
+    runs = f"{study.runs_dir / NAME}_global,{study.runs_dir / NAME}_flexible_tuned:0.8"
+    assert f"--runs={runs}" in commands[0]
+    page = flexible_table3.tables(results)[".md"]
+    assert "| global | - | 751 | 70.0 | 20.2 | 1 | 50.0 | 1.00 |" in page
+    assert "| tuned | 0.8 | 677 | 70.0 | 20.2 | 1 | 45.0 | 0.90 |" in page
+    assert "| tuned | 0.8 | - | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page
+    assert flexible_table3.results(study) == results
+    assert len(commands) == 1

@@ -1,0 +1,168 @@
+"""The page of Table 2, and its rows against Bahdanau's."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction import study
+from experiments.reproduction.bootstrap import KEY
+from experiments.reproduction.results import read_json, write_json
+from experiments.reproduction.rows import Row, identity
+from experiments.reproduction.study import Study
+from experiments.studies import table2
+from seq2seq_memattn.text.files import read_lines
+from tests.texts import make_text_data
+
+NAMES = ("bahdanau", "k4")
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_text_data(tmp_path_factory.mktemp("text"), 60)
+
+
+def evaluation(bleu: float, signature: str) -> dict[str, Any]:
+    return {
+        "bleu": bleu,
+        "signature": signature,
+        "standard_bleu": bleu - 1,
+        "standard_bleu_signature": "standard",
+        "chrf": bleu + 20,
+        "chrf_signature": "chrf",
+        "parameters": 1_234_567,
+        "update": 1500,
+    }
+
+
+def result_of(row: Row, bleu: float) -> dict[str, Any]:
+    return {
+        **identity(row),
+        "label": row.label,
+        "curve_name": row.curve,
+        "paper": dict(row.paper),
+        "bleu": bleu + 2,
+        "training": {"seconds": 5400.0},
+        "evaluation": evaluation(bleu + 2, "valid"),
+        "tests": {one.name: evaluation(bleu - i, f"test {i}") for i, one in enumerate(row.tests)},
+        "curve": [
+            {
+                "kind": "train",
+                "update": 20,
+                "loss": 1.0,
+                "tokens_per_second": 800.0,
+                "waiting": 0.004,
+            },
+            {"kind": "valid", "update": 20, "bleu": bleu},
+        ],
+    }
+
+
+def make_study(folder: Path, data_dir: Path) -> Study:
+    """Multi30k's first rows on made-up text, as if they had run."""
+    found = study.make_study("table2", "small", [], folder, folder / "results")
+    rows = [
+        dataclasses.replace(
+            row,
+            data=dataclasses.replace(row.data, folder=data_dir.name),
+            tests=tuple(one._replace(split="valid") for one in row.tests),
+        )
+        for row in found.rows
+        if row.name.removeprefix("multi30k_en_de_") in NAMES
+    ]
+    assert len(rows) == len(NAMES)
+    of = dataclasses.replace(found, rows=rows, data_dir=data_dir.parent)
+    references = read_lines(data_dir / "valid.target.txt")
+    for row, wrong in zip(rows, (0.5, 0.8), strict=True):
+        write_json(of.result_path(row), result_of(row, 30.0))
+        lines = [
+            " ".join("x" if i < wrong * len(line.split()) else word for i, word in enumerate(words))
+            for line in references
+            if (words := line.split())
+        ]
+        of.lines_path(row, "valid").write_text("".join(f"{line}\n" for line in lines))
+    return of
+
+
+def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    of = make_study(tmp_path, data_dir)
+    bahdanau, slots = table2.results(of)
+    assert KEY not in bahdanau
+    compared = slots[KEY]["bleu"]
+    last = of.rows[0].tests[-1].name
+    for result, score in ((bahdanau, "baseline"), (slots, "score")):  # as evaluate would give them
+        result["tests"][last]["bleu"] = round(compared[score], 4)
+    for row, result in zip(of.rows, (bahdanau, slots), strict=True):
+        write_json(of.result_path(row), result)
+    assert compared["score"] < compared["baseline"]
+    assert compared["p_value"] < 0.05
+    assert "|case:lc|" in compared["signature"] and "bs:1000" in compared["signature"]
+    assert set(slots[KEY]) == {"bleu", "standard_bleu", "chrf"}
+    stored = of.result_path(of.rows[1])
+    assert read_json(stored)[KEY] == slots[KEY]
+    stamp = stored.stat().st_mtime_ns
+    # Where the text is not there, what was found before stands.
+    elsewhere = dataclasses.replace(of, data_dir=tmp_path / "elsewhere")
+    assert table2.results(elsewhere)[1][KEY] == slots[KEY]
+    assert table2.results(of)[1][KEY] == slots[KEY]
+    assert stored.stat().st_mtime_ns == stamp
+    of.lines_path(of.rows[0], "valid").rename(tmp_path / "away")
+    assert table2.results(of)[1][KEY] == slots[KEY]
+    (tmp_path / "away").rename(of.lines_path(of.rows[0], "valid"))
+    # But not where the baseline is another one now.
+    write_json(
+        of.result_path(of.rows[0]), {**bahdanau, "tests": result_of(of.rows[0], 3.0)["tests"]}
+    )
+    assert KEY not in table2.results(elsewhere)[1]
+    of.result_path(of.rows[0]).unlink()  # without a baseline there is nothing to compare with
+    assert KEY not in table2.results(of)[0]
+
+
+def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    results = table2.results(make_study(tmp_path, data_dir))
+    others = ("wmt_news_en_de_k64", "wmt17_en_tr_k32", "wmt17_en_de_k32")
+    results += [result_of(table2.text_row(name, 400), 5.0) for name in others]
+    multi30k, newstest, turkish, german = table2.tables(results)[".md"].split("## ")[1:]
+    assert multi30k.startswith("Multi30k, en-de\n")
+    assert newstest.startswith("News of 2008 to 2014, en-de\n")
+    lines = [line for line in multi30k.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    difference = results[1][KEY]["bleu"]["score"] - results[1][KEY]["bleu"]["baseline"]
+    assert lines[3].startswith("| K=4 | - | - | 32.00 | 29.00 | 29.00 | 50.00 | -")
+    assert f"| {difference:+.2f} | " in lines[3]
+    assert lines[3].endswith("| 1.23 M | 1,500 | 800 | 0.4 % | 1.5 |")
+    assert lines[2].count("| - | - |") == 2  # no figures of a paper, and nothing compared
+    said = [line for line in multi30k.splitlines() if line.startswith("* ")]
+    assert said[:3] == ["* tokenised: `test 1`", "* standard: `standard`", "* chrF: `chrf`"]
+    assert said[3].startswith("* paired bootstrap: `nrefs:1|bs:1000")
+    assert "| 5.00 | 4.00 |" in newstest  # one test in one form
+    assert "| K=32 | 12.94 | - | 7.00 |" in turkish  # of which the paper has no test
+    assert "| K=32 | 26.20 | 28.82 | 7.00 |" in german
+
+
+def test_other_seeds_and_scores_have_a_figure_of_their_own(tmp_path: Path) -> None:
+    names = ["bahdanau", "k32", "k32_pe", "k32_seed1", "k32_sigmoid_softmax"]
+    rows = {row.name: row for row in table2.rows("tiny")}
+    chosen = [f"multi30k_en_de_{name}" for name in names]
+    curves = table2.curves([result_of(rows[name], 1.0) for name in chosen])
+    shown = {name: [result["curve_name"] for result in found] for name, found in curves.items()}
+    assert shown == {
+        "multi30k_en_de": ["bahdanau", "k_memory:32", "k_memory:32 + PE"],
+        "multi30k_en_de_variants": ["K=32", "K=32, seed1", "K=32, sigmoid/softmax"],
+    }
+    assert list(table2.curves([result_of(rows[chosen[0]], 1.0)])) == ["multi30k_en_de"]
+
+
+def test_figures_are_by_corpus_and_pair(tmp_path: Path, data_dir: Path) -> None:
+    results = make_study(tmp_path, data_dir).finished()
+    other = result_of(table2.text_row("wmt17_en_cs_k32", 16_000), 10.0)
+    groups = table2.by_pair([*results, other])
+    assert {name: len(found) for name, found in groups.items()} == {
+        "multi30k_en_de": 2,
+        "wmt17_en_cs": 1,
+    }

@@ -1,0 +1,36 @@
+"""Table 3."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.reproduction.pages import write_page
+from experiments.reproduction.study import make_study
+from experiments.studies import table3
+
+
+def row(attention: str, seconds: float) -> dict[str, Any]:
+    return {
+        "attention": attention,
+        "seconds": seconds,
+        "steps_seconds": seconds / 2,
+        "unfolded_seconds_at_product_rate": 2 * seconds,
+        "parts_ms": {"cells and attention": 1.0, "output layer": 2.0, "selection": 1.0},
+    }
+
+
+def test_the_page_has_the_papers_seconds_and_ratios_and_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = make_study("table3", "tiny", [], tmp_path, tmp_path / "results")
+    times = [row("k_memory:32", 10.0), row("k_memory:64", 12.0), row("bahdanau", 20.0)]
+    made = {"command": "python -m C", "commit": "0123456789", "hardware": "H, 2 cores"}
+    monkeypatch.setattr(table3, "timings", lambda path, arguments, prepare: {**made, "rows": times})
+    results = table3.results(of)
+    write_page("table3", "tiny", of, results, tmp_path / "results")
+    page = (tmp_path / "results" / "table3_tiny.md").read_text()
+    assert "| K=64 | 27.13 | 12.00 | 0.82 | 0.60 | 6.00 | 75 % | 24.00 |" in page
+    assert "| Att | 33.28 | 20.00 | 1.00 | 1.00 |" in page
+    assert "reproduce table3 --scale=tiny`" in page
+    assert "H, 2 cores, commit 0123456789; `python -m C`" in page
