@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.backend import attached_mask
+from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.compute.rows import on_rows
 
 
@@ -51,6 +51,11 @@ class Attention(keras.layers.Layer, abc.ABC):
     def num_rows(self) -> int | None:
         """Rows of every memory; None where each source position has one."""
         return None
+
+    @property
+    def combines_plainly(self) -> bool:
+        """Whether a context is the plain weighted sum of rows, so that others may come instead."""
+        return type(self).combine is Attention.combine
 
     @property
     def wide_dtype(self) -> str:

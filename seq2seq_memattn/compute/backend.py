@@ -1,17 +1,21 @@
-"""What the backend needs of shapes, and what it computes on."""
+"""What differs between backends: shapes, compiled functions, products, devices."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
-from keras.src.backend import get_keras_mask
+
+from seq2seq_memattn.compute.private import is_traced_for_xla
+
+Function = Callable[..., Any]
 
 WIDTH_STEP = 16  # widths are padded to a multiple of this where each is compiled by itself
 
 
 def has_static_shapes() -> bool:
     """Whether every shape must be known ahead: on JAX, and where XLA compiles for TensorFlow."""
-    return keras.backend.backend() != "tensorflow" or _is_traced_for_xla()
+    return keras.backend.backend() != "tensorflow" or is_traced_for_xla()
 
 
 def is_compiled_for_cpu() -> bool:
@@ -19,22 +23,43 @@ def is_compiled_for_cpu() -> bool:
     return has_static_shapes() and gpu_name() is None
 
 
-def _is_traced_for_xla() -> bool:
-    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes.
+def compiled(model: Any, function: Function, jit_compile: bool = False) -> Function:
+    """The graph of a function of structures of arrays.
 
-    TensorFlow marks what it traces then, but has no public name for asking.
+    Args:
+        model: the model that the function uses; its weights are read anew at each call.
+        function: takes and returns structures of arrays.
+        jit_compile: whether XLA compiles it, anew for each combination of shapes. Without, on
+            TensorFlow, one graph serves them all. On JAX it always does.
     """
+    if keras.backend.backend() == "jax":
+        return _compiled_by_jax(model, function)
     import tensorflow as tf
 
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    while graph is not None:
-        context = graph._get_control_flow_context()
-        while context is not None:
-            if context.IsXLAContext():
-                return True
-            context = context.outer_context
-        graph = getattr(graph, "outer_graph", None)
-    return False
+    if not jit_compile:
+        return tf.function(function, autograph=False, reduce_retracing=True)
+    graphs: dict[Any, Function] = {}
+
+    def call(*arguments: Any) -> Any:
+        # A graph for each shape, as XLA needs it, without TensorFlow's warning that there are many.
+        shapes = tuple(tuple(array.shape) for array in keras.tree.flatten(arguments))
+        if shapes not in graphs:
+            graphs[shapes] = tf.function(function, autograph=False, jit_compile=True)
+        return graphs[shapes](*arguments)
+
+    return call
+
+
+def _compiled_by_jax(model: Any, function: Function) -> Function:
+    import jax
+
+    @jax.jit
+    def run(values: Any, *arguments: Any) -> Any:
+        mapping = list(zip(model.variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return function(*arguments)
+
+    return lambda *arguments: run([v.value for v in model.variables], *arguments)
 
 
 def bfloat16_product(x: Any, y: Any) -> Any:
@@ -52,15 +77,6 @@ def bfloat16_product(x: Any, y: Any) -> Any:
     import tensorflow as tf
 
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, Tout=tf.float32)
-
-
-def attached_mask(x: Any) -> Any:
-    """The mask that Keras attached to a tensor, or None.
-
-    JAX's arrays take no attributes: Keras keeps their masks beside them and has no public name for
-    asking.
-    """
-    return get_keras_mask(x)
 
 
 def gpu_name() -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from seq2seq_memattn.compute.private import wait_for_peers
 from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training.distributed.cluster import VARIABLE, Cluster, find_cluster
 from seq2seq_memattn.training.distributed.peers import LOOK_EVERY, LostWorker, Peers, answers
@@ -116,7 +117,7 @@ def _mirrored(num_devices: int) -> tf.distribute.Strategy:
 
 
 def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
-    _watch_peers(cluster, config)
+    wait_for_peers(cluster.addresses, config.start_timeout, config.peer_timeout)
     addresses = list(cluster.places().values())
     implementations = tf.distribute.experimental.CommunicationImplementation
     has_gpus = bool(tf.config.list_physical_devices("GPU"))
@@ -138,26 +139,6 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
         return Devices(strategy, ALONE)
     workers = Workers(cluster.places(), cluster.position, _summing(strategy))
     return Devices(strategy, workers, cluster.size)
-
-
-def _watch_peers(cluster: Cluster, config: DevicesConfig) -> None:
-    """Sets how long the processes wait for each other, for which TensorFlow has no public name."""
-    from tensorflow.python.distribute import collective_all_reduce_strategy, multi_worker_util
-    from tensorflow.python.eager import context
-
-    jobs = [
-        collective_all_reduce_strategy.coordination_config_pb2.CoordinatedJob(
-            name=job, num_tasks=len(addresses)
-        )
-        for job, addresses in cluster.addresses.items()
-    ]
-    context.context().configure_coordination_service(
-        service_type="standalone",
-        service_leader=multi_worker_util.coordination_leader(cluster.addresses),
-        coordinated_jobs=jobs,
-        cluster_register_timeout_in_ms=round(1000 * config.start_timeout),
-        heartbeat_timeout_in_ms=round(1000 * config.peer_timeout),
-    )
 
 
 def _summing(strategy: tf.distribute.Strategy) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from seq2seq_memattn.compute.private import leave_gradients_as_they_are
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
@@ -72,9 +73,7 @@ class Updater:
             autograph=False,
         )
         if not is_alone:  # the norm needed the sum over replicas; Keras would sum once more
-            optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: (
-                gradients_and_variables
-            )
+            leave_gradients_as_they_are(optimizer)
 
     def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult:
         """Takes one update.

@@ -1,0 +1,65 @@
+"""Every private name of Keras and TensorFlow that is used here; there is no public one for either.
+
+An upgrade that takes one away fails in this file's tests.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras.src.backend import get_keras_mask
+
+
+def attached_mask(x: Any) -> Any:
+    """The mask that Keras attached to a tensor, or None.
+
+    JAX's arrays take no attributes: Keras keeps their masks beside them.
+    """
+    return get_keras_mask(x)
+
+
+def is_traced_for_xla() -> bool:
+    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes."""
+    import tensorflow as tf
+
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsXLAContext():
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False
+
+
+def leave_gradients_as_they_are(optimizer: Any) -> None:
+    """Keeps a Keras optimiser from summing over replicas gradients that are summed already."""
+    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+
+
+def wait_for_peers(
+    addresses: Mapping[str, Sequence[str]], start_seconds: float, lost_seconds: float
+) -> None:
+    """Sets how long the processes of a cluster of TensorFlow wait for each other.
+
+    Args:
+        addresses: of its processes, by job.
+        start_seconds: float. Time for all to come together.
+        lost_seconds: float. Silence after which a process counts as lost.
+    """
+    from tensorflow.python.distribute import collective_all_reduce_strategy, multi_worker_util
+    from tensorflow.python.eager import context
+
+    jobs = [
+        collective_all_reduce_strategy.coordination_config_pb2.CoordinatedJob(
+            name=job, num_tasks=len(processes)
+        )
+        for job, processes in addresses.items()
+    ]
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=multi_worker_util.coordination_leader(addresses),
+        coordinated_jobs=jobs,
+        cluster_register_timeout_in_ms=round(1000 * start_seconds),
+        heartbeat_timeout_in_ms=round(1000 * lost_seconds),
+    )

@@ -1,0 +1,71 @@
+"""Each private name of Keras and TensorFlow: what it did when it was taken, it must still do."""
+
+from typing import Any
+from unittest import mock
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from seq2seq_memattn.compute.private import (
+    attached_mask,
+    is_traced_for_xla,
+    leave_gradients_as_they_are,
+    wait_for_peers,
+)
+
+
+def test_a_mask_that_keras_attached_is_found() -> None:
+    embedded = keras.layers.Embedding(5, 2, mask_zero=True)(np.array([[3, 0]]))
+    np.testing.assert_array_equal(attached_mask(embedded), [[True, False]])
+    assert attached_mask(keras.ops.zeros([1, 2])) is None
+
+
+def test_xla_is_noticed_inside_of_loops_branches_and_functions() -> None:
+    found: list[bool] = []
+
+    def look(x: Any) -> Any:
+        found.append(is_traced_for_xla())
+        return x + 1
+
+    def nested(x: Any) -> Any:
+        x = look(x)
+        x = tf.while_loop(lambda x: x < 9, lambda x: [look(x)], [x])[0]
+        x = tf.cond(x > 3, lambda: look(x), lambda: x)
+        return tf.function(look)(x)
+
+    for jit_compile in (False, True):
+        found.clear()
+        tf.function(nested, autograph=False, jit_compile=jit_compile)(tf.constant(1))
+        assert len(found) >= 4
+        assert set(found) == {jit_compile}
+    assert not is_traced_for_xla()
+
+
+def test_an_optimiser_takes_gradients_as_they_are() -> None:
+    optimizer, variable = keras.optimizers.SGD(1.0), keras.Variable(5.0)
+    with mock.patch.object(type(optimizer), "_all_reduce_sum_gradients", autospec=True) as summed:
+        summed.side_effect = lambda optimizer, pairs: pairs
+        optimizer.apply([tf.constant(1.0)], [variable])
+        assert summed.call_count == 1
+        leave_gradients_as_they_are(optimizer)
+        optimizer.apply([tf.constant(2.0)], [variable])
+        assert summed.call_count == 1
+    assert float(variable) == 2.0
+
+
+def test_processes_wait_as_long_as_they_are_told() -> None:
+    addresses = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
+    with mock.patch.object(
+        context.Context, "configure_coordination_service", autospec=True
+    ) as configure:
+        wait_for_peers(addresses, 2.5, 0.25)
+    options = configure.call_args.kwargs
+    assert [(job.name, job.num_tasks) for job in options["coordinated_jobs"]] == [
+        ("chief", 1),
+        ("worker", 2),
+    ]
+    assert options["service_leader"] == "/job:chief/replica:0/task:0"
+    assert options["cluster_register_timeout_in_ms"] == 2500
+    assert options["heartbeat_timeout_in_ms"] == 250
