@@ -3,8 +3,6 @@
 from seq2seq_memattn.data.batching import BucketBatches as BucketBatches
 from seq2seq_memattn.data.batching import Position as Position
 from seq2seq_memattn.data.batching import pad_batch as pad_batch
-from seq2seq_memattn.data.copy_task import CopyTaskData as CopyTaskData
 from seq2seq_memattn.data.manifest import Manifest as Manifest
 from seq2seq_memattn.data.manifest import read_manifest as read_manifest
-from seq2seq_memattn.data.splits import open_split as open_split
-from seq2seq_memattn.data.text import TextData as TextData
+from seq2seq_memattn.data.splits import SplitData as SplitData

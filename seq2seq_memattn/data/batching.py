@@ -1,26 +1,24 @@
-"""Which examples make up which batch: resumable, in plain NumPy but for `prefetched`.
+"""Which examples make up which batch, and padded batches of token ids, in plain NumPy.
 
 An epoch's batches are a function of (seed, epoch) alone, so a `Position` of two ints is all that a
 checkpoint keeps of the data. (NumPy may change its generators between versions; a run goes on bit
 for bit with the version that it began with.)
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 BATCH_KEYS = ("source", "target_inputs", "target_outputs")
 
 Indices = npt.NDArray[np.int64]
 TokenIds = npt.NDArray[np.int32]
 Batch = dict[str, TokenIds]
+Lengths = TypeVar("Lengths", int, Indices)
 
 
 class Position(NamedTuple):
@@ -107,38 +105,6 @@ class BucketBatches:
         batches = np.split(order, self._cuts[1:])
         return [batches[i] for i in generator.permutation(len(batches))]
 
-    def iterate(
-        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
-    ) -> Iterator[tuple[Indices, Position]]:
-        """Yields the batches from a position on, each with the position after it.
-
-        Args:
-            position: the first batch to yield; what a batch came with continues after that batch.
-            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
-
-        Yields:
-            int64 [batch], the indices of a batch's examples; and the position of the next batch.
-
-        Raises:
-            ValueError: if there is no such position in this data.
-        """
-        epoch, first = self.advance(position, 0)
-        while num_epochs is None or epoch < num_epochs:
-            for batch, indices in enumerate(self.epoch(epoch)[first:], first):
-                yield indices, self.advance(Position(epoch, batch), 1)
-            epoch, first = epoch + 1, 0
-
-    def advance(self, position: Position, num_batches: int) -> Position:
-        """Returns the position `num_batches` batches later; ValueError if `position` is none."""
-        epoch, batch = position
-        if epoch < 0 or not 0 <= batch < self.num_batches:
-            raise ValueError(
-                f"position: expected epoch >= 0 and batch in [0, {self.num_batches}), "
-                f"got {epoch} and {batch}"
-            )
-        epochs, batch = divmod(batch + num_batches, self.num_batches)
-        return Position(epoch + epochs, batch)
-
 
 def pad_batch(
     sequences: Sequence[Sequence[int] | npt.NDArray[np.integer]], length: int
@@ -217,25 +183,27 @@ def with_ends(sequences: Sequence[TokenIds], length: int | None = None) -> Token
     return pad_batch(ended, max(map(len, ended)) if length is None else length)
 
 
-def round_up(length: int, multiple: int) -> int:
+def round_up(length: Lengths, multiple: int) -> Lengths:
     """Returns the smallest multiple of `multiple` that is at least `length`."""
     return -(-length // multiple) * multiple
 
 
-def padded_length(longest: int, limit: int, bucket_width: int, multiple: int | None) -> int:
-    """Returns the length in tokens to which one side of a batch is padded.
+def padded_lengths(
+    longest: Indices, limits: Indices, bucket_width: int, multiple: int | None
+) -> Indices:
+    """Returns the lengths in tokens to which the two sides of batches are padded.
 
     Args:
-        longest: longest sequence of that side of the batch.
-        limit: longest sequence of that side of the split.
+        longest: int64 [num_batches, 2]. The longest source and target of each batch.
+        limits: int64 [2]. The longest source and target of the split.
         bucket_width: width of a length bucket.
-        multiple: None for `longest` itself; else the length is rounded up to the bucket's boundary,
-            at most to `limit`, and then to a multiple of this: few lengths, for compilers.
+        multiple: None for `longest` itself; else lengths are rounded up to the bucket's boundary,
+            at most to the limits, and then to a multiple of this: few lengths, for compilers.
     """
     if multiple is None:
         return longest
-    boundary = round_up(max(longest - 1, 1), bucket_width) + 1
-    return round_up(min(boundary, limit), multiple)
+    boundaries = round_up(np.maximum(longest - 1, 1), bucket_width) + 1
+    return round_up(np.minimum(boundaries, limits), multiple)
 
 
 def batch_spec() -> dict[str, Any]:
@@ -243,61 +211,6 @@ def batch_spec() -> dict[str, Any]:
     import tensorflow as tf
 
     return {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
-
-
-def prefetched(batches: Callable[[], Iterator[tuple[Batch, Position]]]) -> "tf.data.Dataset":
-    """Returns the batches of an iterator, made ahead, as a tf.data.Dataset of dicts.
-
-    Args:
-        batches: begins the iteration, at each iteration over the dataset.
-    """
-    import tensorflow as tf
-
-    def generate() -> Iterator[Batch]:
-        for batch, _ in batches():
-            yield batch
-
-    spec = batch_spec()
-    dataset = tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
-    # There is nothing to tune, and an iterator waits up to a minute for its tuner to end.
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return dataset.with_options(options)
-
-
-def iterate_prefetched(
-    batches: Callable[[], Iterator[tuple[Batch, Position]]],
-) -> Iterator[dict[str, "tf.Tensor"]]:
-    """Iterates over a dataset of `prefetched`; what is wrong with the data it raises as it is.
-
-    TensorFlow would wrap the error of a damaged file in one of its own, traceback and all.
-
-    Args:
-        batches: begins the iteration.
-
-    Yields:
-        The batches as dicts of tensors.
-    """
-    failures: list[Exception] = []
-
-    def watched() -> Iterator[tuple[Batch, Position]]:
-        try:
-            yield from batches()
-        except (ValueError, OSError) as error:
-            failures.append(error)
-            raise
-
-    iterator = iter(prefetched(watched))
-    while True:
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            return
-        except Exception:
-            if failures:
-                raise failures[0] from None
-            raise
-        yield batch
 
 
 def _batch_starts(sizes: npt.NDArray[np.integer], batch_sizes: npt.NDArray[np.integer]) -> Indices:

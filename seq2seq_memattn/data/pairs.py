@@ -1,74 +1,61 @@
-"""Many pairs of source and target in one flat array, and batches of them."""
+"""Many pairs of source and target in one flat array, read from text or from shards of ids."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from seq2seq_memattn.data.batching import Batch, Indices, TokenIds, as_batch
-from seq2seq_memattn.data.manifest import DataFile, verify_file
+from seq2seq_memattn.data.batching import Indices, TokenIds
+from seq2seq_memattn.data.manifest import DataFile, Split, verify_file
 from seq2seq_memattn.data.records import Ids, unpack_records
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from seq2seq_memattn.text.files import iterate_lines
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, Vocabulary
 
 
 class TokenPairs:
-    """An immutable list of pairs; as many bytes a token as its file has, and 32 a pair.
+    """An immutable list of pairs; as many bytes a token as `tokens` has, and 16 a pair.
 
     Args:
         tokens: int [num_tokens]. The pairs one after the other, each a source and a target, each
             with its END_ID; see `records`.
 
     Attributes:
-        source_lengths, target_lengths: int64 [num_pairs]. In tokens including the end token.
+        tokens: int [num_tokens + 2]. The same; after them an END_ID, and the PAD_ID that padding is
+            taken from.
+        offsets: int64 [2 * num_pairs + 3]. Source i is tokens[offsets[2 * i]:offsets[2 * i + 1]],
+            its target follows. After the pairs comes one that trains nothing, to fill batches with:
+            its source is the END_ID alone, its target has no tokens.
     """
 
     def __init__(self, tokens: Ids) -> None:
-        self._tokens = tokens
-        ends = np.flatnonzero(tokens == END_ID) + 1
-        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-        lengths = ends - starts
-        self._source_starts, self._target_starts = starts[0::2], starts[1::2]
-        self.source_lengths, self.target_lengths = lengths[0::2], lengths[1::2]
+        self.tokens = np.append(tokens, np.array([END_ID, PAD_ID], tokens.dtype))
+        ends = np.flatnonzero(self.tokens == END_ID) + 1
+        self.offsets: Indices = np.concatenate([[0], ends, ends[-1:]])
 
     def __len__(self) -> int:
-        return len(self._source_starts)
+        return len(self.offsets) // 2 - 1
+
+    @property
+    def lengths(self) -> Indices:
+        """Of sources and targets, in tokens including the end token; int64 [num_pairs, 2]."""
+        return np.diff(self.offsets[:-2]).reshape(-1, 2)
 
     def source(self, index: int) -> TokenIds:
         """Returns one source, without end token; int32 [source_length - 1]."""
-        return self._cut(self._source_starts[index], self.source_lengths[index])
+        return self._cut(2 * index)
 
     def target(self, index: int) -> TokenIds:
         """Returns one target, without end token; int32 [target_length - 1]."""
-        return self._cut(self._target_starts[index], self.target_lengths[index])
+        return self._cut(2 * index + 1)
 
-    def batch(self, indices: Indices, source_length: int, target_length: int) -> Batch:
-        """Returns the padded batch of some pairs, which is what `batching.make_batch` describes.
-
-        Args:
-            indices: int64 [batch].
-            source_length, target_length: the padded lengths in tokens including the end token, at
-                least those of the longest.
-        """
-        source = self._padded(
-            self._source_starts[indices], self.source_lengths[indices], source_length
-        )
-        target = self._padded(
-            self._target_starts[indices], self.target_lengths[indices], target_length
-        )
-        return as_batch(source, target)
-
-    def _cut(self, start: int, length: int) -> TokenIds:
-        return self._tokens[start : start + length - 1].astype(np.int32)
-
-    def _padded(self, starts: Indices, lengths: npt.NDArray[np.int64], width: int) -> TokenIds:
-        columns = np.arange(width)
-        is_token = columns < lengths[:, None]  # [batch, width]
-        places = np.where(is_token, starts[:, None] + columns, 0)
-        return np.where(is_token, self._tokens[places].astype(np.int32), PAD_ID)
+    def _cut(self, number: int) -> TokenIds:
+        start, end = self.offsets[number : number + 2]
+        return self.tokens[start : end - 1].astype(np.int32)
 
 
-def read_pairs(
+def read_shards(
     directory: Path, files: Sequence[DataFile], dtype: np.dtype[np.integer]
 ) -> TokenPairs:
     """Reads shards of a data directory.
@@ -93,3 +80,52 @@ def read_pairs(
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     return TokenPairs(np.concatenate(parts))
+
+
+def read_text(
+    directory: Path,
+    split: Split,
+    source_vocabulary: Vocabulary,
+    target_vocabulary: Vocabulary,
+    dtype: npt.DTypeLike = np.int32,
+) -> TokenPairs:
+    """Reads a split of text, an example a line.
+
+    Args:
+        directory: the data directory.
+        split: its record; the files are compared with their checksums.
+        source_vocabulary, target_vocabulary: turn lines into ids.
+        dtype: type of the ids, from `records.id_dtype`.
+
+    Raises:
+        ValueError: if a side is missing, changed or has other lines than it should; names the file
+            and the line, from 1 on.
+    """
+    sides = (
+        _encoded(directory, split, "source", source_vocabulary),
+        _encoded(directory, split, "target", target_vocabulary),
+    )
+    tokens = array("i")
+    for source, target in zip(*sides, strict=True):
+        tokens.extend([*source, END_ID, *target, END_ID])
+    return TokenPairs(np.array(tokens, dtype))
+
+
+def _encoded(
+    directory: Path, split: Split, role: str, vocabulary: Vocabulary
+) -> Iterator[list[int]]:
+    """Yields one side of a split of text, line by line; then checks it against its record."""
+    files = split.files_of(role)
+    if len(files) != 1:
+        raise ValueError(f"{directory}: expected one {role} file in a split, got {len(files)}")
+    path, count = directory / files[0].path, 0
+    for count, line in enumerate(iterate_lines(str(path)), 1):
+        try:
+            ids = vocabulary.encode(line)
+        except ValueError as error:
+            raise ValueError(f"{path}: line {count}: {error}") from None
+        if count <= split.num_examples:  # those beyond are only counted
+            yield ids
+    verify_file(directory, files[0])
+    if count != split.num_examples:
+        raise ValueError(f"{path}: expected {split.num_examples} lines, got {count}")

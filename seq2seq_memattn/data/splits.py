@@ -1,29 +1,266 @@
-"""One way to open a split, whatever its files are."""
+"""A split of a data directory as padded batches: the copy task and parallel text alike.
 
+However long a corpus of shards, memory holds only two groups of them: the one that batches are made
+of and the next, which is read meanwhile. An epoch is a seeded permutation of the shards, cut into
+groups; the pairs of a group are shuffled and batched as `BucketBatches` does. What makes up one
+group, as text does, is read once.
+"""
+
+import functools
+import math
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from seq2seq_memattn.data.copy_task import CopyTaskData
+import numpy as np
+
+from seq2seq_memattn.data.batching import (
+    FIRST_BATCH,
+    Batch,
+    BucketBatches,
+    Position,
+    TokenIds,
+    padded_lengths,
+)
+from seq2seq_memattn.data.groups import Group, make_group, numpy_batch, read_ahead
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.pairs import TokenPairs, read_shards, read_text
+from seq2seq_memattn.data.records import id_dtype
+from seq2seq_memattn.text.files import iterate_lines
+from seq2seq_memattn.vocabulary import vocabulary_from_dict
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
+GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 100 MiB
 
 
-def open_split(
-    directory: Path | str, split: str, *arguments: Any, **options: Any
-) -> CopyTaskData | TextData:
-    """Opens a split of a data directory.
+class SplitData:
+    """The pairs of one split, and the batches of a run over them.
+
+    What a batch holds is said by `make_batch`. A `Position` counts groups where it says epoch:
+    group g of epoch e is number e * groups + g, and its batches are counted from 0. Batches are the
+    same from NumPy and from TensorFlow, bit for bit.
 
     Args:
-        directory: the data directory.
-        split: name of the split.
-        arguments, options: those that `CopyTaskData` and `TextData` have in common.
+        directory: a data directory with a manifest.
+        split: "train", "valid" or the name of a test set.
+        batch_size: pairs in a batch.
+        bucket_width: width of a length bucket in tokens.
+        seed: seed of the order.
+        shuffle: False for evaluation: the shards in order, sorted by length within each group.
+        pad_to_multiple: None pads to the longest of a batch. An int gives few shapes, for XLA and
+            JAX: see `padded_lengths`; incomplete batches are filled, see `fill_rows`.
+        batch_tokens: see `BucketBatches`; then batches are not filled.
+        group_pairs: pairs that a group has at most, give or take a shard.
 
-    Returns:
-        `TextData` where the split is shards of ids, `CopyTaskData` where it is text.
+    Attributes:
+        manifest: the directory's manifest.
+        source_vocabulary, target_vocabulary: the vocabularies.
 
     Raises:
-        ValueError: if the directory or the split is not as it should be.
+        ValueError: if the directory, the split, a line or, where there are several groups, later a
+            shard is not as it should be; names the file.
+
+    Example: `fit` over two epochs, each in an order of its own.
+
+        data = SplitData("runs/data/copy_20", "train", batch_size=64)
+        batches = data.fit_dataset()
+        model.fit(batches, steps_per_epoch=data.num_batches, epochs=2, shuffle=False)
     """
-    is_text = read_manifest(directory).split(split).file_format == "text"
-    kind: type[CopyTaskData] | type[TextData] = CopyTaskData if is_text else TextData
-    return kind(directory, split, *arguments, **options)
+
+    def __init__(
+        self,
+        directory: Path | str,
+        split: str,
+        batch_size: int,
+        bucket_width: int = BUCKET_WIDTH,
+        seed: int = 0,
+        shuffle: bool = True,
+        pad_to_multiple: int | None = None,
+        batch_tokens: int = 0,
+        group_pairs: int = GROUP_PAIRS,
+    ) -> None:
+        if pad_to_multiple is not None and pad_to_multiple < 1:
+            raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
+        self._directory = Path(directory)
+        self.manifest = read_manifest(directory)
+        self.source_vocabulary = vocabulary_from_dict(
+            self.manifest.source_vocabulary, self._directory
+        )
+        self.target_vocabulary = vocabulary_from_dict(
+            self.manifest.target_vocabulary, self._directory
+        )
+        self._dtype = id_dtype(self.source_vocabulary.size, self.target_vocabulary.size)
+        self._split = self.manifest.split(split)
+        is_text = self._split.file_format == "text"
+        self._shards = () if is_text else self._split.files_of("examples")
+        wanted = -(-self._split.num_examples // group_pairs)
+        self._num_groups = max(1, min(len(self._shards), wanted))
+        self._make_order = functools.partial(
+            BucketBatches,
+            batch_size=batch_size,
+            bucket_width=bucket_width,
+            seed=seed,
+            shuffle=shuffle,
+            batch_tokens=batch_tokens,
+        )
+        self._seed, self._shuffle = seed, shuffle
+        limits = (self._split.max_source_length, self._split.max_target_length)
+        self._widths = functools.partial(
+            padded_lengths,
+            limits=np.array(limits),
+            bucket_width=bucket_width,
+            multiple=pad_to_multiple,
+        )
+        self._num_rows = batch_size if pad_to_multiple and not batch_tokens else 0
+        self._num_batches: dict[int, int] = {}  # of the groups met so far
+        if self._num_groups == 1:
+            self._count(0)  # what is wrong with the files is said at once
+
+    def __len__(self) -> int:
+        return self._split.num_examples
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the first epoch; where there are several groups, another may differ a bit."""
+        return self._batches_of_epochs(1)
+
+    @functools.cached_property
+    def pairs(self) -> TokenPairs:
+        """All pairs in the order of the files; for a split that fits into memory."""
+        if self._shards:
+            return read_shards(self._directory, self._shards, self._dtype)
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return read_text(self._directory, self._split, *vocabularies, self._dtype)
+
+    @functools.cached_property
+    def source(self) -> list[TokenIds]:
+        """All sources without end token, as `pairs`."""
+        return [self.pairs.source(i) for i in range(len(self))]
+
+    @functools.cached_property
+    def target(self) -> list[TokenIds]:
+        """All targets without end token, as `pairs`."""
+        return [self.pairs.target(i) for i in range(len(self))]
+
+    def references(self, count: int) -> list[str]:
+        """Returns the text of the first `count` targets as it was given, for scores."""
+        file = self._split.files_of("target")[0]
+        return list(islice(iterate_lines(self._directory / file.path), count))
+
+    def advance(self, position: Position, num_batches: int) -> Position:
+        """Returns the position `num_batches` batches later; ValueError if `position` is none."""
+        group, batch = position
+        if group < 0 or not 0 <= batch < self._count(group):
+            raise ValueError(f"position: expected one of this data, got {group} and {batch}")
+        batch += num_batches
+        while batch and batch >= self._count(group):  # at 0, a group need not be read
+            batch -= self._count(group)
+            group += 1
+        return Position(group, batch)
+
+    def numpy_batches(
+        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
+    ) -> Iterator[tuple[Batch, Position]]:
+        """Yields the batches from a position on, each with the position after it.
+
+        Args:
+            position: the first batch to yield.
+            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
+        """
+        for group in read_ahead(self._groups(position, num_epochs)):
+            for number in range(len(group.widths)):
+                position = self.advance(position, 1)
+                yield numpy_batch(group, number), position
+
+    def tf_dataset(
+        self, position: Position = FIRST_BATCH, num_epochs: int | None = None
+    ) -> "tf.data.Dataset":
+        """Returns the batches of `numpy_batches` as a tf.data.Dataset of dicts.
+
+        The position after n of its batches is `advance(position, n)`.
+        """
+        from seq2seq_memattn.data.tf_batches import batches_of
+
+        return batches_of(lambda: self._groups(position, num_epochs), self._dtype)
+
+    def fit_dataset(self, num_epochs: int | None = None) -> "tf.data.Dataset":
+        """Returns the batches from the first one on as `fit` of a `Seq2Seq` takes them.
+
+        Args:
+            num_epochs: None goes on for ever: give `fit` the `num_batches` as steps_per_epoch.
+
+        Returns:
+            A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).
+        """
+        from seq2seq_memattn.data.tf_batches import as_fitted
+
+        num_batches = None if num_epochs is None else self._batches_of_epochs(num_epochs)
+        return as_fitted(self.tf_dataset(num_epochs=num_epochs), num_batches)
+
+    def tf_batches(self, position: Position) -> Iterator[dict[str, "tf.Tensor"]]:
+        """Iterates over the batches from a position on, for ever, as a `tf_dataset` makes them.
+
+        What a file that is not as it should be raises is raised as it is: TensorFlow would wrap it
+        in an error of its own, traceback and all.
+        """
+        from seq2seq_memattn.data.tf_batches import batches_of
+
+        failures: list[Exception] = []
+
+        def watched() -> Iterator[Group]:
+            try:
+                yield from self._groups(position, None)
+            except (ValueError, OSError) as error:
+                failures.append(error)
+                raise
+
+        try:
+            yield from batches_of(watched, self._dtype)
+        except Exception:
+            if failures:
+                raise failures[0] from None
+            raise
+
+    def _groups(self, position: Position, num_epochs: int | None) -> Iterator[Group]:
+        """Yields what the batches from a position on are made of, group by group."""
+        end = math.inf if num_epochs is None else num_epochs * self._num_groups
+        while position.epoch < end:
+            yield self._group(position)
+            position = Position(position.epoch + 1, 0)
+
+    def _group(self, position: Position) -> Group:
+        """Reads a group, from a batch of it on."""
+        number, first = position
+        pairs = self.pairs if self._num_groups == 1 else self._read(number)
+        order = self._make_order(pairs.lengths.max(axis=1))
+        self._num_batches[number] = order.num_batches
+        self.advance(position, 0)  # raises if there is no such position
+        group = make_group(pairs, order.epoch(number)[first:], self._num_rows)
+        return group._replace(widths=self._widths(group.widths))
+
+    def _read(self, group: int) -> TokenPairs:
+        """Reads the shards of a group, sorted: its order comes from shuffling the pairs."""
+        epoch, index = divmod(group, self._num_groups)
+        order = np.arange(len(self._shards))
+        if self._shuffle:
+            # Two numbers in the key: a stream of its own beside those of `BucketBatches`.
+            stream = np.random.SeedSequence(self._seed, spawn_key=(epoch, 0))
+            order = np.random.default_rng(stream).permutation(order)
+        shards = np.sort(np.array_split(order, self._num_groups)[index])
+        return read_shards(self._directory, [self._shards[i] for i in shards], self._dtype)
+
+    def _batches_of_epochs(self, num_epochs: int) -> int:
+        return sum(map(self._count, range(num_epochs * self._num_groups)))
+
+    def _count(self, group: int) -> int:
+        """Returns the number of batches of a group."""
+        if group not in self._num_batches:
+            self._group(Position(group, 0))
+        return self._num_batches[group]
+
+
+open_split = SplitData  # its former name, which experiments/ still say

@@ -12,7 +12,7 @@ import keras
 
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.splits import open_split
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.runs.checkpoints import CheckpointFolder, write_arrays
 from seq2seq_memattn.runs.directory import (
     BEST_NAME,
@@ -123,7 +123,7 @@ class Trainer:
         self._is_tensorflow = keras.backend.backend() == "tensorflow"
         compiles = config.jit_compile or not self._is_tensorflow
         multiple = _width_step(data_dir, config) if compiles else None
-        self.train = open_split(
+        self.train = SplitData(
             data_dir,
             "train",
             config.batch_size,
@@ -132,7 +132,7 @@ class Trainer:
             pad_to_multiple=multiple,
             batch_tokens=config.batch_tokens,
         )
-        self.valid = open_split(data_dir, "valid", config.batch_size, shuffle=False)
+        self.valid = SplitData(data_dir, "valid", config.batch_size, shuffle=False)
         with self.workers.named_losses():
             self.model, self.optimizer, self.updater = make_parts(model_config, config, strategy)
         self._finish = self.updater.finish

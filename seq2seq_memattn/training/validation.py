@@ -21,7 +21,7 @@ class Validator:
 
     Args:
         model: `Seq2Seq`.
-        split: of `data.splits.open_split`, not shuffled.
+        split: `SplitData`, not shuffled.
         config: `TrainingConfig`.
         workers: `Workers`, each of which takes its share of the sentences.
 

@@ -1,11 +1,10 @@
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from seq2seq_memattn.data.batching import BucketBatches, Position, pad_batch, round_up
+from seq2seq_memattn.data.batching import BucketBatches, pad_batch, padded_lengths, round_up
 from seq2seq_memattn.vocabulary import PAD_ID
 
 LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)
@@ -76,38 +75,23 @@ def test_evaluation_sorts_by_length_and_has_one_incomplete_batch() -> None:
     assert as_lists(batches.epoch(0)) == as_lists(batches.epoch(9))
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_iterating_from_any_position_continues_exactly(shuffle: bool) -> None:
-    batches = batches_of(shuffle=shuffle)
-    run = list(batches.iterate(num_epochs=3))
-    assert len(run) == 3 * batches.num_batches
-    for done in range(len(run)):
-        position = run[done][1]
-        rest = list(batches_of(shuffle=shuffle).iterate(position, num_epochs=3))
-        assert [after for _, after in rest] == [after for _, after in run[done + 1 :]]
-        assert as_lists([b for b, _ in rest]) == as_lists([b for b, _ in run[done + 1 :]])
+def epoch_by_hand(seed: int, epoch: int) -> list[list[int]]:
+    """The order that runs go on in, in plain Python but for the random numbers."""
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
+    buckets: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for index in generator.permutation(len(LENGTHS)):
+        buckets[max(LENGTHS[index] - 2, 0) // BUCKET_WIDTH].append(int(index))
+    batches = [
+        bucket[first : first + BATCH_SIZE]
+        for _, bucket in sorted(buckets.items())
+        for first in range(0, len(bucket), BATCH_SIZE)
+    ]
+    return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def test_positions_count_batches_and_epochs() -> None:
-    batches = batches_of()
-    positions = [after for _, after in islice(batches.iterate(), batches.num_batches + 1)]
-    assert positions[0] == Position(0, 1)
-    assert positions[-2] == Position(1, 0)
-    assert positions[-1] == Position(1, 1)
-    assert positions == [batches.advance(Position(), n + 1) for n in range(len(positions))]
-
-
-def test_iterating_goes_on_for_ever_unless_told_otherwise() -> None:
-    batches = batches_of()
-    *_, (_, after) = islice(batches.iterate(), 5 * batches.num_batches)
-    assert after == Position(5, 0)
-    assert list(batches.iterate(Position(2, 0), num_epochs=2)) == []
-
-
-@pytest.mark.parametrize("position", [Position(-1, 0), Position(0, -1), Position(0, 10_000)])
-def test_a_position_of_other_data_is_refused(position: Position) -> None:
-    with pytest.raises(ValueError, match="position: expected epoch >= 0 and batch in"):
-        next(batches_of().iterate(position))
+@pytest.mark.parametrize("epoch", [0, 7])
+def test_the_order_is_that_of_plain_python(epoch: int) -> None:
+    assert as_lists(batches_of(seed=3).epoch(epoch)) == epoch_by_hand(3, epoch)
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -161,3 +145,11 @@ def test_a_sequence_longer_than_the_padded_length_is_refused() -> None:
 
 def test_rounding_up() -> None:
     assert [round_up(n, 4) for n in (1, 3, 4, 5, 8)] == [4, 4, 4, 8, 8]
+
+
+def test_lengths_are_rounded_to_buckets_limits_and_multiples() -> None:
+    longest = np.array([[1, 5], [6, 12], [11, 11]])
+    limits = np.array([11, 12])
+    assert padded_lengths(longest, limits, 4, None) is longest
+    assert padded_lengths(longest, limits, 4, 1).tolist() == [[5, 5], [9, 12], [11, 12]]
+    assert padded_lengths(longest, limits, 4, 5).tolist() == [[5, 5], [10, 15], [15, 15]]

@@ -3,18 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import DataFile, describe_file
-from seq2seq_memattn.data.pairs import TokenPairs, read_pairs
+from seq2seq_memattn.data.pairs import TokenPairs, read_shards
 from seq2seq_memattn.data.records import id_dtype, pack_records
 from seq2seq_memattn.vocabulary import END_ID
+from tests.data.directories import LINES, make_directory, open_lines
 
 DTYPE = id_dtype(100)
 PAIRS = [([5, 6, 7], [8]), ([], [9, 10]), ([11], []), ([12, 13], [14, 15, 16, 17])]
-
-
-def tokens(pairs: list[tuple[list[int], list[int]]]) -> TokenPairs:
-    return TokenPairs(flat(pairs))
 
 
 def flat(pairs: list[tuple[list[int], list[int]]]) -> np.ndarray:
@@ -27,31 +23,18 @@ def shard(directory: Path, name: str, pairs: list[tuple[list[int], list[int]]]) 
 
 
 def test_pairs_come_apart_again() -> None:
-    pairs = tokens(PAIRS)
+    pairs = TokenPairs(flat(PAIRS))
     assert len(pairs) == 4
-    assert pairs.source_lengths.tolist() == [4, 1, 2, 3]
-    assert pairs.target_lengths.tolist() == [2, 3, 1, 5]
+    assert pairs.lengths.tolist() == [[4, 2], [1, 3], [2, 1], [3, 5]]
     for i, (source, target) in enumerate(PAIRS):
         assert pairs.source(i).tolist() == source
         assert pairs.target(i).tolist() == target
     assert pairs.source(0).dtype == np.int32
 
 
-@pytest.mark.parametrize("indices", [[0], [2, 0, 3], [1, 1], [3, 2, 1, 0]])
-def test_a_batch_is_what_make_batch_describes(indices: list[int]) -> None:
-    sources = [np.array(PAIRS[i][0], np.int32) for i in indices]
-    targets = [np.array(PAIRS[i][1], np.int32) for i in indices]
-    expected = make_batch(sources, targets, 6, 7)
-    found = tokens(PAIRS).batch(np.array(indices), 6, 7)
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        assert found[name].dtype == np.int32
-        np.testing.assert_array_equal(found[name], array)
-
-
 def test_shards_are_read_one_after_the_other(tmp_path: Path) -> None:
     files = [shard(tmp_path, "a", PAIRS[:1]), shard(tmp_path, "b", PAIRS[1:])]
-    pairs = read_pairs(tmp_path, files, DTYPE)
+    pairs = read_shards(tmp_path, files, DTYPE)
     assert [pairs.target(i).tolist() for i in range(4)] == [target for _, target in PAIRS]
 
 
@@ -61,10 +44,62 @@ def test_a_changed_or_missing_shard_is_named(tmp_path: Path) -> None:
     content[14] ^= 1
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ValueError, match="a: changed since it was prepared"):
-        read_pairs(tmp_path, [file], DTYPE)
+        read_shards(tmp_path, [file], DTYPE)
 
 
 def test_a_file_that_is_no_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
     with pytest.raises(ValueError, match="a: expected whole records"):
-        read_pairs(tmp_path, [describe_file(tmp_path, "a", "examples")], DTYPE)
+        read_shards(tmp_path, [describe_file(tmp_path, "a", "examples")], DTYPE)
+
+
+def test_lines_of_text_are_pairs_too(tmp_path: Path) -> None:
+    data = open_lines(make_directory(tmp_path))
+    assert len(data) == len(data.pairs) == len(LINES)
+    assert [data.source_vocabulary.decode(ids) for ids in data.source] == LINES
+    assert [data.target_vocabulary.decode(ids) for ids in data.target] == LINES
+    assert data.references(3) == LINES[:3]
+
+
+def test_a_bad_line_is_named_with_file_and_line(tmp_path: Path) -> None:
+    make_directory(tmp_path, ["a", "b"], ["a", "x b"])
+    with pytest.raises(ValueError, match="target.txt: line 2: unknown symbol 'x'"):
+        open_lines(tmp_path)
+
+
+def test_bytes_that_are_not_utf8_are_located(tmp_path: Path) -> None:
+    make_directory(tmp_path, ["a", "b"], ["a", "b"])
+    (tmp_path / "source.txt").write_bytes(b"a\n\xff\n")  # of the same size
+    with pytest.raises(ValueError, match="source.txt: line 2: expected UTF-8"):
+        open_lines(tmp_path)
+
+
+def test_an_empty_split_is_an_error(tmp_path: Path) -> None:
+    make_directory(tmp_path, [], [])
+    with pytest.raises(ValueError, match="source.txt: expected lines of text, got an empty file"):
+        open_lines(tmp_path)
+
+
+@pytest.mark.parametrize("target", [["a", "b"], ["a", "b", "c", "a"]])
+def test_sides_of_different_line_counts_are_an_error_with_both_counts(
+    target: list[str], tmp_path: Path
+) -> None:
+    make_directory(tmp_path, ["a", "b", "c"], target)
+    with pytest.raises(ValueError, match=f"target.txt: expected 3 lines, got {len(target)}"):
+        open_lines(tmp_path)
+
+
+def test_a_file_that_was_changed_is_an_error(tmp_path: Path) -> None:
+    make_directory(tmp_path)
+    path = tmp_path / "source.txt"
+    path.write_text(path.read_text().replace("c b", "b c"))
+    with pytest.raises(ValueError, match="source.txt: changed since it was prepared"):
+        open_lines(tmp_path)
+
+
+def test_several_files_of_one_side_are_an_error(tmp_path: Path) -> None:
+    make_directory(tmp_path)
+    files = tuple(describe_file(tmp_path, f"{role}.txt", "source") for role in ("source", "target"))
+    make_directory(tmp_path, files=files)
+    with pytest.raises(ValueError, match="expected one source file in a split, got 2"):
+        open_lines(tmp_path)

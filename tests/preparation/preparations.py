@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions
 from tests.running import run_here
 from tests.texts import pairs, text_options
@@ -22,7 +22,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def decoded(directory: Path, split: str) -> list[tuple[str, str]]:
-    data = TextData(directory, split, 1)
+    data = SplitData(directory, split, 1)
     source, target = data.source_vocabulary, data.target_vocabulary
     return [
         (source.decode(s), target.decode(t)) for s, t in zip(data.source, data.target, strict=True)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.data.copy_task import CopyTaskData
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation import copy_task
 from seq2seq_memattn.preparation.copy_task import CopyTaskOptions, generate, prepare
 from tests.running import error_lines, run_python
@@ -125,7 +125,7 @@ def test_the_directory_holds_text_and_a_manifest_that_describes_it(tmp_path: Pat
 
 def test_a_model_can_read_what_was_prepared(tmp_path: Path) -> None:
     prepare(options_for(tmp_path / "data"))
-    data = CopyTaskData(tmp_path / "data", "valid", batch_size=30, shuffle=False)
+    data = SplitData(tmp_path / "data", "valid", batch_size=30, shuffle=False)
     assert data.source_vocabulary.size == 7
     lines = (tmp_path / "data" / "valid.source.txt").read_text().split("\n")[:-1]
     assert [data.source_vocabulary.decode(ids) for ids in data.source] == lines

@@ -14,7 +14,7 @@ import pytest
 
 from data_prep import multi30k
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation.corpus import TextPreparation
 from seq2seq_memattn.preparation.known_corpora import (
     FOLDER,
@@ -84,7 +84,7 @@ def server() -> Iterator[Server]:
 
 
 def decoded(directory: Path, split: str) -> list[str]:
-    data = TextData(directory, split, 1)
+    data = SplitData(directory, split, 1)
     return [data.target_vocabulary.decode(ids) for ids in data.target]
 
 

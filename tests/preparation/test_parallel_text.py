@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation.parallel_text import prepare
 from seq2seq_memattn.vocabulary import SubwordVocabulary, vocabulary_from_dict
 from tests.preparation.preparations import (
@@ -54,7 +54,7 @@ def test_the_manifest_counts_what_is_in_the_shards(tmp_path: Path) -> None:
     sources, targets = [*TRAIN[0], "", TRAIN[0][0]], [*TRAIN[1], "x", TRAIN[1][0]]
     options = text_options(tmp_path, (sources, targets), VALID, max_length=20, shard_pairs=77)
     manifest, _ = prepare(options)
-    data = TextData(tmp_path / "data", "train", 1)
+    data = SplitData(tmp_path / "data", "train", 1)
     split = manifest.split("train")
     assert split.num_examples == len(data.source)
     assert split.max_source_length == max(map(len, data.source)) + 1 <= 20
@@ -157,7 +157,7 @@ def test_words_and_characters_have_the_size_asked_for(kind: str, size: int, tmp_
     assert source.size == target.size == size
     for found, line in zip(decoded(tmp_path / "data", "valid"), VALID[0], strict=True):
         assert found[0] == source.decode(source.encode(line))
-    assert TextData(tmp_path / "data", "valid", 1).references(20) == VALID[1]
+    assert SplitData(tmp_path / "data", "valid", 1).references(20) == VALID[1]
 
 
 def test_a_sentence_may_have_more_characters_than_words(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.metrics import Score
 from seq2seq_memattn.preparation.parallel_text import prepare
 from seq2seq_memattn.runs.directory import load_run, open_run
@@ -43,7 +43,6 @@ def run_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing interrupted."""
     run_dir = tmp_path_factory.mktemp("run") / "run"
     trainer = train(data_dir, run_dir, NUM_UPDATES)
-    assert isinstance(trainer.train, TextData)
     assert trainer.progress.position.epoch > 0
     return run_dir
 
@@ -62,7 +61,7 @@ def test_the_vocabulary_travels_with_the_run(data_dir: Path, run_dir: Path, tmp_
     run = load_run(tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "subwords.model").exists()
     line = "ba dö 日本"
-    vocabulary = TextData(data_dir, "valid", 1).source_vocabulary
+    vocabulary = SplitData(data_dir, "valid", 1).source_vocabulary
     assert run.source_vocabulary.encode(line) == vocabulary.encode(line)
     ((best,),) = Translator(run, beam_size=2)([line], batch_size=1)
     assert isinstance(best.text, str)

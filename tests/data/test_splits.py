@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.data import text
-from seq2seq_memattn.data.batching import Batch, Position
-from seq2seq_memattn.data.copy_task import CopyTaskData
+from seq2seq_memattn.data import splits
+from seq2seq_memattn.data.batching import Batch, BucketBatches, Position
 from seq2seq_memattn.data.manifest import DataFile
-from seq2seq_memattn.data.pairs import TokenPairs, read_pairs
-from seq2seq_memattn.data.splits import open_split
-from seq2seq_memattn.data.text import TextData
+from seq2seq_memattn.data.pairs import TokenPairs, read_shards
+from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.data.directories import LINES, make_directory, open_lines
 from tests.texts import make_text_data, pairs
-from tests.training.runs import make_data
 
 NUM_TRAIN, NUM_SHARDS, NUM_GROUPS = 290, 7, 3
 
@@ -25,22 +23,22 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_text_data(tmp_path_factory.mktemp("text"), NUM_TRAIN, shard_pairs=45)
 
 
-def open_train(directory: Path, **options: Any) -> TextData:
+def open_train(directory: Path, **options: Any) -> SplitData:
     """Three groups, which are of two and three shards."""
     given = {"batch_size": 8, "bucket_width": 6, "seed": 5, "group_pairs": 100}
-    return TextData(directory, "train", **(given | options))
+    return SplitData(directory, "train", **(given | options))
 
 
 def rows(batch: Batch, name: str) -> list[tuple[int, ...]]:
     return [tuple(row[row != PAD_ID].tolist()) for row in batch[name]]
 
 
-def run(data: TextData, position: Position, count: int) -> list[Any]:
+def run(data: SplitData, position: Position, count: int) -> list[Any]:
     batches = islice(data.numpy_batches(position), count)
     return [(after, {k: v.tolist() for k, v in batch.items()}) for batch, after in batches]
 
 
-def num_batches(data: TextData, num_epochs: int = 1) -> int:
+def num_batches(data: SplitData, num_epochs: int = 1) -> int:
     return sum(1 for _ in data.numpy_batches(num_epochs=num_epochs))
 
 
@@ -117,9 +115,9 @@ def test_memory_holds_the_shards_of_one_group(
 
     def counted(where: Path, files: Sequence[DataFile], dtype: np.dtype[np.integer]) -> TokenPairs:
         read.append(len(files))
-        return read_pairs(where, files, dtype)
+        return read_shards(where, files, dtype)
 
-    monkeypatch.setattr(text, "read_pairs", counted)
+    monkeypatch.setattr(splits, "read_shards", counted)
     num_batches(open_train(directory))
     assert sorted(read) == [2, 2, 3]
     read.clear()
@@ -150,31 +148,8 @@ def test_lengths_are_few_where_shapes_are_compiled(directory: Path) -> None:
             assert width % 6 == 1 or width == limit
 
 
-def test_the_dataset_has_the_batches_of_the_iteration(directory: Path) -> None:
-    data = open_train(directory)
-    start = Position(1, 3)
-    dataset = data.tf_dataset(start, num_epochs=1)
-    expected = [batch for batch, _ in data.numpy_batches(start, num_epochs=1)]
-    for found, batch in zip(dataset.as_numpy_iterator(), expected, strict=True):
-        for name, array in batch.items():
-            np.testing.assert_array_equal(found[name], array)
-
-
-def test_a_damaged_shard_is_named_through_the_dataset_too(tmp_path: Path) -> None:
-    directory = make_text_data(tmp_path, NUM_TRAIN, shard_pairs=45)
-    data = open_train(directory)
-    path = directory / "train-00000.tfrecord"
-    content = bytearray(path.read_bytes())
-    content[100] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{path}: changed since it was prepared") as raised:
-        for _ in zip(range(1000), data.tf_batches(Position()), strict=False):
-            pass
-    assert raised.value.__cause__ is None
-
-
 def test_a_small_split_is_read_whole_in_the_order_of_its_text(directory: Path) -> None:
-    data = TextData(directory, "valid", batch_size=4, shuffle=False)
+    data = SplitData(directory, "valid", batch_size=4, shuffle=False)
     sources, targets = pairs(20, 2)
     assert len(data) == len(data.source) == len(data.target) == 20
     assert [data.source_vocabulary.decode(ids) for ids in data.source] == sources
@@ -183,25 +158,70 @@ def test_a_small_split_is_read_whole_in_the_order_of_its_text(directory: Path) -
     assert data.references(100) == targets
 
 
-def test_open_split_looks_at_the_files(directory: Path, tmp_path: Path) -> None:
-    copy_task = make_data(tmp_path / "copy")
-    shards = open_split(directory, "train", 4, 10, 3, batch_tokens=50)
-    symbols = open_split(copy_task, "train", 4, 10, 3, batch_tokens=50)
-    assert isinstance(shards, TextData)
-    assert isinstance(symbols, CopyTaskData)
-    assert symbols.references(3) == [
-        symbols.target_vocabulary.decode(symbols.target[i]) for i in range(3)
-    ]
-    with pytest.raises(ValueError, match="expected shards, got text"):
-        TextData(copy_task, "train", 4)
-    with pytest.raises(ValueError, match="expected a split of text, got tfrecord"):
-        CopyTaskData(directory, "train", 4)
-    with pytest.raises(ValueError, match="split: expected one of"):
-        open_split(directory, "test", 4)
-
-
 def test_arguments_out_of_range_are_refused(directory: Path) -> None:
     with pytest.raises(ValueError, match="pad_to_multiple: expected at least 1, got 0"):
         open_train(directory, pad_to_multiple=0)
     with pytest.raises(ValueError, match="batch_size: expected at least 1, got 0"):
         next(open_train(directory, batch_size=0).numpy_batches())
+    with pytest.raises(ValueError, match="split: expected one of .*, got 'test'"):
+        SplitData(directory, "test", 4)
+
+
+# Splits of text
+
+
+def test_an_epoch_of_lines_holds_every_line_once(tmp_path: Path) -> None:
+    data = open_lines(make_directory(tmp_path), bucket_width=4)
+    found = [row for batch, _ in data.numpy_batches(num_epochs=1) for row in batch["source"]]
+    assert sorted(map(data.source_vocabulary.decode, found)) == sorted(LINES)
+
+
+def test_lines_come_in_the_order_of_bucket_batches(tmp_path: Path) -> None:
+    data = open_lines(make_directory(tmp_path), bucket_width=4, seed=9)
+    order = BucketBatches(np.array([len(line.split()) + 1 for line in LINES]), 3, 4, seed=9)
+    assert data.num_batches == order.num_batches
+    expected = [[LINES[i] for i in batch] for epoch in range(2) for batch in order.epoch(epoch)]
+    decode = data.target_vocabulary.decode
+    batches = [batch for batch, _ in data.numpy_batches(num_epochs=2)]
+    assert [list(map(decode, batch["target_outputs"])) for batch in batches] == expected
+
+
+def test_lines_go_on_from_the_position_that_came_with_a_batch(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 2, "bucket_width": 4, "seed": 9}
+    directory = make_directory(tmp_path)
+    whole = run(open_lines(directory, **options), Position(), 15)
+    rest = run(open_lines(directory, **options), whole[6][0], 8)
+    assert rest == whole[7:]
+    assert whole[-1][0].epoch > 1
+
+
+def shapes(data: SplitData) -> set[int]:
+    lengths = set()
+    for batch, _ in data.numpy_batches(num_epochs=2):
+        assert batch["target_inputs"].shape == batch["target_outputs"].shape
+        assert {len(ids) for ids in batch.values()} == {2}
+        lengths |= {batch["source"].shape[1], batch["target_inputs"].shape[1]}
+    return lengths
+
+
+@pytest.mark.parametrize(
+    ("multiple", "expected"),
+    [
+        (1, {5, 9, 11}),  # boundaries of width 4, end token added; the last cut at the longest, 11
+        (4, {8, 12}),
+        (5, {5, 10, 15}),
+    ],
+)
+def test_padding_to_multiples_gives_one_shape_a_bucket(
+    multiple: int, expected: set[int], tmp_path: Path
+) -> None:
+    directory = make_directory(tmp_path)
+    assert shapes(open_lines(directory, 2, bucket_width=4, pad_to_multiple=multiple)) == expected
+
+
+def test_evaluation_batches_are_sorted_by_length(tmp_path: Path) -> None:
+    data = open_lines(make_directory(tmp_path), shuffle=False)
+    lengths = np.concatenate(
+        [(batch["source"] != PAD_ID).sum(1) for batch, _ in data.numpy_batches(num_epochs=1)]
+    )
+    assert (np.diff(lengths) >= 0).all()
