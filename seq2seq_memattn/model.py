@@ -24,6 +24,7 @@ from seq2seq_memattn.layers.bridge import Bridge
 from seq2seq_memattn.layers.encoder import Encoder
 from seq2seq_memattn.layers.tied_dense import TiedDense
 from seq2seq_memattn.loops.cell_steps import state_units
+from seq2seq_memattn.loops.step_inputs import StepInputs
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
@@ -146,11 +147,9 @@ class Seq2Seq(keras.Model):
             cell_states: for each decoder layer, a list of float [batch, units].
         """
         mask = ops.not_equal(source, PAD_ID)
-        inputs, ids = _to_embed(self.source_embedding, source, training)
+        inputs = _step_inputs(self.source_embedding, source, training)
         outputs_only = self.bridge.kind == "zero"
-        encoded = self.encoder(
-            inputs, mask=mask, training=training, ids=ids, outputs_only=outputs_only
-        )
+        encoded = self.encoder(inputs, mask=mask, training=training, outputs_only=outputs_only)
         return self._remember(encoded.outputs, encoded.states, mask)
 
     def _remember(self, outputs: Any, states: Any, mask: Any) -> tuple[Any, Any]:
@@ -168,10 +167,10 @@ class Seq2Seq(keras.Model):
             logits: float [batch, target_length, target_vocab_size].
             strengths: see `Decoded`.
         """
-        inputs, ids = _to_embed(self.target_embedding, target_inputs, training)
+        inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        decoded = self.decoder(inputs, lengths, memory, cell_states, training, ids)
+        decoded = self.decoder(inputs, lengths, memory, cell_states, training)
         return self.to_logits(decoded.outputs), decoded.strengths
 
     def to_logits(self, mixed: Any) -> Any:
@@ -216,14 +215,15 @@ class _OneStep(keras.Operation):
         return model.to_logits(mixed)
 
 
-def _to_embed(embedding: keras.layers.Embedding, ids: Any, training: bool) -> tuple[Any, Any]:
+def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:
     """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
 
     A sentence that is translated alone has fewer tokens than most tables.
     """
     if not training or embedding.input_dim > SMALL_VOCABULARY:
-        return embedding(ids), None
-    return ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype), ids
+        return embedding(ids)
+    table = ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype)
+    return StepInputs(ids, table)
 
 
 def _check_widths(config: ModelConfig) -> None:

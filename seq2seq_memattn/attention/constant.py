@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, source_mask
-from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.compute.rows import batch_gather
 
 
 class ConstantMemory(NamedTuple):
@@ -69,7 +69,7 @@ class ConstantAttention(Attention):
         """The output at a position [batch, 1], and its place in the source; 0 if it is padding."""
         positions = ops.arange(ops.shape(mask)[1], dtype="int32")
         is_here = ops.logical_and(mask, positions == index)
-        row, is_real = pick(outputs, index), ops.any(is_here, axis=1)[:, None, None]
+        row, is_real = batch_gather(outputs, index), ops.any(is_here, axis=1)[:, None, None]
         return ops.where(is_real, row, ops.zeros_like(row)), ops.cast(is_here, self.compute_dtype)
 
     def score(

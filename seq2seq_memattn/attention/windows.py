@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.compute.rows import batch_gather
 
 
 class WindowScores(NamedTuple):
@@ -71,5 +71,5 @@ def _weights(scores: Any) -> Any:
 def gather_positions(rows: Any, positions: Any) -> Any:
     """[batch, source_length, n], int32 [batch, queries, window] -> [batch, queries, window, n]."""
     batch, queries, window = ops.shape(positions)
-    found = pick(rows, ops.reshape(positions, (batch, queries * window)))
+    found = batch_gather(rows, ops.reshape(positions, (batch, queries * window)))
     return ops.reshape(found, (batch, queries, window, rows.shape[-1]))

@@ -1,4 +1,4 @@
-"""Rows picked, looked up, turned around or mapped."""
+"""Rows looked up in a table, gathered, reversed or mapped."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 
-def look_up(table: Any, ids: Any) -> Any:
+def embed(table: Any, ids: Any) -> Any:
     """[vocab_size, n], int32 [rows] -> [rows, n], for tables with few rows.
 
     TensorFlow sums the gradients of a row one by one; here one product with the one-hot ids does.
@@ -17,17 +17,17 @@ def look_up(table: Any, ids: Any) -> Any:
     import tensorflow as tf
 
     @tf.custom_gradient
-    def looked_up(table: Any) -> tuple[Any, Callable[[Any], Any]]:
+    def embedded(table: Any) -> tuple[Any, Callable[[Any], Any]]:
         def gradient(upstream: Any) -> Any:
             chosen = tf.one_hot(ids, table.shape[0], dtype=upstream.dtype)
             return tf.matmul(chosen, upstream, transpose_a=True)
 
         return tf.gather(table, ids), gradient
 
-    return looked_up(table)
+    return embedded(table)
 
 
-def pick(array: Any, index: Any) -> Any:
+def batch_gather(array: Any, index: Any) -> Any:
     """[batch, m, ...], [batch, n] -> [batch, n, ...].
 
     As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
@@ -39,7 +39,7 @@ def pick(array: Any, index: Any) -> Any:
     return ops.reshape(ops.take(flat, rows, axis=0), (batch, ops.shape(index)[1], *rest))
 
 
-def turn(x: Any, positions: Any, lengths: Any) -> Any:
+def reverse_prefix(x: Any, positions: Any, lengths: Any) -> Any:
     """The first entries of each batch entry in reverse order, the others where they are.
 
     Args:

@@ -162,9 +162,9 @@ class AttentionCell(keras.layers.Layer):
         self, inputs: Any, memory: Any, state: Any, training: bool = False, masks: Any = ()
     ) -> tuple[Any, Any, AttentionCellState]:
         inputs = ops.cast(inputs, self.compute_dtype)
-        steps = self.steps(inputs.shape[-1])
+        steps = self.cell_steps(inputs.shape[-1])
         projected = steps[0].project(_flat(inputs), training)
-        output, scores, state = self.advance(
+        output, scores, state = self.step_without_mixing(
             steps,
             self.products(steps, memory, training),
             projected,
@@ -177,7 +177,7 @@ class AttentionCell(keras.layers.Layer):
         )
         return self.mix(output, state.context), scores, state
 
-    def steps(self, ahead: int) -> list[CellStep]:
+    def cell_steps(self, ahead: int) -> list[CellStep]:
         """The cells' steps; `ahead` of the lowest cell's inputs are known before a loop."""
         widths = [ahead] + [0] * (len(self.cells) - 1)
         return [
@@ -191,7 +191,7 @@ class AttentionCell(keras.layers.Layer):
         plain = type(self.attention).combine is Attention.combine and memory.rows.shape[-1]
         return Products(weights, memory.rows if plain else None, training)
 
-    def advance(
+    def step_without_mixing(
         self,
         steps: list[CellStep],
         products: Products,
@@ -203,10 +203,10 @@ class AttentionCell(keras.layers.Layer):
         inputs: Any = None,
         training: bool = False,
     ) -> tuple[Any, Any, AttentionCellState]:
-        """One step without the mixing layer, for loops that have projected their inputs.
+        """One step up to the mixing layer, for loops that have projected their inputs.
 
         Args:
-            steps: from `steps`.
+            steps: from `cell_steps`.
             products: the loop's products.
             projected: float [batch * queries, n] from the lowest step's `project`.
             memory, state, num_queries, inputs, training: as in `call`.
@@ -221,7 +221,7 @@ class AttentionCell(keras.layers.Layer):
         scores = None
         if self.read == "before":
             query = state.cells[-1][0]
-            context, scores, attention_state = self._look_up(
+            context, scores, attention_state = self._read_memory(
                 products, query, memory, attention_state, inputs, training
             )
         inside = _flat(context) if self.input_feeding else projected[:, :0]
@@ -229,18 +229,18 @@ class AttentionCell(keras.layers.Layer):
         for index, (step, states) in enumerate(zip(steps, cells, strict=True)):
             if masks and inside.shape[-1]:
                 inside = inside * masks[index]
-            inside, states = step.advance(products, projected, inside, states)
+            inside, states = step.take(products, projected, inside, states)
             moved.append([_by_query(array, num_queries) for array in states])
             if index + 1 < len(steps):
                 projected = steps[index + 1].project(inside[:, :0])
         output = _by_query(inside, num_queries)
         if self.read == "after":
-            context, scores, attention_state = self._look_up(
+            context, scores, attention_state = self._read_memory(
                 products, output, memory, attention_state, inputs, training
             )
         return output, scores, AttentionCellState(moved, context, attention_state)
 
-    def _look_up(
+    def _read_memory(
         self, products: Products, query: Any, memory: Any, state: Any, inputs: Any, training: bool
     ) -> tuple[Any, Any, Any]:
         scores, state = self.attention.score(query, memory, state, inputs, training)

@@ -7,8 +7,8 @@ from keras import ops
 
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.cell_steps import cell_step, output_units
-from seq2seq_memattn.loops.scan import make_steps, run_layer, scan
-from seq2seq_memattn.loops.step_inputs import Stream
+from seq2seq_memattn.loops.scan import make_steps, scan, scan_cell
+from seq2seq_memattn.loops.step_inputs import StepInputs
 
 
 class Decoded(NamedTuple):
@@ -50,61 +50,58 @@ class TeacherForcedDecoder:
         memory: Any,
         cell_states: Any,
         training: bool,
-        ids: Any = None,
     ) -> Decoded:
         """Runs all steps.
 
         Args:
-            inputs: float [batch, target_length, embedding_dim]. With `ids`, [vocab_size,
-                embedding_dim]: the embeddings of all tokens.
+            inputs: float [batch, target_length, embedding_dim], or `StepInputs`, see `Encoder`.
             lengths: int32 [batch]. Target lengths, end token included.
             memory: record from `attention.prepare`.
             cell_states: for each cell, a list of float [batch, units].
             training: bool. Whether dropout is on and gradients will be asked for.
-            ids: int32 [batch, target_length]. Tokens of a small vocabulary, see `Encoder`.
         """
-        given = Stream(inputs) if ids is None else Stream(ids, inputs)
+        given = inputs if isinstance(inputs, StepInputs) else StepInputs(inputs)
         steps = make_steps(lengths, ops.shape(given.values)[1])
         state = self.cell.initial_state(memory, 1, cell_states)
-        stream = self._drop(given._replace(values=steps.pack(given.values)), training)
+        given = self._drop(given._replace(values=steps.pack(given.values)), training)
         if self._is_parallel(memory, state):
-            return Decoded(self._run_parallel(stream, steps, memory, state, training))
-        return self._run_stepped(stream, steps, memory, state, training)
+            return Decoded(self._run_parallel(given, steps, memory, state, training))
+        return self._run_stepped(given, steps, memory, state, training)
 
     def _is_parallel(self, memory: Any, state: AttentionCellState) -> bool:
         feeds = self.cell.input_feeding and memory.rows.shape[-1]
         return not feeds and self.cell.read == "after" and not keras.tree.flatten(state.attention)
 
-    def _drop(self, stream: Stream, training: bool) -> Stream:
+    def _drop(self, given: StepInputs, training: bool) -> StepInputs:
         if not training or not self.dropout:
-            return stream
-        dropped = keras.random.dropout(stream.inputs(), self.dropout, seed=self.seed_generator)
-        return Stream(dropped)
+            return given
+        dropped = keras.random.dropout(given.embedded(), self.dropout, seed=self.seed_generator)
+        return StepInputs(dropped)
 
     def _run_parallel(
-        self, stream: Stream, steps: Any, memory: Any, state: Any, training: bool
+        self, given: StepInputs, steps: Any, memory: Any, state: Any, training: bool
     ) -> Any:
         attention = self.cell.attention
-        inputs = steps.unpack(stream.inputs()) if attention.needs_inputs else None
+        inputs = steps.unpack(given.embedded()) if attention.needs_inputs else None
         for index, states in enumerate(state.cells):
             if index:
-                stream = self._drop(stream, training)
-            step = cell_step(self.cell.cells[index], f"cell_{index}", stream.width)
+                given = self._drop(given, training)
+            step = cell_step(self.cell.cells[index], f"cell_{index}", given.width)
             first = [steps.sort(array[:, 0]) for array in states]
-            projected = stream.project(step, training)
-            (outputs,) = run_layer(step, projected, first, steps, training, outputs_only=True)
-            stream = Stream(outputs)
-        queries = steps.unpack(stream.values)
+            projected = given.project(step, training)
+            (outputs,) = scan_cell(step, projected, first, steps, training, outputs_only=True)
+            given = StepInputs(outputs)
+        queries = steps.unpack(given.values)
         context, _, _ = attention.read(queries, memory, inputs=inputs, training=training)
         return self.cell.mix(queries, context)
 
     def _run_stepped(
-        self, stream: Stream, steps: Any, memory: Any, state: Any, training: bool
+        self, given: StepInputs, steps: Any, memory: Any, state: Any, training: bool
     ) -> Decoded:
         cell = self.cell
-        cell_steps = cell.steps(stream.width)
-        projected = stream.project(cell_steps[0], training)
-        fed = [stream.inputs()] if cell.attention.needs_inputs else []
+        cell_steps = cell.cell_steps(given.width)
+        projected = given.project(cell_steps[0], training)
+        fed = [given.embedded()] if cell.attention.needs_inputs else []
         memory = keras.tree.map_structure(steps.sort, memory)
         carry = keras.tree.map_structure(steps.sort, state)
         units, context_units = output_units(cell.cells[-1]), memory.rows.shape[-1]
@@ -113,7 +110,7 @@ class TeacherForcedDecoder:
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
             projected, *others = inputs
-            output, _, carry = cell.advance(
+            output, _, carry = cell.step_without_mixing(
                 cell_steps,
                 products,
                 projected,
@@ -150,4 +147,4 @@ class TeacherForcedDecoder:
         widths = [context_units if self.cell.input_feeding else 1]
         widths += [output_units(cell) for cell in self.cell.cells[:-1]]
         ones = [ops.ones((ops.shape(projected)[0], width), projected.dtype) for width in widths]
-        return [self._drop(Stream(each), training).values for each in ones]
+        return [self._drop(StepInputs(each), training).values for each in ones]

@@ -1,5 +1,6 @@
 """Recurrent encoders: source embeddings to one vector per token and the final states."""
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import keras
@@ -8,11 +9,11 @@ from keras import ops
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
-from seq2seq_memattn.compute.rows import turn
+from seq2seq_memattn.compute.rows import reverse_prefix
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.loops.cell_steps import cell_step, state_units
-from seq2seq_memattn.loops.scan import make_steps, run_layer
-from seq2seq_memattn.loops.step_inputs import Stream
+from seq2seq_memattn.loops.scan import make_steps, scan_cell
+from seq2seq_memattn.loops.step_inputs import StepInputs
 
 LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -50,11 +51,9 @@ class Encoder(keras.layers.Layer):
         seed: int. Seed of dropout and of the weights.
 
     Call arguments:
-        inputs: float [batch, source_length, embedding_dim]. With `ids`, [vocab_size,
-            embedding_dim]: the embeddings of all tokens.
+        inputs: float [batch, source_length, embedding_dim], or `StepInputs`: tokens of a small
+            vocabulary and its embeddings.
         mask: bool [batch, source_length], true on real tokens.
-        ids: int32 [batch, source_length]. Tokens of a small vocabulary; what the lowest layers make
-            of an embedding is then computed once for all places of its token.
         outputs_only: bool. Whether the states but the first are not asked for; they may be missing
             then, which makes training faster.
 
@@ -132,7 +131,8 @@ class Encoder(keras.layers.Layer):
         return self.kernel_initializer.from_config(options)
 
     def build(self, input_shape: Any) -> None:
-        width = input_shape[-1]
+        # Of a table, its rows are what the lowest layers read.
+        width = (input_shape.table if isinstance(input_shape, StepInputs) else input_shape)[-1]
         for index, directions in enumerate(self._by_depth()):
             if index:
                 joined = self.stacking == "concatenated"
@@ -154,20 +154,16 @@ class Encoder(keras.layers.Layer):
         return Encoded(spec(1, 1, self.units * len(self.directions)), states)
 
     def call(
-        self,
-        inputs: Any,
-        mask: Any = None,
-        training: bool = False,
-        ids: Any = None,
-        outputs_only: bool = False,
+        self, inputs: Any, mask: Any = None, training: bool = False, outputs_only: bool = False
     ) -> Encoded:
+        inputs = inputs if isinstance(inputs, StepInputs) else StepInputs(inputs)
         if mask is None:
-            mask = ops.ones_like(inputs[:, :, 0] if ids is None else ids, dtype="bool")
+            first = inputs.values[:, :, 0] if inputs.table is None else inputs.values
+            mask = ops.ones_like(first, dtype="bool")
         mask = padding_last("mask", ops.cast(mask, "bool"))
         if _runs_own_loops():
-            return self._run_loops(inputs, mask, training, ids, outputs_only)
-        embedded = inputs if ids is None else ops.take(inputs, ids, axis=0)
-        return self._run_layers(embedded, mask, training)
+            return self._run_loops(inputs, mask, training, outputs_only)
+        return self._run_layers(inputs, mask, training)
 
     def _drop(self, x: Any, training: bool) -> Any:
         if not training or not self.dropout:
@@ -175,78 +171,79 @@ class Encoder(keras.layers.Layer):
         return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
 
     def _run_loops(
-        self, inputs: Any, mask: Any, training: bool, ids: Any, outputs_only: bool
+        self, inputs: StepInputs, mask: Any, training: bool, outputs_only: bool
     ) -> Encoded:
         """Projects all inputs ahead, and takes the gradients of the weights after each loop."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
-        reverse = [direction == "backward" for direction in self.directions]
-        given = Stream(inputs) if ids is None else Stream(ids, inputs)
-        streams = [
-            given._replace(values=steps.pack(given.values, reverse=turned)) for turned in reverse
-        ]
-        states = []
-        for index, layers in enumerate(self._by_depth()):
-            if index and self.stacking == "concatenated":
-                joined = self._join(steps, streams)
-                streams = [Stream(steps.pack(joined, reverse=turned)) for turned in reverse]
-            every = [
-                self._run_layer(layer, stream, steps, training, outputs_only)
-                for layer, stream in zip(layers, streams, strict=True)
-            ]
-            streams = [Stream(direction[0]) for direction in every]
-            states.append([[steps.last(state) for state in direction] for direction in every])
-        return Encoded(self._join(steps, streams), states)
-
-    def _run_layer(
-        self, layer: Any, stream: Stream, steps: Any, training: bool, outputs_only: bool
-    ) -> list[Any]:
-        step = cell_step(layer.cell, layer.name, ahead=stream.width)
-        if training and self.dropout:
-            stream = Stream(self._drop(stream.inputs(), training))
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
-        first = [zeros] * len(state_units(layer.cell))
-        projected = stream.project(step, training)
-        return run_layer(step, projected, first, steps, training, outputs_only)
 
-    def _join(self, steps: Any, streams: list[Stream]) -> Any:
-        outputs = [
-            steps.unpack(stream.values, reverse=direction == "backward")
-            for stream, direction in zip(streams, self.directions, strict=True)
-        ]
-        return ops.concatenate(outputs, axis=-1)
+        def run(layer: Any, given: StepInputs) -> tuple[Any, list[Any]]:
+            step = cell_step(layer.cell, layer.name, ahead=given.width)
+            if training and self.dropout:
+                given = StepInputs(self._drop(given.embedded(), training))
+            first = [zeros] * len(state_units(layer.cell))
+            projected = given.project(step, training)
+            every = scan_cell(step, projected, first, steps, training, outputs_only)
+            return every[0], [steps.last(states) for states in every]
 
-    def _run_layers(self, inputs: Any, mask: Any, training: bool) -> Encoded:
+        return self._stack(inputs, steps.pack, steps.unpack, run)
+
+    def _run_layers(self, inputs: StepInputs, mask: Any, training: bool) -> Encoded:
         """Keras's own layers on padded batches."""
-        streams = [self._turn(inputs, mask, direction) for direction in self.directions]
-        states = []
-        for index, layers in enumerate(self._by_depth()):
-            if index and self.stacking == "concatenated":
-                joined = self._join_padded(streams, mask)
-                streams = [self._turn(joined, mask, direction) for direction in self.directions]
-            every = [
-                layer(self._drop(stream, training), mask=mask)
-                for layer, stream in zip(layers, streams, strict=True)
-            ]
-            streams = [direction[0] for direction in every]
-            states.append([list(direction[1:]) for direction in every])
-        return Encoded(self._join_padded(streams, mask), states)
-
-    def _join_padded(self, streams: list[Any], mask: Any) -> Any:
-        outputs = [
-            self._turn(stream, mask, direction)
-            for stream, direction in zip(streams, self.directions, strict=True)
-        ]
-        joined = ops.concatenate(outputs, axis=-1)
-        return joined * ops.cast(mask, joined.dtype)[:, :, None]
-
-    def _turn(self, x: Any, mask: Any, direction: str) -> Any:
-        """Turns the real tokens around for the backward direction; padding stays at the end."""
-        if direction == "forward":
-            return x
+        embedded = inputs.values
+        if inputs.table is not None:
+            embedded = ops.take(inputs.table, inputs.values, axis=0)
         positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-        return turn(x, positions, lengths)
+
+        def turn(x: Any, reverse: bool) -> Any:
+            return reverse_prefix(x, positions, lengths) if reverse else x
+
+        def turn_back(x: Any, reverse: bool) -> Any:
+            return turn(x, reverse) * ops.cast(mask, x.dtype)[:, :, None]
+
+        def run(layer: Any, given: StepInputs) -> tuple[Any, list[Any]]:
+            outputs, *states = layer(self._drop(given.values, training), mask=mask)
+            return outputs, states
+
+        return self._stack(StepInputs(embedded), turn, turn_back, run)
+
+    def _stack(
+        self,
+        inputs: StepInputs,
+        pack: Callable[[Any, bool], Any],
+        unpack: Callable[[Any, bool], Any],
+        run: Callable[[Any, StepInputs], tuple[Any, list[Any]]],
+    ) -> Encoded:
+        """Runs all layers, lowest first.
+
+        Args:
+            inputs: [batch, source_length, ...].
+            pack: brings these into the order in which `run` takes them; true: for the backward
+                direction.
+            unpack: undoes it, of outputs, with 0 on padding.
+            run: runs a layer; what it puts out, as the next one takes it, and its last states.
+        """
+        backward = [direction == "backward" for direction in self.directions]
+
+        def spread(inputs: StepInputs) -> list[StepInputs]:
+            return [inputs._replace(values=pack(inputs.values, turned)) for turned in backward]
+
+        def join(given: list[StepInputs]) -> Any:
+            outputs = [
+                unpack(each.values, turned) for each, turned in zip(given, backward, strict=True)
+            ]
+            return ops.concatenate(outputs, axis=-1)
+
+        given, states = spread(inputs), []
+        for index, layers in enumerate(self._by_depth()):
+            if index and self.stacking == "concatenated":
+                given = spread(StepInputs(join(given)))
+            found = [run(layer, each) for layer, each in zip(layers, given, strict=True)]
+            given = [StepInputs(outputs) for outputs, _ in found]
+            states.append([last for _, last in found])
+        return Encoded(join(given), states)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -263,7 +260,7 @@ class Encoder(keras.layers.Layer):
 
 
 def _runs_own_loops() -> bool:
-    """Whether the loops of `recurrence` are faster than Keras's layers: with TensorFlow on CPUs.
+    """Whether the loops of `loops` are faster than Keras's layers: with TensorFlow on CPUs.
 
     On GPUs cuDNN's kernels win, which XLA cannot compile.
     """

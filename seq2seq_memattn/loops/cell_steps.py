@@ -32,7 +32,7 @@ class CellStep(abc.ABC):
 
     @abc.abstractmethod
     def project(self, inputs: Any, training: bool = False) -> Any:
-        """Maps known inputs [rows, ahead] to what `advance` takes; a bias [1, n] where none are.
+        """Maps known inputs [rows, ahead] to what `take` takes; a bias [1, n] where none are.
 
         `training`: see `product`.
         """
@@ -42,7 +42,7 @@ class CellStep(abc.ABC):
         """The matrices of the products inside the loop, by name."""
 
     @abc.abstractmethod
-    def advance(
+    def take(
         self, products: Products, projected: Any, inside: Any, states: Any
     ) -> tuple[Any, list[Any]]:
         """Takes one step.
@@ -63,18 +63,14 @@ class LSTMStep(CellStep):
     """`keras.layers.LSTMCell`: gates in the order input, forget, candidate, output."""
 
     def project(self, inputs: Any, training: bool = False) -> Any:
-        cell = self.cell
-        bias = _cast(cell, cell.bias)[None, :]
-        if not self.ahead:
-            return bias
-        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
+        return _project(self, inputs, _cast(self.cell, self.cell.bias)[None, :], training)
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
         kernel = ops.concatenate([cell.kernel[self.ahead :], cell.recurrent_kernel], axis=0)
         return {self.name: _for_product(cell, kernel)}
 
-    def advance(
+    def take(
         self, products: Products, projected: Any, inside: Any, states: Any
     ) -> tuple[Any, list[Any]]:
         output, carry = states
@@ -90,11 +86,7 @@ class GRUStep(CellStep):
     """`keras.layers.GRUCell` with `reset_after`: gates in the order update, reset, candidate."""
 
     def project(self, inputs: Any, training: bool = False) -> Any:
-        cell = self.cell
-        bias = _cast(cell, cell.bias)[:1]
-        if not self.ahead:
-            return bias
-        return product(inputs, _for_product(cell, cell.kernel[: self.ahead]), training) + bias
+        return _project(self, inputs, _cast(self.cell, self.cell.bias)[:1], training)
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
@@ -103,7 +95,7 @@ class GRUStep(CellStep):
             weights[f"{self.name}_inside"] = _for_product(cell, cell.kernel[self.ahead :])
         return weights
 
-    def advance(
+    def take(
         self, products: Products, projected: Any, inside: Any, states: Any
     ) -> tuple[Any, list[Any]]:
         (state,) = states
@@ -129,7 +121,7 @@ class OpaqueStep(CellStep):
     def weights(self) -> dict[str, Any]:
         return {}
 
-    def advance(
+    def take(
         self, products: Products, projected: Any, inside: Any, states: Any
     ) -> tuple[Any, list[Any]]:
         del products
@@ -168,6 +160,14 @@ def is_standard_gru(cell: Any) -> bool:
     return (
         type(cell) is keras.layers.GRUCell and cell.use_bias and cell.reset_after and _plain(cell)
     )
+
+
+def _project(step: CellStep, inputs: Any, bias: Any, training: bool) -> Any:
+    """The share of gates that known inputs have: [rows, ahead] -> [rows, n]; `bias` is [1, n]."""
+    if not step.ahead:
+        return bias
+    kernel = _for_product(step.cell, step.cell.kernel[: step.ahead])
+    return product(inputs, kernel, training) + bias
 
 
 def _plain(cell: Any) -> bool:

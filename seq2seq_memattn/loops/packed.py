@@ -10,7 +10,7 @@ class PackedSteps:
     """Rows in order of falling length, time-major, without padding.
 
     Step t holds the `sizes[t]` longest rows, so the rows of a step are the first ones of the
-    step before. The methods are those of `steps.PaddedSteps`, with `packed` for step * batch.
+    step before. The methods are those of `padded.PaddedSteps`, with `packed` for step * batch.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -24,7 +24,10 @@ class PackedSteps:
         self.order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         self.sorted_lengths = tf.gather(lengths, self.order)
         real = tf.sequence_mask(self.sorted_lengths, num_steps)  # [batch, step]
-        self.sizes = tf.reduce_sum(tf.cast(real, tf.int32), axis=0)
+        sizes = tf.reduce_sum(tf.cast(real, tf.int32), axis=0)
+        longest = tf.math.count_nonzero(sizes, dtype=tf.int32)  # no later step holds rows
+        self.sizes = sizes[: tf.maximum(longest, 1)]  # one, since arrays cannot be empty
+        self.end = tf.size(self.sizes)
         place = tf.cast(tf.where(tf.transpose(real)), tf.int32)  # [packed, (step, rank)]
         step, rank = place[:, 0], place[:, 1]
         self.total = tf.shape(place)[0]
@@ -46,7 +49,7 @@ class PackedSteps:
         """[packed, n] -> [batch, step, n], 0 on padding; undoes `pack`."""
         return self._unpack(y, self._backward if reverse else self._forward)
 
-    def unpack_sorted(self, y: Any) -> Any:
+    def by_row(self, y: Any) -> Any:
         """As `unpack`, with the rows in the loop's order."""
         return self._unpack(y, self._sorted)
 
@@ -65,6 +68,35 @@ class PackedSteps:
             return tf.gather(x, self.order)
         inverse = tf.argsort(self.order)
         return _move(x, lambda v: tf.gather(v, self.order), lambda g: tf.gather(g, inverse))
+
+    def read_array(self, x: Any) -> tf.TensorArray:
+        """An entry for each step: of [packed, n], the rows of the step."""
+        return self.write_array(x.shape[-1], x.dtype).split(x, self.sizes)
+
+    def write_array(self, units: int, dtype: Any) -> tf.TensorArray:
+        """An empty array for what the steps leave, [rows, units] each."""
+        return tf.TensorArray(dtype, self.end, infer_shape=False, element_shape=[None, units])
+
+    def join(self, array: tf.TensorArray, units: int) -> Any:
+        """What the steps left: [packed, units]."""
+        return tf.ensure_shape(array.concat(), [None, units])
+
+    def crop_at(self, t: Any) -> Callable[[Any], Any]:
+        """What cuts [batch, ...] in the loop's order down to the rows of step `t`."""
+        size = self.sizes[t]
+
+        def crop(x: Any) -> Any:
+            # `tf.slice`, for its gradient is one padding; that of x[:size] is slower.
+            rest = [-1] * (len(x.shape) - 1)
+            cropped = tf.slice(x, [0] * len(x.shape), [size, *rest])
+            cropped.set_shape([None, *x.shape[1:]])
+            return cropped
+
+        return crop
+
+    def carry_shape(self, x: Any) -> tf.TensorShape:
+        """What a loop may know of the shape of a [batch, ...] that it carries."""
+        return tf.TensorShape([None, *x.shape[1:]])
 
     def _unpack(self, y: Any, index: Any) -> Any:
         spread = _move(y, lambda v: self._spread(v, index), lambda g: tf.gather(g, index))

@@ -1,15 +1,16 @@
 """How a loop over steps sees a batch of sequences: all rows at every step.
 
 A loop takes its inputs time-major and flat, [step * batch, n]. `PaddedSteps` keeps padded rows,
-so every shape is known ahead (XLA, JAX). `packed_steps.PackedSteps` has the same methods and
-leaves finished rows out (TensorFlow graphs).
+so every shape is known ahead (XLA, JAX). `packed.PackedSteps` has the same methods and leaves
+finished rows out (TensorFlow graphs).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
-from seq2seq_memattn.compute.rows import turn
+from seq2seq_memattn.compute.rows import reverse_prefix
 
 
 class PaddedSteps:
@@ -24,21 +25,29 @@ class PaddedSteps:
         self.lengths = lengths
         self.num_steps = num_steps
         self.batch = ops.shape(lengths)[0]
+        self.total = num_steps * self.batch
 
     def pack(self, x: Any, reverse: bool = False) -> Any:
         """[batch, step, ...] -> [step * batch, ...]; `reverse` turns the real steps around."""
         if reverse:
-            x = self._turn(x)
+            x = self._reversed(x)
         x = ops.swapaxes(x, 0, 1)
         return ops.reshape(x, (-1, *x.shape[2:]))
 
     def unpack(self, y: Any, reverse: bool = False) -> Any:
         """[step * batch, n] -> [batch, step, n], 0 on padding; undoes `pack`."""
-        x = ops.reshape(y, (self.num_steps, self.batch, y.shape[-1]))
-        x = ops.swapaxes(x, 0, 1)
+        x = self.by_row(y)
         if reverse:
-            x = self._turn(x)
+            x = self._reversed(x)
         return x * ops.cast(self._real(), x.dtype)[:, :, None]
+
+    def by_row(self, y: Any) -> Any:
+        """As `unpack`, with the rows in the loop's order and padding as it is."""
+        return ops.swapaxes(self.by_step(y), 0, 1)
+
+    def by_step(self, y: Any) -> Any:
+        """[step * batch, n] -> [step, batch, n]."""
+        return ops.reshape(y, (self.num_steps, self.batch, ops.shape(y)[-1]))
 
     def last(self, y: Any) -> Any:
         """Each sequence's row at its last real step, 0 without: [step * batch, n] -> [batch, n]."""
@@ -49,8 +58,39 @@ class PaddedSteps:
         """Brings [batch, ...] into the order of the loop's rows."""
         return x
 
+    # The reads and writes of TensorFlow's loop, whose shapes XLA must know ahead.
+
+    @property
+    def end(self) -> Any:
+        """The steps that a loop takes: what follows is padding, for which zeros do."""
+        return ops.max(self.lengths, initial=0)
+
+    def read_array(self, x: Any) -> Any:
+        """A `tf.TensorArray` with an entry for each step: of [step * batch, n], [batch, n]."""
+        return self.write_array(x.shape[-1], x.dtype).unstack(self.by_step(x))
+
+    def write_array(self, units: int, dtype: Any) -> Any:
+        """An empty array for what the steps leave, [batch, units] each."""
+        import tensorflow as tf
+
+        shape = [tf.get_static_value(tf.convert_to_tensor(self.batch)), units]
+        return tf.TensorArray(dtype, self.num_steps, element_shape=shape)
+
+    def join(self, array: Any, units: int | None) -> Any:
+        """What the steps left: [step * batch, units]."""
+        return ops.reshape(array.stack(), (self.total, -1 if units is None else units))
+
+    def crop_at(self, t: Any) -> Callable[[Any], Any]:
+        """What cuts [batch, ...] in the loop's order down to the rows of step `t`."""
+        del t
+        return lambda x: x
+
+    def carry_shape(self, x: Any) -> Any:
+        """What a loop may know of the shape of a [batch, ...] that it carries."""
+        return x.shape
+
     def _real(self) -> Any:
         return ops.arange(self.num_steps)[None, :] < self.lengths[:, None]
 
-    def _turn(self, x: Any) -> Any:
-        return turn(x, ops.arange(self.num_steps)[None, :], self.lengths[:, None])
+    def _reversed(self, x: Any) -> Any:
+        return reverse_prefix(x, ops.arange(self.num_steps)[None, :], self.lengths[:, None])

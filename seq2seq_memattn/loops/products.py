@@ -1,5 +1,6 @@
 """The products inside a loop over steps whose second operand does not change from step to step."""
 
+from collections.abc import Callable
 from typing import Any
 
 from seq2seq_memattn.compute.precision import product
@@ -9,7 +10,7 @@ class Products:
     """Plain products, differentiated like everything else.
 
     A loop may put a subclass in its place that computes the gradients of the second operands
-    in one large product after the loop (see `tensorflow_loop.py`).
+    in one large product after the loop (see `deferred_gradients.py`).
 
     Args:
         weights: float [units, n] by name.
@@ -25,6 +26,11 @@ class Products:
     def __call__(self, name: str, x: Any) -> Any:
         """The product x @ weights[name]: float [rows, units] -> [rows, n], in the dtype of x."""
         return product(x, self.weights[name], self.training)
+
+    def cropped(self, crop: Callable[[Any], Any]) -> "Products":
+        """The products of a step that has fewer rows of sentences than the loop."""
+        rows = None if self.rows is None else crop(self.rows)
+        return Products(self.weights, rows, self.training)
 
     def combine(self, attention: Any, scores: Any) -> Any:
         """`attention.combine(scores, rows)`: float [batch, queries, memory_units]."""

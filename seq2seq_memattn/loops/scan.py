@@ -53,22 +53,65 @@ def scan(
         The outputs of all steps, each [packed, units].
     """
     if keras.backend.backend() == "tensorflow":
-        from seq2seq_memattn.loops import deferred_gradients
-
-        return deferred_gradients.loop(
-            step, carry, inputs, products, steps, output_units, defer=training
-        )
-    timed = [ops.reshape(x, (steps.num_steps, steps.batch, x.shape[-1])) for x in inputs]
+        return _scan_in_tensorflow(step, carry, inputs, products, steps, output_units, training)
 
     def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
         carry, outputs = step(products, carry, inputs, lambda x: x)
         return carry, list(outputs)
 
-    _, outputs = ops.scan(body, carry, timed)
+    _, outputs = ops.scan(body, carry, [steps.by_step(x) for x in inputs])
     return [ops.reshape(x, (-1, x.shape[-1])) for x in outputs]
 
 
-def run_layer(
+def _scan_in_tensorflow(
+    step: Step,
+    carry: Any,
+    inputs: Sequence[Any],
+    products: Products,
+    steps: Any,
+    output_units: Sequence[int],
+    training: bool,
+) -> list[Any]:
+    """As `scan`; ends with the longest row, and in training defers the products' gradients."""
+    import tensorflow as tf
+
+    from seq2seq_memattn.loops.deferred_gradients import DeferredProducts
+
+    dtype = inputs[0].dtype
+    deferred = DeferredProducts(products, steps, dtype) if training else None
+    arrays = [steps.read_array(x) for x in inputs]
+    kinds = [(units, dtype) for units in output_units]
+    kinds += deferred.recorded_kinds() if deferred else []
+    empty = [steps.write_array(*kind) for kind in kinds]
+    flat_carry, end = tf.nest.flatten(carry), steps.end
+
+    def body(t: Any, carried: list[Any], written: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+        crop = steps.crop_at(t)
+        bound = deferred.bind(t, crop) if deferred else products.cropped(crop)
+        state = tf.nest.pack_sequence_as(carry, [crop(x) for x in carried])
+        state, outputs = step(bound, state, [array.read(t) for array in arrays], crop)
+        outputs = [*outputs, *(deferred.recorded() if deferred else [])]
+        written = [array.write(t, x) for array, x in zip(written, outputs, strict=True)]
+        return t + 1, tf.nest.flatten(state), written
+
+    _, _, written = tf.while_loop(
+        lambda t, *_: t < end,
+        body,
+        (tf.constant(0), flat_carry, empty),
+        shape_invariants=(
+            tf.TensorShape([]),
+            [steps.carry_shape(x) for x in flat_carry],
+            [tf.TensorShape(None)] * len(empty),
+        ),
+        maximum_iterations=steps.num_steps,
+    )
+    results = [steps.join(x, units) for x, (units, _) in zip(written, kinds, strict=True)]
+    if deferred:
+        deferred.finish(results[len(output_units) :])
+    return results[: len(output_units)]
+
+
+def scan_cell(
     step: CellStep,
     projected: Any,
     states: Any,
@@ -94,7 +137,7 @@ def run_layer(
 
     def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
         del crop
-        output, states = step.advance(products, inputs[0], inputs[0][:, :0], carry)
+        output, states = step.take(products, inputs[0], inputs[0][:, :0], carry)
         return states, [output, *states[others]]
 
     units = [output_units(step.cell), *(state.shape[-1] for state in states[others])]

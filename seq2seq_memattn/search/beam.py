@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.follow import follow
 from seq2seq_memattn.search.limits import check_sizes, step_limits
 from seq2seq_memattn.search.penalties import length_penalty
@@ -154,9 +154,9 @@ def best(beam: Beam, tokens: Any, rules: Rules) -> BeamResult:
     normalised, order = ops.top_k(ranked, rules.n_best)
     order = ops.cast(order, "int32")
     return BeamResult(
-        tokens=pick(tokens, order),
-        log_probs=pick(beam.log_probs, order),
+        tokens=batch_gather(tokens, order),
+        log_probs=batch_gather(beam.log_probs, order),
         normalised_log_probs=normalised,
-        lengths=pick(beam.lengths, order),
-        is_finished=pick(beam.is_finished, order),
+        lengths=batch_gather(beam.lengths, order),
+        is_finished=batch_gather(beam.is_finished, order),
     )

@@ -14,7 +14,7 @@ from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.loops.cell_steps import CellStep, OpaqueStep, cell_step, output_units
 from seq2seq_memattn.loops.products import Products
 
-LOWEST = "cell_0"  # what `AttentionCell.steps` calls the lowest cell
+LOWEST = "cell_0"  # what `AttentionCell.cell_steps` calls the lowest cell
 
 
 class Folds(NamedTuple):
@@ -51,11 +51,11 @@ class FoldedStep(CellStep):
     def weights(self) -> dict[str, Any]:
         return self._step.weights()
 
-    def advance(
+    def take(
         self, products: Products, projected: Any, inside: Any, states: Any
     ) -> tuple[Any, list[Any]]:
         projected = projected + inside[:, : self._gates]
-        return self._step.advance(products, projected, inside[:, :0], states)
+        return self._step.take(products, projected, inside[:, :0], states)
 
 
 def combines_plainly(attention: Attention) -> bool:
@@ -91,8 +91,8 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
 
 
 def folded_steps(cell: AttentionCell, embedding_dim: int, folds: Folds) -> list[CellStep]:
-    """As `AttentionCell.steps`, for contexts that come mapped by `folds.context`."""
-    steps = cell.steps(embedding_dim)
+    """As `AttentionCell.cell_steps`, for contexts that come mapped by `folds.context`."""
+    steps = cell.cell_steps(embedding_dim)
     gates = folds.context.shape[1] - folds.output.shape[1]
     if gates:
         steps[0] = FoldedStep(cell.cells[0], embedding_dim, folds.context.shape[0], gates)

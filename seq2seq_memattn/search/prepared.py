@@ -116,7 +116,7 @@ class DecodingModel:
     ) -> tuple[Any, Any, AttentionCellState]:
         """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
         weights = self.weights
-        output, scores, state = self._cell.advance(
+        output, scores, state = self._cell.step_without_mixing(
             self._steps,
             _RoundedProducts(weights.products, memory.rows if memory.rows.shape[-1] else None),
             ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
@@ -189,7 +189,7 @@ def _output_matrix(model: Seq2Seq) -> Any:
 def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
     embedding_dim = model.config.embedding_dim
     if folds is None:
-        return model.cell.steps(embedding_dim)
+        return model.cell.cell_steps(embedding_dim)
     return folded_steps(model.cell, embedding_dim, folds)
 
 

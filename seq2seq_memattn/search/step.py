@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.penalties import best_penalty, length_penalty
 from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
@@ -102,7 +102,7 @@ def advance(
         state = keras.tree.pack_sequence_as(structure, carried)
         logits, _, state = model.step(beam.tokens, memory, state)
         beam, carried, parent = select(beam, logits, state, step, rules)
-        tokens, ancestors = (pick(array, parent) for array in written)
+        tokens, ancestors = (batch_gather(array, parent) for array in written)
         here = ops.arange(num_steps) == step - begin
         tokens = ops.where(here, beam.tokens[:, :, None], tokens)
         return step + 1, tuple(beam), carried, (tokens, ancestors)
@@ -134,19 +134,19 @@ def select(
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
     successors = _successors(beam, logits, frozen, step, rules)
     log_probs, parent, token = best_successors(successors, logits)
-    was_frozen = pick(frozen, parent)
+    was_frozen = batch_gather(frozen, parent)
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(was_frozen, ends))
     beam = Beam(
         tokens=ops.where(was_frozen, PAD_ID, token),
         log_probs=log_probs,
-        lengths=pick(beam.lengths, parent) + ops.cast(grown, "int32"),
+        lengths=batch_gather(beam.lengths, parent) + ops.cast(grown, "int32"),
         is_finished=ops.logical_or(
-            pick(beam.is_finished, parent),
+            batch_gather(beam.is_finished, parent),
             ops.logical_and(ends, ops.logical_not(was_frozen)),
         ),
     )
-    return beam, [pick(array, parent) for array in keras.tree.flatten(state)], parent
+    return beam, [batch_gather(array, parent) for array in keras.tree.flatten(state)], parent
 
 
 def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:
@@ -191,10 +191,10 @@ def trace(chunks: Written) -> Any:
     num_chunks, batch, beam_size, steps = ops.shape(chunks.tokens)
 
     def back(index: Any, slots: Any, traced: Any) -> Any:
-        tokens = pick(ops.take(chunks.tokens, index, axis=0), slots)
+        tokens = batch_gather(ops.take(chunks.tokens, index, axis=0), slots)
         here = (ops.arange(num_chunks) == index)[None, None, :, None]
         traced = ops.where(here, tokens[:, :, None], traced)
-        return index - 1, pick(ops.take(chunks.ancestors, index, axis=0), slots), traced
+        return index - 1, batch_gather(ops.take(chunks.ancestors, index, axis=0), slots), traced
 
     slots = ops.arange(beam_size, dtype="int32") + ops.zeros((batch, beam_size), dtype="int32")
     traced = ops.full((batch, beam_size, num_chunks, steps), PAD_ID, dtype="int32")

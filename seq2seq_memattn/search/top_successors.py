@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from seq2seq_memattn.compute.rows import pick
+from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.vocabulary import END_ID
 
 DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
@@ -73,12 +73,12 @@ def _from_blocks(
     parents = blocks // num_blocks
     first = parents * vocab_size + FIRST + blocks % num_blocks
     inside = first[:, :, None] + num_blocks * ops.arange(size, dtype="int32")
-    found = ops.reshape(pick(_flat(logits), _flat(inside)), (-1, beam_size, size))
-    found = found + pick(go_on, parents)
+    found = ops.reshape(batch_gather(_flat(logits), _flat(inside)), (-1, beam_size, size))
+    found = found + batch_gather(go_on, parents)
 
     starts = vocab_size * ops.arange(beam_size, dtype="int32")[:, None] + 0 * first[:, :, None]
     parts = [
-        (found / pick(go_on_penalty, parents), found, inside),
+        (found / batch_gather(go_on_penalty, parents), found, inside),
         (end / end_penalty, end, starts + END_ID),
     ]
     if rest < vocab_size:
@@ -98,8 +98,8 @@ def _best(
     """The best of successors [batch, n]; `places` are theirs in beam x vocabulary."""
     _, best = ops.top_k(ranked, beam_size)
     best = ops.cast(best, "int32")
-    chosen = best if places is None else pick(places, best)
-    return pick(totals, best), chosen // vocab_size, chosen % vocab_size
+    chosen = best if places is None else batch_gather(places, best)
+    return batch_gather(totals, best), chosen // vocab_size, chosen % vocab_size
 
 
 def _flat(array: Any) -> Any:

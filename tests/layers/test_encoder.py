@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.layers.encoder import Encoded, Encoder
+from seq2seq_memattn.loops.step_inputs import StepInputs
 from tests import as_reference
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.loops.test_scan import MODES, run
@@ -141,7 +142,7 @@ def test_tokens_of_a_table_are_read_like_their_embeddings(mode: str) -> None:
     ids = np.arange(MASK.size).reshape(MASK.shape) % len(table)
     late = run(
         mode,
-        lambda table, mask, ids: encoder(table, mask=mask, ids=ids),
+        lambda table, mask, ids: encoder(StepInputs(ids, table), mask=mask),
         *(tensor(table, "float64"), tensor(MASK, "bool"), tensor(ids, "int32")),
     )
     embedded = tensor(table[ids], "float64")

@@ -42,7 +42,7 @@ def take(cell: Any, ahead: int, inputs: Any, states: Any) -> Any:
     """One step, taken apart after `ahead` inputs: output, states."""
     step = cell_step(cell, "cell", ahead)
     projected = step.project(inputs[:, :ahead])
-    return step.advance(Products(step.weights()), projected, inputs[:, ahead:], states)
+    return step.take(Products(step.weights()), projected, inputs[:, ahead:], states)
 
 
 @cells

@@ -1,4 +1,4 @@
-"""Both views of a batch: `steps.PaddedSteps` and `packed_steps.PackedSteps`."""
+"""Both views of a batch: `PaddedSteps` and `PackedSteps`."""
 
 from typing import Any
 
@@ -134,8 +134,8 @@ def test_sort_brings_rows_into_the_order_of_the_loop(mode: str) -> None:
 
 
 @modes
-def test_unpack_sorted_keeps_the_order_of_the_loop(mode: str) -> None:
-    again = on_steps(mode, PackedSteps, lambda s, x: s.unpack_sorted(s.pack(x)), X)
+def test_by_row_keeps_the_order_of_the_loop(mode: str) -> None:
+    again = on_steps(mode, PackedSteps, lambda s, x: s.by_row(s.pack(x)), X)
     np.testing.assert_array_equal(as_array(again), (X * REAL[:, :, None])[list(ORDER)])
 
 

@@ -13,7 +13,7 @@ from seq2seq_memattn.loops.cell_steps import cell_step
 from seq2seq_memattn.loops.packed import PackedSteps
 from seq2seq_memattn.loops.padded import PaddedSteps
 from seq2seq_memattn.loops.products import Products
-from seq2seq_memattn.loops.scan import make_steps, run_layer, scan
+from seq2seq_memattn.loops.scan import make_steps, scan, scan_cell
 from tests.inputs import mask_of, normal, randomise, run, tensor
 from tests.loops.test_cell_steps import CELLS
 from tests.tolerances import as_array, assert_close
@@ -46,7 +46,7 @@ def run_over_sources(cell: Any, training: bool, x: Any, lengths: Any, states: An
     steps = make_steps(lengths, X.shape[1])
     step = cell_step(cell, "cell", INPUTS)
     first = [steps.sort(state) for state in states]
-    every = run_layer(step, step.project(steps.pack(x)), first, steps, training)
+    every = scan_cell(step, step.project(steps.pack(x)), first, steps, training)
     return [steps.unpack(states) for states in every]
 
 
@@ -172,7 +172,7 @@ def test_one_graph_serves_batches_of_every_size(training: bool) -> None:
         step = cell_step(cell, "cell", INPUTS)
         with tf.GradientTape() as tape:
             output = steps.unpack(
-                run_layer(step, step.project(steps.pack(x)), zeros, steps, training)[0]
+                scan_cell(step, step.project(steps.pack(x)), zeros, steps, training)[0]
             )
             loss = tf.reduce_sum(output**2)
         return output, tape.gradient(loss, [v.value for v in cell.trainable_variables])
