@@ -24,15 +24,15 @@ from seq2seq_memattn.runs.directory import (
     training_lock,
 )
 from seq2seq_memattn.training.distributed.cluster import find_cluster
+from seq2seq_memattn.training.figures import Clock, UpdateResult, memory_mib
 from seq2seq_memattn.training.make import find_devices, local_model, make_parts
 from seq2seq_memattn.training.profile import Profile
 from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.reporting import Reporter, SilentReporter
+from seq2seq_memattn.training.signals import SignalCame, Signals
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.training.updates.schedule import learning_rate
-from seq2seq_memattn.training.updates.update_result import UpdateResult
 from seq2seq_memattn.training.validation import Validator
-from seq2seq_memattn.training.watch import Clock, SignalCame, Signals, memory_mib
 
 MOST_WIDTHS = 4  # of batches, where XLA compiles, if buckets are more
 
@@ -273,7 +273,7 @@ class Trainer:
         if result is not None:
             self._take(result, reporter)
         self._profile.after_update(progress.update)
-        reporter.advance(window.glance(self._num_workers))
+        reporter.count_update(window.glance(self._num_workers))
         if progress.update % self.config.log_every == 0:
             figures = {
                 **window.take(self._num_workers),

@@ -10,7 +10,6 @@ from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.distributed.cluster import find_cluster
 from seq2seq_memattn.training.distributed.workers import ALONE, Devices
-from seq2seq_memattn.training.updates.optimizer import make_optimizer
 
 Parts = tuple[Seq2Seq, Any, Any]
 
@@ -47,6 +46,16 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
     model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
     optimizer = make_optimizer(model, config)
     return model, optimizer, JaxUpdater(model, optimizer, config)
+
+
+def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.Optimizer:
+    """The optimiser of a configuration, such as google/seq2seq's Adam, with its variables made."""
+    if config.optimizer == "sgd":
+        optimizer = keras.optimizers.SGD(config.learning_rate)
+    else:
+        optimizer = keras.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
+    optimizer.build(model.trainable_variables)
+    return optimizer
 
 
 def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:

@@ -13,7 +13,7 @@ import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.text.files import open_output
-from seq2seq_memattn.training.watch import memory_mib
+from seq2seq_memattn.training.figures import memory_mib
 
 
 class Reporter:
@@ -40,7 +40,7 @@ class Reporter:
             mininterval=1.0,
         )
 
-    def advance(self, figures: Mapping[str, float]) -> None:
+    def count_update(self, figures: Mapping[str, float]) -> None:
         """Moves the bar by one update and shows the figures of `Window.glance`."""
         speed, share = figures["tokens_per_second"], figures["tokens_per_second_per_worker"]
         each = f" ({share:,.0f} a worker)" if share < speed else ""
@@ -99,7 +99,7 @@ class SilentReporter:
 
     seconds_left = float("nan")
 
-    def advance(self, figures: Mapping[str, float]) -> None:
+    def count_update(self, figures: Mapping[str, float]) -> None:
         """Nothing."""
 
     def log(self, kind: str, update: int, figures: dict[str, float]) -> None:

@@ -13,8 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 )
 from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
 
+from seq2seq_memattn.training.figures import Window
 from seq2seq_memattn.training.reporting import Reporter
-from seq2seq_memattn.training.watch import Window
 from tests.disks import small_disk_of
 
 
@@ -29,7 +29,7 @@ def report(run_dir: Path, begin: int, end: int) -> None:
     run_dir.mkdir(exist_ok=True)
     reporter = Reporter(run_dir, begin, 12)
     for update in range(begin + 1, end + 1):
-        reporter.advance(Window().glance())
+        reporter.count_update(Window().glance())
         reporter.log("train", update, {"loss": 1 / update})
         if update % 3 == 0:
             reporter.log("valid", update, {"bleu": 10.0 * update})
@@ -123,7 +123,7 @@ def test_progress_and_messages_go_to_standard_error(
         "tokens_per_second_per_worker": 6_172.5,
         "waiting": 0.004,
     }
-    reporter.advance(figures)
+    reporter.count_update(figures)
     reporter.say("update 5 skipped")
     with reporter.bar(3, "validation") as bar:
         bar.update(2)

@@ -9,10 +9,10 @@ from jax import numpy as jnp
 
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.updates.batch_parts import cut
-from seq2seq_memattn.training.updates.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
-from seq2seq_memattn.training.updates.update_result import UpdateResult
 
 
 class JaxUpdater:
@@ -27,8 +27,7 @@ class JaxUpdater:
     def __init__(self, model: Seq2Seq, optimizer: Any, config: TrainingConfig) -> None:
         self._model = model
         self._optimizer = optimizer
-        self._clip_norm = config.clip_norm
-        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
+        self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
         self._turns = config.accumulate
         self._step = jax.jit(self._updated)
@@ -47,8 +46,7 @@ class JaxUpdater:
         for group, new in zip(groups, updated, strict=True):
             for variable, value in zip(group, new, strict=True):
                 variable.assign(value)
-        loss, num_tokens, norm, is_finite = (value.item() for value in figures)
-        return UpdateResult(loss, num_tokens, norm, bool(is_finite))
+        return UpdateResult(*(value.item() for value in figures))
 
     def finish(self) -> list[UpdateResult]:
         """The results that are still to come: none, since each update is waited for."""
@@ -81,15 +79,9 @@ class JaxUpdater:
         if self._turns > 1:
             carry, _ = jax.lax.scan(turn, carry, {name: ids[1:] for name, ids in parts.items()})
         (loss, num_tokens, gradients), after = carry
-        loss = loss / num_tokens
-        gradients = [gradient / num_tokens / loss_scale for gradient in gradients]
-        norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
-        if self._clip_norm:
-            scale = self._clip_norm / jnp.maximum(norm, self._clip_norm)
-            gradients = [gradient * scale for gradient in gradients]
-        gradients = self._clip_embeddings(gradients)
+        figures, factor = self._mean.measure(loss, num_tokens, gradients, loss_scale)
+        gradients = self._mean.scaled(gradients, factor)
         moved, state = self._optimizer.stateless_apply(optimizer, gradients, trainable)
-        is_finite = jnp.isfinite(loss + norm)
         old, new = (trainable, optimizer), (moved, state)
-        kept = keras.tree.map_structure(lambda a, b: jnp.where(is_finite, b, a), old, new)
-        return (loss, num_tokens, norm, is_finite), (kept[0], after, kept[1])
+        kept = keras.tree.map_structure(lambda a, b: jnp.where(figures.is_applied, b, a), old, new)
+        return figures, (kept[0], after, kept[1])

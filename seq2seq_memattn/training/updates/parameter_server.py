@@ -14,10 +14,10 @@ import tensorflow as tf
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.updates.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.tensorflow_update import summed_gradients
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
-from seq2seq_memattn.training.updates.update_result import UpdateResult
 
 AHEAD = 2  # batches for each worker that are handed out before results are looked at
 
@@ -50,8 +50,7 @@ class AsynchronousUpdater:
         self._strategy = strategy
         self._model = model
         self._optimizer = optimizer
-        self._clip_norm = config.clip_norm
-        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
+        self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._limit = AHEAD * strategy.extended._num_workers
@@ -71,30 +70,24 @@ class AsynchronousUpdater:
         return [self._oldest() for _ in range(len(self._pending))]
 
     def _oldest(self) -> UpdateResult:
-        loss, num_tokens, norm, is_finite = self._pending.popleft().fetch()
-        return UpdateResult(float(loss), float(num_tokens), float(norm), bool(is_finite))
+        return UpdateResult(*(value.item() for value in self._pending.popleft().fetch()))
 
-    def _updated(self, batch: dict[str, Any]) -> tuple[Any, ...]:
+    def _updated(self, batch: dict[str, Any]) -> UpdateResult:
         """One worker's update; runs there."""
         run = self._strategy.run
-        loss, num_tokens, norm, gradients = run(self._gradients, args=(batch,))
-        is_finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        figures, gradients = run(self._gradients, args=(batch,))
 
         def apply() -> Any:
             run(self._apply, args=(gradients,))
             return tf.constant(True)
 
-        return loss, num_tokens, norm, tf.cond(is_finite, apply, lambda: tf.constant(False))
+        is_applied = tf.cond(figures.is_applied, apply, lambda: tf.constant(False))
+        return figures._replace(is_applied=is_applied)
 
-    def _gradients(self, batch: dict[str, Any]) -> tuple[Any, Any, Any, list[Any]]:
-        """Loss per token, tokens, norm per token, and gradients, clipped."""
-        loss, num_tokens, gradients = summed_gradients(self._model, self._loss, batch)
-        gradients = [gradient / num_tokens for gradient in gradients]
-        norm = tf.linalg.global_norm(gradients)
-        if self._clip_norm:
-            scale = self._clip_norm / tf.maximum(norm, self._clip_norm)
-            gradients = [gradient * scale for gradient in gradients]
-        return loss / num_tokens, num_tokens, norm, self._clip_embeddings(gradients)
+    def _gradients(self, batch: dict[str, Any]) -> tuple[UpdateResult, list[Any]]:
+        sums = summed_gradients(self._model, self._loss, batch)
+        figures, factor = self._mean.measure(*sums)
+        return figures, self._mean.scaled(sums[-1], factor)
 
     def _apply(self, gradients: list[Any]) -> None:
         self._optimizer.apply(gradients, self._model.trainable_variables)

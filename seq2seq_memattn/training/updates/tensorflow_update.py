@@ -1,6 +1,5 @@
 """One update: gradients of all replicas, summed, divided by the tokens, clipped, applied."""
 
-import math
 from typing import Any
 
 import tensorflow as tf
@@ -14,10 +13,10 @@ from seq2seq_memattn.training.distributed.strategies import (
     local_replicas,
     this_replica,
 )
+from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.updates.batch_parts import cut
-from seq2seq_memattn.training.updates.embedding_clip import EmbeddingClip
+from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
-from seq2seq_memattn.training.updates.update_result import UpdateResult
 
 
 class Updater:
@@ -27,7 +26,7 @@ class Updater:
     of target tokens and clipped once, globally; so it does not depend on the number of replicas,
     nor on the number of parts that each takes one after the other (`TrainingConfig.accumulate`).
     Where the configuration says so, the gradients of embeddings are clipped once more (see
-    `EmbeddingClip`). Gradients that are not finite are not applied.
+    `MeanGradient`). Gradients that are not finite are not applied.
 
     Args:
         strategy: tf.distribute.Strategy, in whose scope model and optimiser were made.
@@ -42,8 +41,7 @@ class Updater:
         self._strategy = strategy
         self._model = model
         self._optimizer = optimizer
-        self._clip_norm = config.clip_norm
-        self._clip_embeddings = EmbeddingClip(model, config.embedding_clip_norm)
+        self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
         self._jit_compile = config.jit_compile
         self._turns = config.accumulate
@@ -82,14 +80,11 @@ class Updater:
             batch: of all replicas of all processes; those here take their rows of it.
             loss_scale: the loss is computed this many times as large, and the gradients from it.
         """
-        loss, num_tokens, norm, gradients = self._computed(batch, loss_scale)
-        loss, num_tokens, norm = (self._value(x) for x in (loss, num_tokens, norm))
-        is_finite = math.isfinite(loss) and math.isfinite(norm)
-        if is_finite:
-            clip = min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0
-            scale = tf.constant(clip / num_tokens / loss_scale, tf.float64)
-            self._apply(gradients, scale)
-        return UpdateResult(loss, num_tokens, norm, is_finite)
+        figures, factor, gradients = self._computed(batch, loss_scale)
+        result = UpdateResult(*map(self._value, figures))
+        if result.is_applied:
+            self._apply(gradients, factor)
+        return result
 
     def finish(self) -> list[UpdateResult]:
         """The results that are still to come: none, since each update is waited for."""
@@ -111,20 +106,18 @@ class Updater:
             sums = self._add(sums, self._compute_turn(turn, scale))
         return self._total_turns(sums, scale)
 
-    def _value(self, x: Any) -> float:
+    def _value(self, x: Any) -> Any:
         """A scalar that is the same on all replicas."""
-        return float(self._strategy.experimental_local_results(x)[0])
+        return self._strategy.experimental_local_results(x)[0].numpy().item()
 
-    def _totals(self, sums: tuple[Any, ...], scale: Any) -> tuple[Any, Any, Any, list[Any]]:
-        """Loss and gradient norm per token, tokens, and the gradients of the scaled sum."""
-        loss, num_tokens, gradients = sums
+    def _totals(self, sums: tuple[Any, ...], scale: Any) -> tuple[UpdateResult, Any, list[Any]]:
+        """What `MeanGradient.measure` makes of all replicas' sums, and the sum of gradients."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync > 1:
-            loss, num_tokens, gradients = context.all_reduce(
-                tf.distribute.ReduceOp.SUM, [loss, num_tokens, gradients]
-            )
-        norm = tf.linalg.global_norm(gradients) / tf.cast(scale, gradients[0].dtype)
-        return loss / num_tokens, num_tokens, norm / num_tokens, gradients
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, list(sums))
+        loss, num_tokens, gradients = sums
+        figures, factor = self._mean.measure(loss, num_tokens, gradients, scale)
+        return figures, factor, gradients
 
     def _sums_and_totals(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, ...]:
         return self._totals(self._sums(parts, scale), scale)
@@ -140,10 +133,9 @@ class Updater:
     def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
         return summed_gradients(self._model, self._loss, batch, scale)
 
-    def _apply_gradients(self, gradients: list[Any], scale: Any) -> None:
-        """Applies `scale` times the gradients: the division by the tokens, and the global clip."""
-        scaled = [gradient * tf.cast(scale, gradient.dtype) for gradient in gradients]
-        self._optimizer.apply(self._clip_embeddings(scaled), self._model.trainable_variables)
+    def _apply_gradients(self, gradients: list[Any], factor: Any) -> None:
+        scaled = self._mean.scaled(gradients, factor)
+        self._optimizer.apply(scaled, self._model.trainable_variables)
 
 
 def summed_gradients(

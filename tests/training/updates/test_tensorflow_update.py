@@ -14,8 +14,8 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.prepared import DecodingModel
 from seq2seq_memattn.training.distributed.strategies import one_device
+from seq2seq_memattn.training.make import make_optimizer
 from seq2seq_memattn.training.updates.loss_scale import LossScale
-from seq2seq_memattn.training.updates.optimizer import make_optimizer
 from seq2seq_memattn.training.updates.tensorflow_update import Updater
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.inputs import randomise
