@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
-GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 100 MiB
+GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 200 MiB
 
 
 class SplitData:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_memattn.data.pairs import read_pairs
+from seq2seq_memattn.data.pairs import read_shards
 from seq2seq_memattn.data.records import id_dtype
 from seq2seq_memattn.preparation.output import WORK_NAME
 from seq2seq_memattn.preparation.shards import Block, Limits, Shard, ShardWriter, finished_shard
@@ -30,7 +30,7 @@ def write(
 
 def texts(directory: Path, shard: Shard) -> list[tuple[str, str]]:
     assert shard.file is not None
-    pairs = read_pairs(directory, [shard.file], id_dtype(WORDS.size))
+    pairs = read_shards(directory, [shard.file], id_dtype(WORDS.size))
     return [
         (WORDS.decode(pairs.source(i)), WORDS.decode(pairs.target(i))) for i in range(len(pairs))
     ]
@@ -93,5 +93,5 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(
     shard = writer(Block("train-00000", last, last, bytes(1), None))
     assert shard.file is not None
     assert shard.file.num_bytes == 16 + 4 * bytes_an_id
-    pairs = read_pairs(tmp_path, [shard.file], id_dtype(size))
+    pairs = read_shards(tmp_path, [shard.file], id_dtype(size))
     assert pairs.target(0).tolist() == [size - 1]
