@@ -33,9 +33,10 @@ from experiments.benchmarks.timed_work import (
     make_work,
 )
 from experiments.reproduction.results import provenance, write_json
+from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
-from seq2seq_memattn.config import ATTENTION_NAMES, Precision, TrainingConfig
+from seq2seq_memattn.config import Precision, TrainingConfig
 from seq2seq_memattn.runs.directory import read_model_config
 from seq2seq_memattn.text.notes import print_note
 

@@ -10,12 +10,6 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
-# As `ModelConfig.attention` has them; K is a number.
-ATTENTION_NAMES = (
-    *("k_memory:K", "none", "constant", "bahdanau", "luong_dot", "luong_general", "luong_concat"),
-    *("luong_location", "local_m", "local_p", "flexible", "linear"),
-)
-
 
 # What a value of an option's type may be; a flag or a file may give 1 where 1.0 is meant.
 _KINDS: dict[type, type | tuple[type, ...]] = {
@@ -89,9 +83,7 @@ class ModelConfig(Options):
     decoder_units: int = option(256, "units of each decoder layer")
     decoder_layers: int = option(2, "decoder layers")
     decoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the decoder")
-    attention: str = option(
-        "k_memory:32", f"one of {', '.join(ATTENTION_NAMES)}; K: number of slots"
-    )
+    attention: str = option("k_memory:32", "how the decoder reads the source")
     attention_units: int = option(
         256, "hidden width of additive scores (Bahdanau, concat, local, flexible); D of linear"
     )

@@ -1,23 +1,15 @@
 """The sequence-to-sequence model, an ordinary `keras.Model`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.additive import BahdanauAttention
-from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.attention.constant import ConstantAttention
-from seq2seq_memattn.attention.flexible import FlexibleAttention
-from seq2seq_memattn.attention.k_memory import KMemoryAttention
-from seq2seq_memattn.attention.linear import LinearAttention
-from seq2seq_memattn.attention.local import LocalAttention
-from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
+from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.seeds import SeedGenerator
-from seq2seq_memattn.config import ATTENTION_NAMES, ModelConfig
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import TeacherForcedDecoder
 from seq2seq_memattn.layers.bridge import Bridge
@@ -252,55 +244,6 @@ def _check_widths(config: ModelConfig) -> None:
             "`bridge` copy needs encoder and decoder of equal states; got {} x {} of {} units and "
             "{} x {} of {}.".format(*encoder[1::-1], encoder[2], *decoder[1::-1], decoder[2])
         )
-
-
-def make_attention(config: ModelConfig, dtype: Any = None) -> Attention:
-    """The attention that `config.attention` names; `dtype` is that of a Keras layer.
-
-    Raises:
-        ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
-    """
-    kind, _, size = config.attention.partition(":")
-    if kind == "k_memory":
-        if not size.isdigit() or int(size) < 1:
-            raise ValueError(
-                f"`attention` must be k_memory:K with K > 0 slots; got {config.attention!r}."
-            )
-        encoding = None if config.position_encoding == "none" else config.position_encoding
-        return KMemoryAttention(
-            int(size),
-            config.encoder_score,
-            config.decoder_score,
-            config.normalise_over,
-            encoding,
-            config.max_source_length or None,
-            config.attention_bias,
-            dtype=dtype,
-            name="attention",
-        )
-    options: dict[str, Any] = {"dtype": dtype, "name": "attention"}
-    units, sigma, length = config.attention_units, config.local_sigma, config.max_source_length
-    makers: dict[str, Callable[[], Attention]] = {
-        "none": lambda: NoAttention(**options),
-        "constant": lambda: ConstantAttention(config.bidirectional, **options),
-        "bahdanau": lambda: BahdanauAttention(units, **options),
-        "luong_dot": lambda: LuongAttention("dot", **options),
-        "luong_general": lambda: LuongAttention("general", config.decoder_units, **options),
-        "luong_concat": lambda: LuongAttention("concat", units, **options),
-        "luong_location": lambda: LuongAttention("location", None, length or None, **options),
-        "local_m": lambda: LocalAttention(config.half_window, units, "monotonic", **options),
-        "local_p": lambda: LocalAttention(
-            config.half_window, units, "predictive", sigma=sigma or None, **options
-        ),
-        "flexible": lambda: FlexibleAttention(
-            units, config.flexible_sigma, config.threshold or None, **options
-        ),
-        "linear": lambda: LinearAttention(units, **options),
-    }
-    if config.attention not in makers:
-        names = ", ".join(ATTENTION_NAMES)
-        raise ValueError(f"`attention` must be one of {names}; got {config.attention!r}.")
-    return makers[config.attention]()
 
 
 class _Seeds:

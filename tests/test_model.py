@@ -7,9 +7,9 @@ import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn import model as model_module
-from seq2seq_memattn.config import ATTENTION_NAMES, ModelConfig
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.losses import summed_cross_entropy
-from seq2seq_memattn.model import Seq2Seq, make_attention
+from seq2seq_memattn.model import Seq2Seq
 from tests import as_reference
 from tests.inputs import randomise, tensor
 from tests.loops.test_scan import run
@@ -458,15 +458,6 @@ def test_what_cannot_be_tied_is_refused_with_both_sizes(
 def test_an_unknown_attention_is_named(attention: str) -> None:
     with pytest.raises(ValueError, match=f"`attention` must be .*; got '{attention}'"):
         build(attention=attention)
-
-
-def test_every_attention_that_has_a_name_can_be_made() -> None:
-    message = f"one of {', '.join(ATTENTION_NAMES)}; got 'none of these'"
-    with pytest.raises(ValueError, match=message):
-        make_attention(ModelConfig(attention="none of these"))
-    for name in ATTENTION_NAMES:
-        config = ModelConfig(attention=name.replace(":K", ":4"), max_source_length=5)
-        assert make_attention(config).name == "attention"
 
 
 def test_dot_attention_of_other_widths_names_both_and_the_remedy() -> None:

@@ -10,6 +10,7 @@ With `--slots_output=F` what each slot of a K-memory adds is drawn too.
 from pathlib import Path
 from typing import Any
 
+from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.runs.alignments import align, draw, draw_slots
 from seq2seq_memattn.text.files import read_lines
@@ -65,10 +66,7 @@ def main(arguments: cli.Arguments) -> None:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
     aligned = [align(run, translator, text, name) for name, text in texts.items()]
     run_flags.report_cut(translator.sources)
-    from seq2seq_memattn.plots import looks
-
-    attention = run.model.config.attention
-    title = looks([attention])[attention].name
+    title = label(run.model.config.attention)
     files = draw(aligned, title, path)
     if arguments.slots_output:
         files += draw_slots(aligned[0], title, arguments.max_slots, slots_path)

@@ -6,6 +6,7 @@ says. Started again with the same flags, a run goes on where it stopped.
 
 from pathlib import Path
 
+from seq2seq_memattn.attention.registry import CHOICES
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
@@ -61,7 +62,7 @@ def define(flags: cli.Flags) -> None:
         "profile_steps", None, "FIRST:LAST, updates of which a profile for TensorBoard is written"
     )
     flags.group("Model, in place of what the configuration says")
-    flags.replacements(ModelConfig, leave_out=FROM_DATA)
+    flags.replacements(ModelConfig, leave_out=FROM_DATA, more={"attention": f": {CHOICES}"})
     flags.group("Training, in place of what the configuration says")
     flags.replacements(TrainingConfig)
     flags.group("Devices and processes")

@@ -19,6 +19,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from seq2seq_memattn.attention.registry import ATTENTIONS, K_MEMORY, find, num_slots
 from seq2seq_memattn.text.files import atomic_binary
 
 Rows = Sequence[Mapping[str, Any]]
@@ -65,20 +66,6 @@ class Look(NamedTuple):
     marker: str
 
 
-# In the order of legends. K-memory stands after "constant", and darkens with K.
-LOOKS = {
-    "none": Look("no attention", "#8c8c8c", "x"),
-    "constant": Look("constant", "#4d4d4d", "+"),
-    "bahdanau": Look("Bahdanau", "#d55e00", "o"),
-    "luong_dot": Look("Luong, dot", "#e69f00", "<"),
-    "luong_general": Look("Luong, general", "#cc79a7", ">"),
-    "luong_concat": Look("Luong, concat", "#882255", "p"),
-    "luong_location": Look("Luong, location", "#56b4e9", "h"),
-    "local_m": Look("local, monotonic", "#999933", "1"),
-    "local_p": Look("local, predictive", "#661100", "2"),
-    "flexible": Look("flexible", "#0072b2", "*"),
-    "linear": Look("linear", "#000000", "d"),
-}
 SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # of other K: "P"
 
 # For labels that name no attention: Okabe and Ito's colours for all kinds of colour vision.
@@ -110,26 +97,23 @@ def _name(label: str) -> str:
     return f"{look.name}{plus}{addition}" if look else label
 
 
-def _num_slots(label: str) -> int | None:
-    name, _, slots = label.partition(":")
-    return int(slots) if name == "k_memory" and slots.isdecimal() and int(slots) > 0 else None
-
-
 def _rank(label: str) -> tuple[int, int]:
-    order = list(LOOKS)
-    if num_slots := _num_slots(label):
-        return order.index("constant"), num_slots
-    return (order.index(label) if label in LOOKS else len(order)), 0
+    """Its place among legends."""
+    slots, order = num_slots(label), list(ATTENTIONS)
+    name = K_MEMORY if slots else label
+    return (order.index(name) if find(label) else len(order)), slots or 0
 
 
 def _attention_look(label: str) -> Look | None:
-    num_slots = _num_slots(label)
-    if num_slots is None:
-        return LOOKS.get(label)
+    entry, slots = find(label), num_slots(label)
+    if entry is None:
+        return None
+    if slots is None:
+        return Look(entry.label, entry.colour, entry.marker)
     # Shades of the papers' K = 1, 4, 16, 32, 64 that the eye can tell apart; then K = 256.
-    shade = np.interp(math.log2(num_slots), [0, 2, 4, 5, 6, 8], [0.86, 0.69, 0.52, 0.34, 0.15, 0])
+    shade = np.interp(math.log2(slots), [0, 2, 4, 5, 6, 8], [0.86, 0.69, 0.52, 0.34, 0.15, 0])
     colour = to_hex(colormaps["viridis"](float(shade)))
-    return Look(f"K-memory, K = {num_slots}", colour, SLOT_MARKERS.get(num_slots, "P"))
+    return Look(entry.label, colour, SLOT_MARKERS.get(slots, "P"))
 
 
 @styled

@@ -11,8 +11,8 @@ from experiments import speed
 from experiments.benchmarks.figures import draw_times
 from experiments.benchmarks.step_parts import step_parts
 from experiments.benchmarks.timed_work import Setting, Work, make_sources, make_work
+from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from seq2seq_memattn.commands.shared import cli
-from seq2seq_memattn.config import ATTENTION_NAMES
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
 from tests.pictures import assert_drawn

@@ -154,7 +154,9 @@ class Flags:
                 default = None if is_required else field.default
                 self._field(kind, field, default, field.metadata["help"], is_required)
 
-    def replacements(self, kind: type, leave_out: Collection[str] = ()) -> None:
+    def replacements(
+        self, kind: type, leave_out: Collection[str] = (), more: Mapping[str, str] | None = None
+    ) -> None:
         """Flags without defaults, each of which replaces what a configuration says.
 
         Fields of a name that is a flag already, such as `seed`, share that flag. The help names the
@@ -164,12 +166,14 @@ class Flags:
         Args:
             kind: a dataclass as for `options`, each of whose fields has a default.
             leave_out: names of fields that are no flags.
+            more: what the help of a field says beside its meaning.
         """
         for field in dataclasses.fields(kind):
             if field.name in self._flags or field.name in leave_out:
                 continue
             default = f"(default: {json.dumps(field.default)}; a configuration may set another)"
-            self._field(kind, field, None, f"{field.metadata['help']} {default}", False)
+            meaning = field.metadata["help"] + (more or {}).get(field.name, "")
+            self._field(kind, field, None, f"{meaning} {default}", False)
 
     def change_default(self, name: str, default: Any) -> None:
         """Gives a flag that is defined already another default."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
 from seq2seq_memattn.serving.export.graph import SIGNATURES, SearchOptions, ServingGraph
@@ -62,6 +63,7 @@ def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]
     form = run.text_form
     return {
         "attention": run.model.config.attention,
+        "attention_label": label(run.model.config.attention),
         "source_language": form.source_language,
         "target_language": form.target_language,
         "kind": run.source_vocabulary.to_dict()["kind"],

@@ -66,8 +66,9 @@ def _summary(run: Run, manifest: Manifest, description: Mapping[str, Any]) -> st
     languages = [description[f"{side}_language"] for side in ("source", "target")]
     pair = f" from {languages[0]} to {languages[1]}" if all(languages) else ""
     return (
-        f"A recurrent sequence-to-sequence model{pair} of seq2seq_memattn, attention "
-        f"`{description['attention']}`, {description['parameters']:,} parameters, trained for "
+        f"A recurrent sequence-to-sequence model{pair} of seq2seq_memattn, attention: "
+        f"{description['attention_label']} (`{description['attention']}`), "
+        f"{description['parameters']:,} parameters, trained for "
         f"{run.update:,} updates on `{manifest.task}`."
     )
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow_serving.apis import prediction_log_pb2
 
+from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
@@ -96,7 +97,9 @@ def test_weights_of_training_alone_stay_behind(run: Run, version: Path) -> None:
 
 def test_what_is_beside_the_graph_describes_it(run: Run, version: Path) -> None:
     found = json.loads((version / "assets.extra" / "export.json").read_text(encoding="utf-8"))
-    assert found["attention"] == MODEL.attention and found["kind"] == "subwords"
+    assert found["attention"] == MODEL.attention
+    assert found["attention_label"] == label(MODEL.attention)
+    assert found["kind"] == "subwords"
     assert (found["beam_size"], found["n_best"], found["example"]) == (2, 2, "ba dö")
     assert found["update"] == run.update
     configuration = json.loads((version / "assets.extra" / "config.json").read_text())

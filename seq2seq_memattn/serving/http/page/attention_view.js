@@ -42,7 +42,7 @@ export class AttentionView {
     const alignment = alignmentOf(prediction);
     byId("attention").hidden = !alignment;
     byId("attention-about").textContent = alignment
-      ? explanation(exported.attention) : reasonForNone(prediction);
+      ? explanation(exported) : reasonForNone(prediction);
     if (!alignment) return;
     Object.assign(this, alignment);
     this.source = this.sourcePieces.map((piece) => shownPiece(piece, exported.kind));
@@ -169,10 +169,10 @@ function strongestParts(weights, pieces) {
   ]);
 }
 
-function explanation(attention) {
-  const slots = numSlots(attention);
+function explanation(exported) {
+  const slots = numSlots(exported.attention);
   if (!slots) {
-    const name = attention ? ` (${attentionName(attention)})` : "";
+    const name = exported.attention ? ` (${attentionName(exported)})` : "";
     return `How much of each source piece the model's attention${name} took for each target piece.`;
   }
   return `K-memory attention packs the source into ${slots} slots while reading it; each target `

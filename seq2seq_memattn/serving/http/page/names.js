@@ -4,30 +4,15 @@ const SPACE_MARK = "\u2581"; // what SentencePiece writes for a space, inside of
 const VISIBLE_SPACE = "\u2423";
 const END = "</s>";
 
-const ATTENTIONS = {
-  none: "no attention",
-  constant: "constant",
-  bahdanau: "Bahdanau",
-  luong_dot: "Luong, dot",
-  luong_general: "Luong, general",
-  luong_concat: "Luong, concat",
-  luong_location: "Luong, location",
-  local_m: "local, monotonic",
-  local_p: "local, predictive",
-  flexible: "flexible",
-  linear: "linear",
-};
-
 /** The number of slots of "k_memory:64"; null for other attentions. */
 export function numSlots(attention) {
   const found = /^k_memory:(\d+)$/.exec(attention);
   return found ? Number(found[1]) : null;
 }
 
-/** An attention's name as in the project's figures. */
-export function attentionName(attention) {
-  const slots = numSlots(attention);
-  return slots ? `K-memory, K = ${slots}` : (ATTENTIONS[attention] ?? attention);
+/** An exported model's attention for the reader; older exports have its name alone. */
+export function attentionName(exported) {
+  return exported.attention_label ?? exported.attention;
 }
 
 /** "English" for "en"; the code itself where the browser knows no such language. */

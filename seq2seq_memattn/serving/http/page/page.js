@@ -112,7 +112,7 @@ function choice(each) {
   });
   return element("label", { class: "model-choice" }, input,
     element("span", { class: "model-name" }, each.name),
-    element("span", { class: "model-attention" }, attentionName(each.export.attention)));
+    element("span", { class: "model-attention" }, attentionName(each.export)));
 }
 
 function chooseModel(chosen) {
@@ -131,10 +131,10 @@ function chooseModel(chosen) {
 }
 
 function showFacts() {
-  const { attention: kind, source_language: source, target_language: target } = model.export;
+  const { source_language: source, target_language: target } = model.export;
   const facts = [
     ["Model", `${model.name}, version ${model.version}`],
-    ["Attention", attentionName(kind)],
+    ["Attention", attentionName(model.export)],
     ["Languages", source && target ? `${languageName(source)} to ${languageName(target)}` : ""],
     ["Beam", model.export.beam_size ?? ""],
   ];

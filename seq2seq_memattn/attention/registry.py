@@ -1,0 +1,140 @@
+"""Every attention by the name that options have for it: what people read, how it is made.
+
+Nothing else lists attentions. The classes are imported when one is made, so that a command's help
+and the figures do not wait for Keras.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import seq2seq_memattn
+from seq2seq_memattn.config import ModelConfig
+
+if TYPE_CHECKING:
+    from seq2seq_memattn.attention.base import Attention
+
+K_MEMORY = "k_memory:K"
+
+
+class Entry(NamedTuple):
+    """An attention.
+
+    Fields:
+        label: for people; {K} stands for the number of slots.
+        colour: "#rrggbb", in figures; that of K-memory is a shade for each K.
+        marker: matplotlib's letter for one; colour is never the only difference.
+        kind: its public class.
+        arguments: those of the class, beside those of every Keras layer.
+    """
+
+    label: str
+    colour: str
+    marker: str
+    kind: str
+    arguments: Callable[[ModelConfig], dict[str, Any]]
+
+
+def _k_memory(config: ModelConfig) -> dict[str, Any]:
+    encoding = config.position_encoding
+    return {
+        "num_slots": num_slots(config.attention),
+        "encoder_score": config.encoder_score,
+        "decoder_score": config.decoder_score,
+        "normalise_over": config.normalise_over,
+        "position_encoding": None if encoding == "none" else encoding,
+        "max_source_length": config.max_source_length or None,
+        "use_bias": config.attention_bias,
+    }
+
+
+def _local(config: ModelConfig, centre: str, sigma: float | None) -> dict[str, Any]:
+    window, units = config.half_window, config.attention_units
+    return {"half_window": window, "units": units, "centre": centre, "sigma": sigma}
+
+
+# In the order of legends. K-memory stands after "constant", and darkens with K.
+ATTENTIONS = {
+    "none": Entry("no attention", "#8c8c8c", "x", "NoAttention", lambda c: {}),
+    "constant": Entry(
+        *("constant", "#4d4d4d", "+", "ConstantAttention"),
+        lambda c: {"is_bidirectional": c.bidirectional},
+    ),
+    K_MEMORY: Entry("K-memory, K = {K}", "", "", "KMemoryAttention", _k_memory),
+    "bahdanau": Entry(
+        *("Bahdanau", "#d55e00", "o", "BahdanauAttention"),
+        lambda c: {"units": c.attention_units},
+    ),
+    "luong_dot": Entry(
+        *("Luong, dot", "#e69f00", "<", "LuongAttention"),
+        lambda c: {"score": "dot"},
+    ),
+    "luong_general": Entry(
+        *("Luong, general", "#cc79a7", ">", "LuongAttention"),
+        lambda c: {"score": "general", "units": c.decoder_units},
+    ),
+    "luong_concat": Entry(
+        *("Luong, concat", "#882255", "p", "LuongAttention"),
+        lambda c: {"score": "concat", "units": c.attention_units},
+    ),
+    "luong_location": Entry(
+        *("Luong, location", "#56b4e9", "h", "LuongAttention"),
+        lambda c: {"score": "location", "max_source_length": c.max_source_length or None},
+    ),
+    "local_m": Entry(
+        *("local, monotonic", "#999933", "1", "LocalAttention"),
+        lambda c: _local(c, "monotonic", None),
+    ),
+    "local_p": Entry(
+        *("local, predictive", "#661100", "2", "LocalAttention"),
+        lambda c: _local(c, "predictive", c.local_sigma or None),
+    ),
+    "flexible": Entry(
+        *("flexible", "#0072b2", "*", "FlexibleAttention"),
+        lambda c: {
+            "units": c.attention_units,
+            "sigma": c.flexible_sigma,
+            "threshold": c.threshold or None,
+        },
+    ),
+    "linear": Entry(
+        *("linear", "#000000", "d", "LinearAttention"),
+        lambda c: {"units": c.attention_units},
+    ),
+}
+ATTENTION_NAMES = tuple(ATTENTIONS)
+CHOICES = f"one of {', '.join(ATTENTION_NAMES)}; K: number of slots"
+
+
+def num_slots(name: str) -> int | None:
+    """K of k_memory:K; None for what is no such name."""
+    kind, _, slots = name.partition(":")
+    is_number = slots.isascii() and slots.isdigit() and int(slots) > 0
+    return int(slots) if kind == "k_memory" and is_number else None
+
+
+def find(name: str) -> Entry | None:
+    """The entry of an attention as options name it, such as k_memory:32; None if there is none."""
+    slots = num_slots(name)
+    if slots is None:
+        return None if name == K_MEMORY else ATTENTIONS.get(name)
+    entry = ATTENTIONS[K_MEMORY]
+    return entry._replace(label=entry.label.format(K=slots))
+
+
+def label(name: str) -> str:
+    """What people read for an attention; the name itself where there is no such attention."""
+    entry = find(name)
+    return entry.label if entry else name
+
+
+def make_attention(config: ModelConfig, dtype: Any = None) -> "Attention":
+    """The attention that `config.attention` names; `dtype` is that of a Keras layer.
+
+    Raises:
+        ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
+    """
+    entry = find(config.attention)
+    if entry is None:
+        raise ValueError(f"`attention` must be {CHOICES}, above 0; got {config.attention!r}.")
+    kind = getattr(seq2seq_memattn, entry.kind)
+    return kind(**entry.arguments(config), dtype=dtype, name="attention")
