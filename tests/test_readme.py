@@ -40,7 +40,7 @@ SMALLER = {
 START_PROCESSES = ("memattn launch_local", "experiments.reproduce")
 NOT_HERE = {
     "memattn serve",  # until it is stopped: test_serve.py
-    "experiments.compare_peers",  # other projects, which it wants installed
+    "experiments.benchmarks.compare_peers",  # other projects, which it wants installed
     *START_PROCESSES,
 }
 

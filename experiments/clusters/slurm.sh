@@ -19,7 +19,7 @@ ended=$(mktemp -u "$PWD/seq2seq-train-$SLURM_JOB_ID.XXXXXX") # .0, .1, ...: the 
 
 srun --kill-on-bad-exit=0 bash -c '
   trap : TERM # or bash would end before Python has saved
-  python -m experiments.train --workers="$0" --task_index="$SLURM_PROCID" "${@:2}"
+  memattn train --workers="$0" --task_index="$SLURM_PROCID" "${@:2}"
   status=$?
   echo "$status" > "$1.$SLURM_PROCID"
   exit "$status"' "$workers" "$ended" "$@"

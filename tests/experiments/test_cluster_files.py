@@ -43,7 +43,7 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
     (container,) = pod["containers"]
     words = shlex.split(container["args"][0])
     options = dict(word[2:].split("=", 1) for word in words if word.startswith("--"))
-    assert words[:4] == ["exec", "python", "-m", "experiments.train"]
+    assert words[:3] == ["exec", "memattn", "train"]
     assert options["task_index"] == "$JOB_COMPLETION_INDEX"
     assert options["config"] in PRESETS
     port = service["spec"]["ports"][0]["port"]
@@ -79,7 +79,7 @@ def test_slurm_gets_a_command_for_each_task_and_goes_by_their_statuses(
     fakes = {
         "scontrol": 'if [ "$1" = show ]; then printf "n1\\nn2\\n"; else echo "$@" > queued; fi',
         "srun": 'shift; SLURM_PROCID=1 "$@"; SLURM_PROCID=0 "$@"; exit 139',
-        "python": 'printf "%s\\n" "$@" > "arguments$SLURM_PROCID"; '
+        "memattn": 'printf "%s\\n" "$@" > "arguments$SLURM_PROCID"; '
         f"kill -TERM $PPID; if [ $SLURM_PROCID = 0 ]; then exit {status}; else exit {other}; fi",
     }
     for name, body in fakes.items():
@@ -101,8 +101,7 @@ def test_slurm_gets_a_command_for_each_task_and_goes_by_their_statuses(
     assert process.returncode == ends_with, process.stderr
     for task in (0, 1):
         assert (tmp_path / f"arguments{task}").read_text().splitlines() == [
-            "-m",
-            "experiments.train",
+            "train",
             "--workers=n1:2222,n2:2222",
             f"--task_index={task}",
             "--config=copy_20_k4",
