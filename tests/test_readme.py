@@ -1,11 +1,13 @@
 """What the README tells a reader to type: it runs, in this order, and ends well."""
 
+import contextlib
 import gzip
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +73,7 @@ def module_and_arguments(command: str, options: list[str]) -> list[str]:
 
 
 def test_the_python_code_runs() -> None:
-    (code,) = blocks("python")
+    code, _ = blocks("python")
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert names["logits"].shape == (8, 12, 20)  # type: ignore[attr-defined]
@@ -109,8 +111,21 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
         words = module_and_arguments(module, small_options(module, options))
         done = run_here(*words, folder=tmp_path)
         assert done.returncode == 0, (module, done.stderr.decode()[-2000:])
+    fit_as_readme_says(tmp_path)
     assert len((tmp_path / "copies.txt").read_text().splitlines()) == 12
     assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11
+
+
+def fit_as_readme_says(folder: Path) -> None:
+    """Runs the code that fits a model to prepared data, with a narrow model and for one epoch."""
+    _, code = blocks("python")
+    narrow = ", ".join(f"{name}=8" for name in ("embedding_dim", "encoder_units", "decoder_units"))
+    code = code.replace("epochs=8", "epochs=1").replace('k_memory:32"', f'k_memory:4", {narrow}')
+    names: dict[str, Any] = {}
+    with contextlib.chdir(folder):
+        exec(compile(code, "README.md", "exec"), names)
+    (loss,) = names["model"].history.history["loss"]
+    assert 0 < loss < 10
 
 
 @pytest.mark.slow

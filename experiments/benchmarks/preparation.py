@@ -92,9 +92,9 @@ def _mean_words(path: Path) -> float:
 
 def measure_input(data: Path, seconds: float) -> dict[str, Any]:
     """Reads batches as training does, for some seconds; returns the rate."""
-    from seq2seq_memattn.data.splits import open_split
+    from seq2seq_memattn.data.splits import SplitData
 
-    batches = iter(open_split(data, "train", BATCH_SIZE).tf_dataset())
+    batches = iter(SplitData(data, "train", BATCH_SIZE).tf_dataset())
     np.asarray(next(batches)["source"])  # what is read first
     tokens, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < seconds:

@@ -261,6 +261,3 @@ class SplitData:
         if group not in self._num_batches:
             self._group(Position(group, 0))
         return self._num_batches[group]
-
-
-open_split = SplitData  # its former name, which experiments/ still say
