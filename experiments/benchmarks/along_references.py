@@ -39,7 +39,7 @@ class Timed(NamedTuple):
 
     Fields:
         row: what describes it.
-        decoder: `ForcedDecoder` of the run.
+        decoder: takes the steps of a batch.
         batches: what it decodes.
         turns: seconds per sentence, of each turn.
     """
@@ -77,12 +77,47 @@ def load(name: str) -> tuple[Any, float | None]:
     return load_run(Path(folder), threshold=value), value
 
 
+def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
+    """Two functions of a batch, which take the steps of search along its targets.
+
+    Returns:
+        decode: the log-probability of each target, float [batch].
+        window_of: encoder states scored per step of each target, float [batch].
+    """
+    from seq2seq_memattn.compute.backend import compiled
+    from seq2seq_memattn.search.prepared import PreparedModel, folds_rows, make_weights
+    from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
+
+    folded = folds_rows(model, 1)
+    weights = compiled(model, lambda: make_weights(model, folded))()
+
+    def compiled_replay(replay: Any, jit_compile: bool) -> Any:
+        def run(weights: Any, source: Any, *along: Any) -> Any:
+            prepared = PreparedModel(model, folded, weights)
+            return replay(prepared, *prepared.start(source, 1), *along)
+
+        return compiled(model, run, jit_compile)
+
+    log_probs = compiled_replay(replay_log_probs, jit_compile)
+    attention = compiled_replay(replay_attention, False)
+
+    def decode(batch: Batch) -> Any:
+        targets = batch["target_outputs"][:, None]
+        return np.asarray(log_probs(weights, batch["source"], targets))[:, 0]
+
+    def window_of(batch: Batch) -> Any:
+        targets = batch["target_outputs"][:, None]
+        lengths = np.count_nonzero(targets, axis=2).astype(np.int32)
+        return np.asarray(attention(weights, batch["source"], targets, lengths)[2])[:, 0]
+
+    return decode, window_of
+
+
 def make_rows(
     sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
 ) -> list[Timed]:
     """What the flags ask for, in the order in which it takes turns."""
     from seq2seq_memattn.runs.translator import encode_lines
-    from seq2seq_memattn.search.forced import ForcedDecoder
 
     timed = []
     batch_sizes = cli.positive_numbers("batch_sizes", arguments.batch_sizes)
@@ -90,13 +125,13 @@ def make_rows(
     for name in arguments.runs:
         run, threshold = load(name)
         print_note(f"building {name}")
-        decoder = ForcedDecoder(run.model, arguments.jit_compile)
+        decoder, window_of = make_decoder(run.model, arguments.jit_compile)
         for count in joined:
             lines = Lines(
                 encode_lines(run.source_vocabulary, join(sources, count), arguments.source),
                 encode_lines(run.target_vocabulary, join(references, count), arguments.reference),
             )
-            windows = [decoder.window(batch) for batch in make_batches(lines, 100)]
+            windows = [window_of(batch) for batch in make_batches(lines, 100)]
             for batch_size in batch_sizes:
                 row = {
                     "run_dir": portable(name.partition(":")[0]),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import seq2seq_memattn.commands.shared.cli  # noqa: F401 - keeps TensorFlow's start quiet
+from experiments.benchmarks.timed_work import endless
 from seq2seq_memattn.compute.hardware import use_threads
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch, with_ends
@@ -51,24 +52,24 @@ def build_decoder(cfg: Any) -> Callable[[Any], list[list[int]]]:
     """Decodes a batch; every hypothesis has its source's length."""
     from seq2seq_memattn.compute.precision import dtype_policy
     from seq2seq_memattn.model import Seq2Seq
-    from seq2seq_memattn.search.chunked import ChunkedSearch
+    from seq2seq_memattn.search.compiled_search import CompiledSearch
 
     use_threads(cfg.threads)
-    search = ChunkedSearch(
-        Seq2Seq(model_config(cfg), dtype=dtype_policy(precision(cfg))),
+    search = CompiledSearch(
+        endless(Seq2Seq(model_config(cfg), dtype=dtype_policy(precision(cfg)))),
         cfg.beam,
         n_best=1,
         length_penalty_exponent=0.0,
         batch_size=cfg.batch,
         jit_compile="plain" not in cfg.extra.option,
-        force_lengths=True,
     )
 
     def decode(batch: Any) -> list[list[int]]:
+        # As many steps as if each hypothesis ended there.
         found = search(with_ends(as_examples(batch)), batch.lengths + 1)
         return [
             (row[:length] - NUM_SPECIAL_IDS).tolist()
-            for row, length in zip(found.tokens[:, 0], found.lengths[:, 0], strict=True)
+            for row, length in zip(found.tokens[:, 0], batch.lengths, strict=True)
         ]
 
     return decode

@@ -10,12 +10,13 @@ import numpy as np
 from keras import ops
 
 from experiments.benchmarks.timed_work import Setting, decoding_pairs, is_folded
+from seq2seq_memattn.compute.backend import compiled
 from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import sorted_batches
-from seq2seq_memattn.search.compiled import compiled
-from seq2seq_memattn.search.prepared import DecodingModel, make_weights
-from seq2seq_memattn.search.step import Rules, first_beam, select
+from seq2seq_memattn.search.prepared import PreparedModel, make_weights
+from seq2seq_memattn.search.rules import Rules
+from seq2seq_memattn.search.step import first_beam, select
 
 PARTS = ("cells and attention", "output layer", "selection")
 STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch
@@ -38,7 +39,7 @@ def step_parts(setting: Setting) -> dict[str, float]:
     sources, targets = decoding_pairs(setting)
     _, source = next(sorted_batches(sources, setting.batch_size))
     limits = np.full([len(source), 1], max(targets) + 1, np.int32)
-    parts = _Parts(model, folded, Rules(beam_size, 1, 0.0, True, limits, ()))
+    parts = _Parts(model, folded, Rules(beam_size, 1, 0.0, True, limits))
 
     weights = compiled(model, lambda: make_weights(model, folded))()
     memory, state = compiled(model, parts.start)(weights, source)
@@ -59,7 +60,7 @@ class _Parts:
 
     Args:
         model: `Seq2Seq`.
-        folded: see `DecodingModel`.
+        folded: see `PreparedModel`.
         rules: of the search.
     """
 
@@ -82,7 +83,7 @@ class _Parts:
 
     def advance(self, fixed: Any, made: Any) -> Any:
         weights, memory, tokens = fixed
-        mixed, _, state = self._decoding(weights).advance(tokens, memory, made[1])
+        mixed, _, state = self._decoding(weights).step_below_logits(tokens, memory, made[1])
         return mixed, state
 
     def to_logits(self, fixed: Any, mixed: Any) -> Any:
@@ -95,8 +96,8 @@ class _Parts:
         beam, arrays, _ = select(beam, logits, state, np.int32(0), self._rules)
         return beam, keras.tree.pack_sequence_as(state, arrays)
 
-    def _decoding(self, weights: Any) -> DecodingModel:
-        return DecodingModel(self._model, self._folded, weights)
+    def _decoding(self, weights: Any) -> PreparedModel:
+        return PreparedModel(self._model, self._folded, weights)
 
 
 def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,10 +17,11 @@ from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.search.prepared import folds_rows, make_weights
 from seq2seq_memattn.text.files import read_lines
-from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, vocabulary_from_dict
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, vocabulary_from_dict
 
 MODES = ("exact", "uniform", "normal", "train")  # of random sources
 OF_DATA = ("data", "run")  # modes of sources that a file or a data directory has
+NEVER = -1e9  # the bias of a token that is not to be written
 LONGEST_NORMAL = 100  # where lengths of mode "normal" are clipped
 
 
@@ -191,15 +192,15 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
     from seq2seq_memattn.compute.precision import dtype_policy, product_dtype
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
-    from seq2seq_memattn.search.chunked import ChunkedSearch
+    from seq2seq_memattn.search.compiled_search import CompiledSearch
 
-    model = Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision))
+    model = endless(Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision)))
     batches = [
         (batch, np.array([targets[i] for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
     folded = is_folded(setting, model)
-    search = ChunkedSearch(
+    search = CompiledSearch(
         model,
         setting.beam_size,
         n_best=1,
@@ -207,11 +208,11 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
         folded=folded,
-        force_lengths=True,
     )
 
     def decode(batch: np.ndarray, lengths: np.ndarray) -> int:
-        if not (search(batch, lengths + 1).lengths[:, 0] == lengths).all():
+        # As many steps as if each hypothesis ended there.
+        if not (search(batch, lengths + 1).lengths[:, 0] == lengths + 1).all():
             raise ValueError("a hypothesis has not the length that it was forced to")
         return int((lengths + 1).sum())
 
@@ -232,6 +233,14 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         product_dtype(model),
         operations,
     )
+
+
+def endless(model: Any) -> Any:
+    """An untrained model that never writes the end token: hypotheses go to their limits."""
+    bias = np.array(model.logits.bias)
+    bias[END_ID] = NEVER
+    model.logits.bias.assign(bias)
+    return model
 
 
 def _run_work(setting: Setting) -> Work:
@@ -258,7 +267,7 @@ def _run_work(setting: Setting) -> Work:
 def is_folded(setting: Setting, model: Any) -> bool:
     """Whether decoding folds the context's maps into the rows: as the setting says, or by rule."""
     if setting.folded == "auto":
-        return folds_rows(model, setting.beam_size, None)
+        return folds_rows(model, setting.beam_size)
     return setting.folded == "yes"
 
 

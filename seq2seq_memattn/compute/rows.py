@@ -33,6 +33,8 @@ def batch_gather(array: Any, index: Any) -> Any:
     As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
     some 35 operations.
     """
+    if array.shape[1] == index.shape[1] == 1:  # there is nothing to choose
+        return array
     batch, width, *rest = ops.shape(array)
     rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * width + index, (-1,))
     flat = ops.reshape(array, (batch * width, *rest))

@@ -188,7 +188,7 @@ class AttentionCell(keras.layers.Layer):
     def products(self, steps: list[CellStep], memory: Any, training: bool = False) -> Products:
         """The products of a loop over steps that read `memory`; `training`: see `product`."""
         weights = {name: w for step in steps for name, w in step.weights().items()}
-        plain = type(self.attention).combine is Attention.combine and memory.rows.shape[-1]
+        plain = self.attention.combines_plainly and memory.rows.shape[-1]
         return Products(weights, memory.rows if plain else None, training)
 
     def step_without_mixing(

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from seq2seq_memattn.compute.backend import WIDTH_STEP, has_static_shapes
+from seq2seq_memattn.compute.backend import WIDTH_STEP, compiled, has_static_shapes
 from seq2seq_memattn.data.batching import Batch, make_batch, round_up
 from seq2seq_memattn.losses import token_cross_entropy
-from seq2seq_memattn.search.compiled import compiled
 
 Ids = npt.NDArray[np.int32]
 

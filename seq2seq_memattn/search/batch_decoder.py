@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from seq2seq_memattn.data.batching import with_ends
 from seq2seq_memattn.search.beam import BeamResult
-from seq2seq_memattn.search.chunked import ChunkedSearch
-from seq2seq_memattn.search.limits import check_sizes, default_limit
+from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.rules import check_sizes, default_limit
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
@@ -46,9 +46,9 @@ class BatchDecoder:
         model: `Seq2Seq`. Its weights are read anew at each call.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
-        jit_compile: bool or None. Whether XLA compiles the steps, see `ChunkedSearch`; None: as
+        jit_compile: bool or None. Whether XLA compiles the steps, see `CompiledSearch`; None: as
             `uses_xla` says.
-        folded: see `ChunkedSearch`.
+        folded: see `CompiledSearch`.
         is_frozen: bool. Whether the weights stay as they are, so that they need not be read anew:
             what search makes of them takes longer than a sentence.
 
@@ -77,7 +77,7 @@ class BatchDecoder:
         self._max_length = max_length
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
-        self._searches: dict[tuple[int, bool], ChunkedSearch] = {}
+        self._searches: dict[tuple[int, bool], CompiledSearch] = {}
 
     def __call__(
         self,
@@ -90,7 +90,7 @@ class BatchDecoder:
         Args:
             sources: int32 arrays [length].
             batch_size: int > 0. Sources decoded at a time. A source that comes alone is searched in
-                one graph, see `ChunkedSearch`.
+                one graph, see `CompiledSearch`.
             on_batch: called with the number of sources after each batch.
 
         Returns:
@@ -116,11 +116,11 @@ class BatchDecoder:
                 on_batch(len(indices))
         return results
 
-    def _search(self, batch_size: int, num_sources: int) -> ChunkedSearch:
+    def _search(self, batch_size: int, num_sources: int) -> CompiledSearch:
         """The search for batches of this size, with the weights as they are now."""
         jit = uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
-            self._searches[batch_size, jit] = ChunkedSearch(
+            self._searches[batch_size, jit] = CompiledSearch(
                 self._model,
                 *self._options,
                 batch_size,

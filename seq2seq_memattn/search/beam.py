@@ -2,18 +2,23 @@
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
+from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.rows import batch_gather
-from seq2seq_memattn.search.follow import follow
-from seq2seq_memattn.search.limits import check_sizes, step_limits
-from seq2seq_memattn.search.penalties import length_penalty
-from seq2seq_memattn.search.prepared import SearchMemory, for_decoding
-from seq2seq_memattn.search.step import Beam, Rules, Written, advance, first_beam, is_done, trace
-from seq2seq_memattn.vocabulary import PAD_ID
-
-CHUNK = 32  # steps after which what was written is put away
+from seq2seq_memattn.search.chunks import (
+    Compaction,
+    Found,
+    Going,
+    drop_done,
+    first_found,
+    keep_all,
+    search_by_chunks,
+)
+from seq2seq_memattn.search.prepared import PreparedModel, SearchMemory, prepare
+from seq2seq_memattn.search.replay import replay_attention
+from seq2seq_memattn.search.rules import Rules, check_sizes, length_penalty, step_limits
+from seq2seq_memattn.search.step import extend_beam, is_done, trace
 
 
 class BeamResult(NamedTuple):
@@ -29,7 +34,7 @@ class BeamResult(NamedTuple):
         scores: float [batch, n_best, max_length, rows], or () if not asked for, or if the
             attention's are no tensor.
         memory: the attention's memory record (what `start` returns, of a model that is no
-            `Seq2Seq`), or () if not asked for or searched by `ChunkedSearch`.
+            `Seq2Seq`), or () if not asked for or searched by `CompiledSearch`.
         positions_scored: float32 [batch, n_best]: encoder states scored per step, mean over the
             steps of each hypothesis; or () if not asked for.
     """
@@ -58,7 +63,6 @@ def beam_search(
     length_penalty_exponent: float = 0.0,
     max_length: Any = None,
     early_stopping: bool = True,
-    forced_lengths: Any = None,
     return_alignments: bool = False,
 ) -> BeamResult:
     """Finds the most probable targets.
@@ -70,8 +74,8 @@ def beam_search(
 
     Args:
         model: `Seq2Seq`, or anything with `start(source, num_queries)` and
-            `step(tokens, memory, state)`, a `keras.Model` or not; see `DecodingModel` for what
-            they take and return. Alignments need its `alignment` and `positions_scored` too.
+            `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
+            they take and return, and `AlignedModel` for what alignments need beside them.
         source: int32 [batch, source_length], ending with the end token, then padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
@@ -80,8 +84,6 @@ def beam_search(
             None: twice the source's length and 10 more, for each source.
         early_stopping: bool. False runs every sentence to its limit or until its whole beam is
             finished; the result is the same.
-        forced_lengths: int32 [batch] or None. Forces every hypothesis to this many tokens
-            before the end token: for timing untrained weights.
         return_alignments: bool. Whether to return alignments, scores, memory and
             positions_scored.
 
@@ -90,66 +92,58 @@ def beam_search(
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range, or the model has no `start` and
-            `step`; under `jax.jit`, if `max_length` is an array or lengths are forced.
+            `step`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
-    model = for_decoding(model, beam_size)
+    model = prepare(model, beam_size)
     source = ops.convert_to_tensor(source, dtype="int32")
-    limits, num_steps = step_limits(source, max_length, forced_lengths)
-    forced = () if forced_lengths is None else ops.cast(forced_lengths, "int32")[:, None]
-    rules = Rules(
-        beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None], forced
-    )
+    limits, num_steps = step_limits(source, max_length)
+    rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None])
     memory, state = model.start(source, beam_size)
-    beam, chunks = _search(model, memory, state, rules, num_steps, ops.shape(source)[0])
-    result = best(beam, trace(chunks)[:, :, :num_steps], rules)
+    drops = isinstance(model, PreparedModel) and not has_static_shapes() and source.shape[0] != 1
+    compaction = drop_done() if drops else keep_all()
+    result = search_in_graph(model, memory, state, rules, num_steps, compaction)
     if not return_alignments:
         return result
-    scores, alignments, positions = follow(model, memory, state, result.tokens, result.steps)
+    scores, alignments, positions = replay_attention(
+        model, memory, state, result.tokens, result.steps
+    )
     record = memory.attention if isinstance(memory, SearchMemory) else memory
     return result._replace(
         alignments=alignments, scores=scores, memory=record, positions_scored=positions
     )
 
 
-def _search(
-    model: Any, memory: Any, state: Any, rules: Rules, num_steps: Any, batch: Any
-) -> tuple[Beam, Written]:
-    """The whole search, in chunks: the last beam, and what was written, [chunks, ...]."""
-    num_chunks = -(-num_steps // CHUNK)
-    shape = (num_chunks, batch, rules.beam_size)
-    slots = ops.arange(rules.beam_size, dtype="int32")
-    tokens = ops.full((*shape, CHUNK), PAD_ID, dtype="int32")
-    ancestors = slots + ops.zeros(shape, dtype="int32")
-    structure = state
-
-    def goes_on(step: Any, beam: Any, *_: Any) -> Any:
-        done = is_done(Beam(*beam), step, rules)
-        return ops.logical_and(step < num_steps, ops.logical_not(ops.all(done)))
-
-    def body(step: Any, beam: Any, carried: Any, tokens: Any, ancestors: Any) -> Any:
-        state = keras.tree.pack_sequence_as(structure, carried)
-        here = ops.arange(num_chunks) == step // CHUNK
-        step, beam, state, written = advance(model, memory, state, Beam(*beam), step, rules, CHUNK)
-        tokens = ops.where(here[:, None, None, None], written.tokens[None], tokens)
-        ancestors = ops.where(here[:, None, None], written.ancestors[None], ancestors)
-        return step, tuple(beam), keras.tree.flatten(state), tokens, ancestors
-
-    beam = first_beam(batch, rules.beam_size)
-    zero = ops.zeros((), dtype="int32")
-    start = (zero, tuple(beam), keras.tree.flatten(state), tokens, ancestors)
-    _, beam, _, tokens, ancestors = ops.while_loop(goes_on, body, start)
-    return Beam(*beam), Written(tokens, ancestors)
-
-
-def best(beam: Beam, tokens: Any, rules: Rules) -> BeamResult:
-    """The n_best of the last beam.
+def search_in_graph(
+    model: Any, memory: Any, state: Any, rules: Rules, num_steps: Any, compaction: Compaction
+) -> BeamResult:
+    """`beam_search` from the model's first state on.
 
     Args:
-        beam: the last one.
-        tokens: int32 [batch, beam, num_steps]. What its hypotheses wrote.
+        model: `SearchedModel`; where sentences are put away, a `PreparedModel`.
+        memory, state: from its `start`.
         rules: of the search.
+        num_steps: int or int32 scalar. The most steps.
+        compaction: the policy.
     """
+    # Memory that stays whole need not be one of the loop's variables.
+    carried = model.without_sources(memory) if compaction.drops else ()
+    batch = ops.shape(rules.limits)[0]
+    found = first_found(batch, rules.beam_size, num_steps, compaction.chunk)
+    going = Going(ops.arange(batch, dtype="int32"), carried, state, found.beam)
+
+    def extend(going: Going, step: Any) -> tuple[Any, ...]:
+        read = going.memory if compaction.drops else memory
+        own = rules._replace(limits=ops.take(rules.limits, going.rows, axis=0))
+        taken = extend_beam(model, read, going.state, going.beam, step, own, compaction.chunk)
+        return *taken, is_done(taken[1], taken[0], own)
+
+    return best(search_by_chunks(extend, going, found, num_steps, compaction), num_steps, rules)
+
+
+def best(found: Found, num_steps: Any, rules: Rules) -> BeamResult:
+    """The n_best of each sentence; their tokens as far as `num_steps`, which may be None: all."""
+    beam, tokens = found.beam, trace(found.written)[:, :, :num_steps]
     ranked = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
     normalised, order = ops.top_k(ranked, rules.n_best)
     order = ops.cast(order, "int32")

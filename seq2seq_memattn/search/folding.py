@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.loops.cell_steps import CellStep, OpaqueStep, cell_step, output_units
 from seq2seq_memattn.loops.products import Products
 
+NUM_STEPS = 30  # of a sentence, to weigh what folding costs once
 LOWEST = "cell_0"  # what `AttentionCell.cell_steps` calls the lowest cell
 
 
@@ -58,11 +58,6 @@ class FoldedStep(CellStep):
         return self._step.take(products, projected, inside[:, :0], states)
 
 
-def combines_plainly(attention: Attention) -> bool:
-    """Whether a context is the plain weighted sum of rows, so that other rows may come instead."""
-    return type(attention).combine is Attention.combine
-
-
 def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     """The maps of a built cell's context, or None where there is nothing to fold.
 
@@ -70,7 +65,7 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     the context without a mixing layer, and lowest cells other than `LSTMCell` and `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
-    if not combines_plainly(cell.attention):
+    if not cell.attention.combines_plainly:
         return None
     if cell.mixing is None and reads_context:
         return None
@@ -99,20 +94,16 @@ def folded_steps(cell: AttentionCell, embedding_dim: int, folds: Folds) -> list[
     return steps
 
 
-def folding_pays(
-    folds: Folds, num_rows: int | None, num_queries: int, num_steps: int | None
-) -> bool:
+def folding_pays(folds: Folds, num_rows: int | None, num_queries: int) -> bool:
     """Whether folding saves multiply-adds.
 
     Args:
         folds: the maps.
         num_rows: int or None. Rows of the memory; None: as many as steps.
         num_queries: int. Hypotheses of each source.
-        num_steps: int or None. Steps to expect; None: 30, a sentence.
     """
     units, mapped = folds.context.shape
-    num_steps = num_steps or 30
-    num_rows = num_rows or num_steps
+    num_rows = num_rows or NUM_STEPS
     plain = num_rows * units + units * mapped  # combine, then map: per hypothesis and step
     folded = num_rows * mapped
-    return folded + num_rows * units * mapped / (num_queries * num_steps) < plain
+    return folded + num_rows * units * mapped / (num_queries * NUM_STEPS) < plain

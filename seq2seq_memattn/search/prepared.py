@@ -9,11 +9,12 @@ from seq2seq_memattn.layers.attention_cell import AttentionCellState
 from seq2seq_memattn.layers.tied_dense import TiedDense
 from seq2seq_memattn.loops.products import Products
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.search.folding import Folds, combines_plainly, fold, folded_steps, folding_pays
+from seq2seq_memattn.search.folding import Folds, fold, folded_steps, folding_pays
+from seq2seq_memattn.search.protocol import SearchedModel
 
 
-class DecodingWeights(NamedTuple):
-    """What a `DecodingModel` makes of a model's weights, once for all sources.
+class PreparedWeights(NamedTuple):
+    """What a `PreparedModel` makes of a model's weights, once for all sources.
 
     Fields:
         embeddings: float [vocab, embedding_dim].
@@ -42,8 +43,8 @@ class SearchMemory(NamedTuple):
     rows: Any
 
 
-class DecodingModel:
-    """What search sees of a `Seq2Seq`: `start` and `step`.
+class PreparedModel:
+    """A `Seq2Seq` as search sees it; see `SearchedModel` and `AlignedModel`.
 
     The embeddings' map into the lowest cell is a table with one row per token, each cell has one
     product per step, and the maps of the context are folded into the memory's rows.
@@ -52,7 +53,7 @@ class DecodingModel:
         model: `Seq2Seq`.
         folded: bool. Whether to fold the maps of the context into the rows, where that is
             possible; see `folding_pays`.
-        weights: from another `DecodingModel` with the same `folded`: values of the model's weights
+        weights: from another `PreparedModel` with the same `folded`: values of the model's weights
             that were made outside of the graph that uses them. None: made here.
     """
 
@@ -60,65 +61,45 @@ class DecodingModel:
         self,
         model: Seq2Seq,
         folded: bool = True,
-        weights: DecodingWeights | None = None,
+        weights: PreparedWeights | None = None,
     ) -> None:
         self._model = model
         self._cell = model.cell
         self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model, self._folds)
+        self._combines_plainly = model.cell.attention.combines_plainly
 
     def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
-        """Reads the source.
-
-        Args:
-            source: int32 [batch, source_length].
-            num_queries: int > 0. Hypotheses of each source.
-
-        Returns:
-            memory: batch first; the same for all hypotheses of a source.
-            state: record, [batch, num_queries] first.
-        """
+        """See `SearchedModel`."""
         memory, cell_states = self._model.encode(source)
         state = self._cell.initial_state(memory, num_queries, cell_states)
-        if self._folds is None:
-            return SearchMemory(memory, self._round(memory.rows)), state
-        rows = product(memory.rows, self._folds.context)
-        shape = (*ops.shape(state.context)[:2], rows.shape[-1])
-        nothing = ops.zeros(shape, dtype=rows.dtype)  # the map of a context of zeros
-        return SearchMemory(memory, self._round(rows)), state._replace(context=nothing)
-
-    def _round(self, rows: Any) -> Any:
-        """Rows as `_RoundedProducts` combines them."""
-        if not combines_plainly(self._cell.attention):
-            return rows
-        return ops.cast(rows, product_dtype(self._model))
+        rows = memory.rows
+        if self._folds is not None:
+            rows = product(rows, self._folds.context)
+            shape = (*ops.shape(state.context)[:2], rows.shape[-1])
+            # The map of a context of zeros.
+            state = state._replace(context=ops.zeros(shape, dtype=rows.dtype))
+        if self._combines_plainly:
+            rows = ops.cast(rows, product_dtype(self._model))
+        return SearchMemory(memory, rows), state
 
     def step(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
     ) -> tuple[Any, Any, AttentionCellState]:
-        """Advances every hypothesis by one token.
-
-        Args:
-            tokens: int32 [batch, queries]. The tokens fed back.
-            memory, state: from `start` and the step before.
-
-        Returns:
-            logits: float32 at least, [batch, queries, vocab_size].
-            scores: [batch, queries, rows], of the attention.
-            state: as it came.
-        """
-        mixed, scores, state = self.advance(tokens, memory, state)
+        """See `SearchedModel`; logits are float32 at least."""
+        mixed, scores, state = self.step_below_logits(tokens, memory, state)
         return self.to_logits(mixed), scores, state
 
-    def advance(
+    def step_below_logits(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
     ) -> tuple[Any, Any, AttentionCellState]:
         """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
         weights = self.weights
+        plain = self._combines_plainly and memory.rows.shape[-1]
         output, scores, state = self._cell.step_without_mixing(
             self._steps,
-            _RoundedProducts(weights.products, memory.rows if memory.rows.shape[-1] else None),
+            _RoundedProducts(weights.products, memory.rows if plain else None),
             ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
             memory.attention,
             state,
@@ -159,18 +140,17 @@ class _RoundedProducts(Products):
     """Products whose rows may have come rounded, and folded."""
 
     def combine(self, attention: Any, scores: Any) -> Any:
-        if not combines_plainly(attention):
-            return super().combine(attention, scores)
+        del attention
         return product(scores, self.rows)
 
 
-def make_weights(model: Seq2Seq, folded: bool = True) -> DecodingWeights:
-    """What `DecodingModel` makes of a model's weights as they are now."""
+def make_weights(model: Seq2Seq, folded: bool = True) -> PreparedWeights:
+    """What `PreparedModel` makes of a model's weights as they are now."""
     dtype = product_dtype(model)
     embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
     folds = fold(model.cell, embeddings.shape[-1]) if folded else None
     steps = _steps(model, folds)
-    return DecodingWeights(
+    return PreparedWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
         products={name: weights for step in steps for name, weights in step.weights().items()},
@@ -193,29 +173,27 @@ def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
     return folded_steps(model.cell, embedding_dim, folds)
 
 
-def for_decoding(model: Any, num_queries: int = 1, num_steps: int | None = None) -> Any:
-    """A `DecodingModel` for a `Seq2Seq`; anything that has `start` and `step` as it is.
+def prepare(model: Any, num_queries: int) -> SearchedModel:
+    """A `PreparedModel` for a `Seq2Seq`; anything that has `start` and `step` as it is.
 
     Args:
         model: the model.
         num_queries: int. Hypotheses of each source.
-        num_steps: int or None. Steps to expect, if that is known.
 
     Raises:
         ValueError: if the model is neither.
     """
-    if callable(getattr(model, "start", None)) and callable(getattr(model, "step", None)):
+    if isinstance(model, SearchedModel):
         return model
     if isinstance(model, Seq2Seq):
-        return DecodingModel(model, folds_rows(model, num_queries, num_steps))
+        return PreparedModel(model, folds_rows(model, num_queries))
     raise ValueError(
         "Search needs a `Seq2Seq`, or a model with the methods `start(source, num_queries)` and "
         f"`step(tokens, memory, state)`; got {type(model).__name__}."
     )
 
 
-def folds_rows(model: Seq2Seq, num_queries: int, num_steps: int | None) -> bool:
+def folds_rows(model: Seq2Seq, num_queries: int) -> bool:
     """Whether a search with a model folds the context's maps; see `folding_pays`."""
     folds = fold(model.cell, model.config.embedding_dim)
-    num_rows = model.cell.attention.num_rows
-    return folds is not None and folding_pays(folds, num_rows, num_queries, num_steps)
+    return folds is not None and folding_pays(folds, model.cell.attention.num_rows, num_queries)

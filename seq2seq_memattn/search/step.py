@@ -6,7 +6,8 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.rows import batch_gather
-from seq2seq_memattn.search.penalties import best_penalty, length_penalty
+from seq2seq_memattn.search.protocol import SearchedModel
+from seq2seq_memattn.search.rules import Rules, best_penalty, length_penalty
 from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -25,23 +26,6 @@ class Beam(NamedTuple):
     log_probs: Any
     lengths: Any
     is_finished: Any
-
-
-class Rules(NamedTuple):
-    """What stays the same during one search.
-
-    Fields:
-        beam_size, n_best, exponent, early_stopping: see `beam_search`.
-        limits: int32 [batch, 1]. Steps that a hypothesis may take.
-        forced_lengths: int32 [batch, 1], or () where nothing is forced.
-    """
-
-    beam_size: int
-    n_best: int
-    exponent: float
-    early_stopping: bool
-    limits: Any
-    forced_lengths: Any
 
 
 class Written(NamedTuple):
@@ -68,14 +52,28 @@ def first_beam(batch: Any, beam_size: int) -> Beam:
     )
 
 
-def advance(
-    model: Any, memory: Any, state: Any, beam: Beam, step: Any, rules: Rules, num_steps: int
+def nothing_written(shape: tuple[Any, ...], num_steps: Any) -> Written:
+    """What hypotheses of [..., beam] have written before any step; room for `num_steps`."""
+    return Written(
+        tokens=ops.full((*shape, num_steps), PAD_ID, dtype="int32"),
+        ancestors=ops.arange(shape[-1], dtype="int32") + ops.zeros(shape, dtype="int32"),
+    )
+
+
+def extend_beam(
+    model: SearchedModel,
+    memory: Any,
+    state: Any,
+    beam: Beam,
+    step: Any,
+    rules: Rules,
+    num_steps: int,
 ) -> tuple[Any, Beam, Any, Written]:
     """Takes steps until all sentences are done, `num_steps` at most.
 
     Args:
-        model: has `step`; see `beam_search`.
-        memory, state: from the model.
+        model: what is searched.
+        memory, state: from its `start`.
         beam: the hypotheses.
         step: int32 scalar. Steps taken before.
         rules: of the search.
@@ -85,12 +83,7 @@ def advance(
         step, beam, state: as they came.
         written: what the hypotheses of `beam` wrote meanwhile; padding where no step was taken.
     """
-    shape = (ops.shape(beam.tokens)[0], rules.beam_size)
-    slots = ops.arange(rules.beam_size, dtype="int32")[None, :]
-    written = Written(
-        tokens=ops.full((*shape, num_steps), PAD_ID, dtype="int32"),
-        ancestors=slots + ops.zeros(shape, dtype="int32"),
-    )
+    written = nothing_written((ops.shape(beam.tokens)[0], rules.beam_size), num_steps)
     structure, begin, end = state, step, step + num_steps
 
     def goes_on(step: Any, beam: Any, *_: Any) -> Any:
@@ -153,9 +146,6 @@ def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -
     """What each hypothesis can become. A frozen one has one successor, itself, by the end token."""
     go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
     end = go_on + logits[:, :, END_ID]
-    if not isinstance(rules.forced_lengths, tuple):
-        is_due = step >= rules.forced_lengths
-        go_on, end = ops.where(is_due, DEAD, go_on), ops.where(is_due, end, DEAD)
     return Successors(
         end=ops.where(frozen, beam.log_probs, end),
         go_on=ops.where(frozen, DEAD, go_on),
@@ -168,7 +158,7 @@ def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
     """Whether a sentence's result can no longer change: bool [batch]."""
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
     all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
-    if not rules.early_stopping:
+    if not rules.early_stopping or rules.beam_size == 1:
         return all_frozen
     longest = ops.maximum(beam.lengths, rules.limits)
     reachable = beam.log_probs / best_penalty(beam.lengths, longest, rules.exponent)

@@ -3,8 +3,8 @@ import pytest
 
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
 from seq2seq_memattn.search.beam import beam_search
-from seq2seq_memattn.search.chunked import ChunkedSearch
-from seq2seq_memattn.search.penalties import length_penalty
+from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.rules import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.search.models import padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
@@ -90,8 +90,8 @@ def test_weights_are_read_at_each_call() -> None:
 def test_weights_that_stay_as_they_are_are_read_once(
     is_frozen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[ChunkedSearch] = []
-    monkeypatch.setattr(ChunkedSearch, "update_weights", lambda search: read.append(search))
+    read: list[CompiledSearch] = []
+    monkeypatch.setattr(CompiledSearch, "update_weights", lambda search: read.append(search))
     decoder = BatchDecoder(small_model(), 2, max_length=3, is_frozen=is_frozen)
     for _ in range(3):
         decoder._search(4, 11)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
-from seq2seq_memattn.search.penalties import length_penalty
+from seq2seq_memattn.search.rules import length_penalty
 from seq2seq_memattn.search.step import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
 from tests.inputs import run
@@ -309,30 +309,6 @@ def test_eager_graph_and_xla_agree(attention: str) -> None:
             np.testing.assert_array_equal(getattr(result, name), getattr(eager, name))
         for name in ("log_probs", "normalised_log_probs", "alignments", "positions_scored"):
             assert_close(getattr(result, name), as_array(getattr(eager, name)))
-
-
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_forced_lengths_are_the_lengths(beam_size: int) -> None:
-    model = small_model()
-    sources, lengths = sources_of(6, 0, 3, 5), np.array([3, 9, 1, 0], np.int32)
-    result = as_arrays(beam_search(model, padded(sources), beam_size, forced_lengths=lengths))
-    assert result.lengths[:, 0].tolist() == lengths.tolist()
-    assert result.is_finished.all()
-    assert result.tokens.shape[-1] == 10
-    for row, (source, length) in enumerate(zip(sources, lengths, strict=True)):
-        tokens = result.tokens[row, 0]
-        assert tokens[length] == END_ID
-        assert END_ID not in tokens[:length]
-        target = tokens[: length + 1].tolist()
-        assert_close(result.log_probs[row], teacher_forced(model, padded([source])[0], [target]))
-
-
-def test_every_hypothesis_of_a_beam_gets_the_forced_length() -> None:
-    result = search(
-        PrefixModel(random_tables(4, [0.0, 0.0])), 2, 4, 4, forced_lengths=np.array([3, 5])
-    )
-    assert result.lengths.tolist() == [[3] * 4, [5] * 4]
-    assert (result.log_probs > DEAD / 2).all()
 
 
 # What the attention did

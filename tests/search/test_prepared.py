@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seq2seq_memattn.search.prepared import DecodingModel, for_decoding
+from seq2seq_memattn.search.prepared import PreparedModel, prepare
 from seq2seq_memattn.vocabulary import START_ID
 from tests.inputs import MODES, run
 from tests.marks import slow
@@ -59,7 +59,7 @@ WAYS = [
 
 def step_through(model: Any, source: Any, inputs: Any, folded: bool = True) -> list[Any]:
     """Logits and scores of every step, and the last state."""
-    decoding = DecodingModel(model, folded)
+    decoding = PreparedModel(model, folded)
     memory, state = decoding.start(source, QUERIES)
     steps = []
     for step in range(STEPS):
@@ -114,7 +114,7 @@ def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention:
     model.logits.bias.assign(ops.zeros_like(model.logits.bias))
 
     def first_logits(source: Any) -> Any:
-        decoding = DecodingModel(model)
+        decoding = PreparedModel(model)
         logits, _, _ = decoding.step(INPUTS[:1, :, 0], *decoding.start(source, QUERIES))
         return logits
 
@@ -125,7 +125,7 @@ def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention:
 
 def test_alignment_and_positions_are_those_of_the_attention() -> None:
     model, source = small_model("bahdanau"), padded(SOURCES)
-    decoding = DecodingModel(model)
+    decoding = PreparedModel(model)
     memory, state = decoding.start(source, QUERIES)
     _, scores, _ = decoding.step(INPUTS[:, :, 0], memory, state)
     assert decoding.alignment(scores, memory) is scores
@@ -146,5 +146,5 @@ def test_weights_are_read_when_it_is_made() -> None:
 
 def test_only_models_need_to_be_made_ready() -> None:
     other = PrefixModel(random_tables(0, [0.0]))
-    assert for_decoding(other) is other
-    assert isinstance(for_decoding(small_model()), DecodingModel)
+    assert prepare(other, 1) is other
+    assert isinstance(prepare(small_model(), 1), PreparedModel)

@@ -10,10 +10,11 @@ from seq2seq_memattn.attention.k_memory import KMemory
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
-from seq2seq_memattn.search.beam import BeamResult
-from seq2seq_memattn.search.compacting import compacting_beam_search
-from seq2seq_memattn.search.follow import follow
-from seq2seq_memattn.search.prepared import DecodingModel, DecodingWeights, folds_rows, make_weights
+from seq2seq_memattn.search.beam import BeamResult, search_in_graph
+from seq2seq_memattn.search.chunks import drop_done
+from seq2seq_memattn.search.prepared import PreparedModel, PreparedWeights, folds_rows, make_weights
+from seq2seq_memattn.search.replay import replay_attention
+from seq2seq_memattn.search.rules import Rules, check_sizes, step_limits
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -67,15 +68,16 @@ class ServingGraph:
     """
 
     def __init__(self, run: Run, options: SearchOptions) -> None:
+        check_sizes(options.beam_size, options.n_best)
         self._model = run.model
         self._options = options
         self._limit = SourceReader(run, options.max_source_length).limit
         self._source_text = graph_vocabulary(run.source_vocabulary)
         self._target_text = graph_vocabulary(run.target_vocabulary)
         self.modules = [self._source_text, self._target_text]
-        self._folded = folds_rows(run.model, options.beam_size, None)
+        self._folded = folds_rows(run.model, options.beam_size)
         # Made once, as in search: a graph that made them would do so at every call.
-        self._weights: DecodingWeights = keras.tree.map_structure(
+        self._weights: PreparedWeights = keras.tree.map_structure(
             lambda array: tf.Variable(array, trainable=False),
             make_weights(run.model, self._folded),
         )
@@ -121,7 +123,9 @@ class ServingGraph:
         steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
-        beta, alignments, _ = follow(decoder, memory, state, tokens[:, None], steps[:, None])
+        beta, alignments, _ = replay_attention(
+            decoder, memory, state, tokens[:, None], steps[:, None]
+        )
         outputs = self._translations(sources, found) | {
             "source_pieces": pieces_with_ends(self._source_text, sources.ids),
             "target_pieces": pieces_with_ends(self._target_text, tokens),
@@ -182,22 +186,17 @@ class ServingGraph:
         source = _padded(tf.concat([ids, _column(ids, END_ID)], axis=1))
         return _Sources(source, lengths == 0, is_cut)
 
-    def _decoder(self) -> DecodingModel:
+    def _decoder(self) -> PreparedModel:
         weights = keras.tree.map_structure(tf.convert_to_tensor, self._weights)
-        return DecodingModel(self._model, self._folded, weights)
+        return PreparedModel(self._model, self._folded, weights)
 
-    def _search(self, decoder: DecodingModel, ids: Any, memory: Any, state: Any) -> BeamResult:
+    def _search(self, decoder: PreparedModel, ids: Any, memory: Any, state: Any) -> BeamResult:
         options = self._options
-        return compacting_beam_search(
-            decoder,
-            ids,
-            memory,
-            state,
-            options.beam_size,
-            options.n_best,
-            options.length_penalty,
-            options.max_length,
+        limits, most = step_limits(ids, options.max_length)
+        rules = Rules(
+            options.beam_size, options.n_best, options.length_penalty, True, limits[:, None]
         )
+        return search_in_graph(decoder, memory, state, rules, most, drop_done())
 
     def _translations(self, sources: _Sources, found: BeamResult) -> Outputs:
         """What `translate` returns. As in files, an empty text has an empty translation."""

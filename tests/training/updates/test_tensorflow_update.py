@@ -12,7 +12,7 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import fill_rows
 from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.search.prepared import DecodingModel
+from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.training.distributed.strategies import one_device
 from seq2seq_memattn.training.make import make_optimizer
 from seq2seq_memattn.training.updates.loss_scale import LossScale
@@ -255,7 +255,7 @@ def test_products_in_bfloat16_change_an_update_by_their_rounding_only(attention:
     assert result.loss == pytest.approx(expected.loss, rel=5e-3)
     assert result.gradient_norm == pytest.approx(expected.gradient_norm, rel=2e-2)
     assert {w.dtype for w in model.trainable_variables} == {"float32"}
-    _, state = DecodingModel(model).start(batch()["source"], 1)
+    _, state = PreparedModel(model).start(batch()["source"], 1)
     assert {array.dtype for array in keras.tree.flatten(state)} == {tf.float32}
 
 

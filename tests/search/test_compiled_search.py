@@ -3,10 +3,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.search import chunked
+from seq2seq_memattn.search import chunks, compiled_search
 from seq2seq_memattn.search.beam import beam_search
-from seq2seq_memattn.search.chunked import ChunkedSearch
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.vocabulary import END_ID
 from tests.marks import slow
 from tests.search.models import (
     assert_same_search,
@@ -14,7 +14,6 @@ from tests.search.models import (
     padded,
     small_model,
     sources_of,
-    teacher_forced,
     with_rounded_products,
 )
 from tests.tolerances import as_array, assert_close
@@ -30,20 +29,21 @@ xla_quickly = pytest.mark.parametrize("jit_compile", [True, *slow(False)])
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "CHUNK", 2)
+    monkeypatch.setattr(compiled_search, "CHUNK", 2)
+    monkeypatch.setattr(chunks, "DROPPING_CHUNK", 2)
 
 
 @one_quick_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    search = ChunkedSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))
+    search = CompiledSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))
     assert_same_search(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
 @one_quick_attention
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)
-    search = ChunkedSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
+    search = CompiledSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
     for chosen in (slice(None), slice(2, 5)):
         source, limits = padded(SOURCES[chosen]), LIMITS[chosen]
         assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
@@ -54,9 +54,9 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
 def test_a_sentence_alone_is_searched_in_one_graph(
     attention: str, jit_compile: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunked, "ALONE", 4)
+    monkeypatch.setattr(compiled_search, "ALONE", 4)
     model = small_model(attention)
-    search = ChunkedSearch(model, 4, 3, 0.6, 1, return_alignments=True, jit_compile=jit_compile)
+    search = CompiledSearch(model, 4, 3, 0.6, 1, return_alignments=True, jit_compile=jit_compile)
     monkeypatch.setattr(search, "_chunk", None)
     for chosen in (0, 1, 4, 3):  # with 9, 1, 2 and 7 steps
         source, limits = padded(SOURCES[chosen : chosen + 1]), LIMITS[chosen : chosen + 1]
@@ -67,13 +67,12 @@ def test_a_sentence_alone_is_searched_in_one_graph(
         assert_close(found.alignments, as_array(expected.alignments))
 
 
-@compilers
-def test_sentences_that_are_done_leave_the_batch(
-    jit_compile: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    search = ChunkedSearch(
-        small_model(), 2, 1, 0.0, batch_size=7, jit_compile=jit_compile, force_lengths=True
-    )
+def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model()
+    bias = np.array(model.logits.bias)
+    bias[END_ID] = -1e9  # every sentence goes to its limit
+    model.logits.bias.assign(bias)
+    search = CompiledSearch(model, 2, 1, 0.0, batch_size=7, jit_compile=True)
     sizes = []
     chunk = search._chunk
 
@@ -83,20 +82,9 @@ def test_sentences_that_are_done_leave_the_batch(
 
     monkeypatch.setattr(search, "_chunk", counted)
     found = search(padded(SOURCES), LIMITS)
-    assert found.lengths[:, 0].tolist() == (LIMITS - 1).tolist()
+    assert found.lengths[:, 0].tolist() == LIMITS.tolist()
     # Done after 2, 4, 6, 8 and 10 steps: 3, 4, 5, 6 and 7 of them.
-    assert sizes == ([7, 4, 4, 2, 1] if jit_compile else [7, 4, 3, 2, 1])
-
-
-def test_forced_lengths_are_scored_like_any_other() -> None:
-    model = small_model("bahdanau")
-    search = ChunkedSearch(model, 3, 1, 0.0, batch_size=7, force_lengths=True)
-    found = search(padded(SOURCES), LIMITS)
-    for row, source in enumerate(SOURCES):
-        target = found.tokens[row, 0, : LIMITS[row]].tolist()
-        assert target[-1] == END_ID and END_ID not in target[:-1]
-        assert (found.tokens[row, 0, LIMITS[row] :] == PAD_ID).all()
-        assert_close(found.log_probs[row], teacher_forced(model, padded([source])[0], [target]))
+    assert sizes == [7, 4, 4, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +96,7 @@ def test_forced_lengths_are_scored_like_any_other() -> None:
 )
 def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    search = ChunkedSearch(model, 4, 2, 0.0, 7, return_alignments=True, jit_compile=jit_compile)
+    search = CompiledSearch(model, 4, 2, 0.0, 7, return_alignments=True, jit_compile=jit_compile)
     found = search(source, LIMITS)
     expected = beam_search(model, source, 4, 2, 0.0, LIMITS, return_alignments=True)
     assert_same_search(found, expected)
@@ -119,13 +107,13 @@ def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: b
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau")])
 def test_folding_changes_rounding_only(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    found = [ChunkedSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]
+    found = [CompiledSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]
     assert_same_search(found[0], found[1])
 
 
 def test_weights_are_read_on_demand() -> None:
     model, source = small_model(), padded(SOURCES)
-    search = ChunkedSearch(model, 2, 1, 0.0, batch_size=7)
+    search = CompiledSearch(model, 2, 1, 0.0, batch_size=7)
     before = search(source, LIMITS)
     embeddings = model.target_embedding.embeddings
     embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
@@ -141,8 +129,8 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     attention: str, jit_compile: bool
 ) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    exact = ChunkedSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
-    search = ChunkedSearch(with_rounded_products(model), 4, 2, 0.0, 7, jit_compile=jit_compile)
+    exact = CompiledSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
+    search = CompiledSearch(with_rounded_products(model), 4, 2, 0.0, 7, jit_compile=jit_compile)
     rounded = search(source, LIMITS)
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()

@@ -1,0 +1,152 @@
+"""The outer loop of every beam search: take a chunk of steps, put away what is done, repeat.
+
+The policy says what is put away, and so what runs the loop. `keep_all` keeps a batch together, as
+XLA and JAX need it, whose shapes are known ahead. `drop_done` lets sentences that are done leave
+the batch, inside a graph of TensorFlow. `compiled_search.py` has a third one, driven from Python.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_written
+
+KEPT_CHUNK = 32  # steps, where nothing is put away but what was written
+DROPPING_CHUNK = 8  # steps between two looks at what is done
+WORTH = 0.75  # of a batch: where more is left, what is saved is not worth the copy
+
+
+class Going(NamedTuple):
+    """The n sentences of a batch that are still searched.
+
+    Fields:
+        rows: int32 [n]. Their places in the batch.
+        memory, state: of the model; see `SearchedModel`.
+        beam: `Beam`.
+    """
+
+    rows: Any
+    memory: Any
+    state: Any
+    beam: Any
+
+
+class Found(NamedTuple):
+    """What is known of all sentences of a batch.
+
+    Fields:
+        beam: `Beam`. Of a sentence that was put away, as it was then.
+        written: `Written` of every chunk, [chunks, batch, beam, ...].
+    """
+
+    beam: Beam
+    written: Written
+
+
+class Compaction(NamedTuple):
+    """A policy: what becomes of sentences that are done.
+
+    Fields:
+        chunk: int > 0. Steps between two looks at what is done.
+        loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
+        put: (found, index, rows, beam, written) -> `Found` with what chunk number `index` gave.
+        keep: (going, done) -> `Going` without what is put away, and whether a sentence is not done.
+        drops: bool. Whether `keep` puts anything away.
+    """
+
+    chunk: int
+    loop: Callable[..., Any]
+    put: Callable[..., Found]
+    keep: Callable[..., tuple[Going, Any]]
+    drops: bool
+
+
+def search_by_chunks(
+    extend: Callable[..., tuple[Any, ...]],
+    going: Going,
+    found: Found,
+    num_steps: Any,
+    compaction: Compaction,
+) -> Found:
+    """Searches until all sentences are done.
+
+    Args:
+        extend: (going, step) -> step, beam, state and written as of `extend_beam`, and which
+            sentences are done.
+        going: all sentences, before the first step.
+        found: what is known of them then; see `first_found`.
+        num_steps: int or int32 scalar. The most steps.
+        compaction: the policy.
+    """
+    structures = going, found
+
+    def goes_on(step: Any, is_left: Any, *_: Any) -> Any:
+        return (step < num_steps) & is_left
+
+    def body(step: Any, is_left: Any, *arrays: Any) -> Any:
+        del is_left
+        going, found = map(keras.tree.pack_sequence_as, structures, arrays)
+        index = step // compaction.chunk
+        step, beam, state, written, done = extend(going, step)
+        found = compaction.put(found, index, going.rows, beam, written)
+        going, is_left = compaction.keep(going._replace(state=state, beam=beam), done)
+        return step, is_left, keras.tree.flatten(going), keras.tree.flatten(found)
+
+    start = np.int32(0), np.True_, *map(keras.tree.flatten, structures)
+    return keras.tree.pack_sequence_as(found, compaction.loop(goes_on, body, start)[-1])
+
+
+def first_found(batch: Any, beam_size: int, num_steps: Any, chunk: int) -> Found:
+    """What is known before the first step of a search of at most `num_steps`."""
+    shape = (-(-num_steps // chunk), batch, beam_size)
+    return Found(first_beam(batch, beam_size), nothing_written(shape, chunk))
+
+
+def keep_all(chunk: int = KEPT_CHUNK) -> Compaction:
+    """The policy that keeps all sentences to the end."""
+
+    def keep(going: Going, done: Any) -> tuple[Going, Any]:
+        return going, ops.logical_not(ops.all(done))
+
+    return Compaction(chunk, ops.while_loop, _put, keep, drops=False)
+
+
+def drop_done() -> Compaction:
+    """The policy that lets sentences leave the batch, eager or in a plain graph of TensorFlow."""
+    return Compaction(DROPPING_CHUNK, _loop_of_any_batch, _put, _drop, drops=True)
+
+
+def _put(found: Found, index: Any, rows: Any, beam: Beam, written: Written) -> Found:
+    places = ops.stack([ops.full_like(rows, index), rows], axis=1)
+
+    def put(arrays: Any, places: Any, parts: Any) -> list[Any]:
+        return [ops.scatter_update(a, places, part) for a, part in zip(arrays, parts, strict=True)]
+
+    return Found(
+        Beam(*put(found.beam, rows[:, None], beam)), Written(*put(found.written, places, written))
+    )
+
+
+def _drop(going: Going, done: Any) -> tuple[Going, Any]:
+    import tensorflow as tf
+
+    alive = tf.where(~done)[:, 0]
+    few = tf.cast(tf.size(alive), tf.float32) <= WORTH * tf.cast(tf.size(done), tf.float32)
+    arrays = keras.tree.flatten(going)
+    # None are left when all are done, which ends the loop.
+    kept = tf.cond(few, lambda: [tf.gather(array, alive) for array in arrays], lambda: arrays)
+    return keras.tree.pack_sequence_as(going, kept), tf.size(alive) > 0
+
+
+def _loop_of_any_batch(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
+    """`tf.while_loop` over variables of which the third, a list, has a batch that may change."""
+    import tensorflow as tf
+
+    start = keras.tree.map_structure(tf.convert_to_tensor, start)
+    step, is_left, going, found = keras.tree.map_structure(lambda array: array.shape, start)
+    going = [tf.TensorShape([None, *shape[1:]]) for shape in going]
+    shapes = (step, is_left, going, found)
+    return tf.while_loop(goes_on, body, start, shape_invariants=shapes, parallel_iterations=1)

@@ -1,0 +1,230 @@
+"""Beam search of whole batches on NumPy arrays, compiled once for many of them.
+
+In TensorFlow's plain graph a search is one graph. XLA and JAX compile for shapes: there a search
+is driven from Python, a chunk of steps at a time, and sentences that are done leave in between.
+Only what a chunk needs enters its graph, so that few are compiled: with a memory of fixed size, a
+single one. A sentence that comes alone has nobody to leave: it is one graph everywhere.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from seq2seq_memattn.compute.backend import WIDTH_STEP, compiled, has_static_shapes
+from seq2seq_memattn.data.batching import round_up
+from seq2seq_memattn.search.beam import BeamResult, best, search_in_graph
+from seq2seq_memattn.search.chunks import (
+    Compaction,
+    Found,
+    Going,
+    drop_done,
+    first_found,
+    keep_all,
+    search_by_chunks,
+)
+from seq2seq_memattn.search.prepared import PreparedModel, folds_rows, make_weights
+from seq2seq_memattn.search.replay import replay_attention
+from seq2seq_memattn.search.rules import Rules, check_sizes
+from seq2seq_memattn.search.step import Beam, Written, extend_beam, is_done
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+
+Ids = npt.NDArray[np.int32]
+
+CHUNK = 16  # steps between two looks at what is done
+ALONE = 64  # a graph that searches one sentence is made for a multiple of so many steps
+
+
+class CompiledSearch:
+    """Searches batches with one model.
+
+    Args:
+        model: `Seq2Seq`. Its weights are read by `update_weights`, once when this is made.
+        beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
+        batch_size: int > 0. The most sources that come at a time.
+        jit_compile: bool. Whether XLA compiles the steps: faster, but a second or more for each
+            new shape. Batches are then padded to `batch_size`, or to a half of it, and so on.
+        folded: bool or None. Whether the maps of the context are folded into the rows; None: where
+            that saves multiply-adds.
+
+    Raises:
+        ValueError: if `beam_size` or `n_best` is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        beam_size: int,
+        n_best: int,
+        length_penalty_exponent: float,
+        batch_size: int,
+        return_alignments: bool = False,
+        jit_compile: bool = False,
+        folded: bool | None = None,
+    ) -> None:
+        check_sizes(beam_size, n_best)
+        self._model = model
+        self._beam_size = beam_size
+        self._n_best = n_best
+        self._exponent = length_penalty_exponent
+        self._batch_size = batch_size
+        self._jit_compile = jit_compile
+        self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled by itself?
+        self._folded = folds_rows(model, beam_size) if folded is None else folded
+        self._is_alone = batch_size == 1
+        self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
+        self._chunk = compiled(model, self._chunk_graph, jit_compile)
+        self._whole: dict[int, Any] = {}  # by the most steps, 0 for any
+        # As graphs: operation by operation, a small batch would wait for them as long as for all
+        # its steps.
+        self._take = compiled(model, _take_graph)
+        self._finish = compiled(model, self._finish_graph)
+        self._make_weights = compiled(model, self._prepared_weights)
+        self._replay: Any = compiled(model, self._replay_graph) if return_alignments else None
+        self.update_weights()
+
+    def update_weights(self) -> None:
+        """Reads the model's weights anew."""
+        self._weights = self._make_weights()
+
+    def __call__(self, source: Ids, limits: Ids) -> BeamResult:
+        """Searches for the targets of a batch.
+
+        Args:
+            source: int32 [batch, source_length], ending with the end token, then padding.
+            limits: int32 [batch]. Steps a hypothesis may take, end token included.
+
+        Returns:
+            `BeamResult` of NumPy arrays.
+        """
+        num_sources = len(source)
+        search = self._search_whole
+        if self._per_shape and not self._is_alone:
+            search = self._search_from_python
+        found = search(self._pad(source), limits.astype(np.int32))
+        found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
+        written = found.tokens[:, :, : limits.max()]
+        tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
+        tokens[:, :, : written.shape[2]] = written
+        found = found._replace(tokens=tokens)
+        return self._with_alignments(found, source) if self._replay else found
+
+    def start(self, source: Ids) -> tuple[Any, Any]:
+        """What comes before the first step: encodes a batch; memory and state of the search."""
+        return self._start(self._weights, self._pad(source))
+
+    def _search_whole(self, source: Ids, limits: Ids) -> BeamResult:
+        num_steps = max(round_up(int(limits.max()), ALONE), ALONE) if self._is_alone else 0
+        if num_steps not in self._whole:
+            graph = partial(self._whole_graph, num_steps)
+            self._whole[num_steps] = compiled(self._model, graph, self._jit_compile)
+        return self._whole[num_steps](self._weights, source, limits[:, None])
+
+    def _search_from_python(self, source: Ids, limits: Ids) -> BeamResult:
+        memory, state = self._start(self._weights, source)
+        limits = np.pad(limits, (0, len(source) - len(limits)))[:, None]
+        num_steps = int(limits.max())
+        found = first_found(len(limits), self._beam_size, num_steps, CHUNK)
+        found = keras.tree.map_structure(np.array, found)  # arrays to write to
+        going = Going(np.arange(len(limits)), memory, state, found.beam)
+
+        def extend(going: Going, step: Any) -> tuple[Any, ...]:
+            step, *taken, done = self._chunk(
+                self._weights, going.memory, going.state, going.beam, step, limits[going.rows]
+            )
+            return np.int32(step), *taken, np.asarray(done)
+
+        compaction = Compaction(CHUNK, _loop, _put, self._keep, drops=True)
+        found = search_by_chunks(extend, going, found, num_steps, compaction)
+        return self._finish(found, limits)
+
+    def _prepared_weights(self) -> Any:
+        return make_weights(self._model, self._folded)
+
+    def _prepared(self, weights: Any) -> PreparedModel:
+        return PreparedModel(self._model, self._folded, weights)
+
+    def _start_graph(self, weights: Any, source: Any) -> tuple[Any, Any]:
+        model = self._prepared(weights)
+        memory, state = model.start(source, self._beam_size)
+        return model.without_sources(memory), state
+
+    def _chunk_graph(
+        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, limits: Any
+    ) -> tuple[Any, ...]:
+        model, rules = self._prepared(weights), self._rules(limits)
+        taken = extend_beam(model, memory, state, beam, step, rules, CHUNK)
+        return *taken, is_done(taken[1], taken[0], rules)
+
+    def _whole_graph(self, num_steps: int, weights: Any, source: Any, limits: Any) -> BeamResult:
+        model, rules = self._prepared(weights), self._rules(limits)
+        compaction = keep_all(num_steps) if num_steps else drop_done()
+        started = model.start(source, self._beam_size)
+        return search_in_graph(model, *started, rules, num_steps or ops.max(limits), compaction)
+
+    def _finish_graph(self, found: Found, limits: Any) -> BeamResult:
+        return best(found, None, self._rules(limits))
+
+    def _rules(self, limits: Any) -> Rules:
+        return Rules(self._beam_size, self._n_best, self._exponent, True, limits)
+
+    def _pad(self, source: Ids) -> Ids:
+        """Sources as compiled graphs take them, with more that will be done at once."""
+        batch, width = source.shape
+        if self._per_shape:
+            batch = self._size(batch)
+            # TensorFlow encodes batches without XLA, for which only the memory's shape counts.
+            has_fixed_size = self._model.cell.attention.num_rows is not None
+            if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
+                width = round_up(width, WIDTH_STEP)
+        padded = np.full([batch, width], PAD_ID, np.int32)
+        padded[:, 0] = END_ID
+        padded[: len(source), : source.shape[1]] = source
+        return padded
+
+    def _size(self, num_sentences: int) -> int:
+        """The smallest batch that is compiled and takes so many: the whole, a half, a quarter..."""
+        size = max(self._batch_size, num_sentences)
+        while (size + 1) // 2 >= num_sentences and size > 1:
+            size = (size + 1) // 2
+        return size
+
+    def _keep(self, going: Going, done: Any) -> tuple[Going, bool]:
+        """What goes on: sentences that are not done, and others where the size needs them."""
+        alive, others = np.flatnonzero(~done), np.flatnonzero(done)
+        size = self._size(len(alive))
+        if not len(alive) or size == len(done):
+            return going, bool(len(alive))
+        kept = np.concatenate([alive, others[: size - len(alive)]])
+        return Going(going.rows[kept], *self._take(going[1:], kept)), True
+
+    def _replay_graph(self, source: Any, tokens: Any, taken: Any) -> Any:
+        model = PreparedModel(self._model, folded=False)
+        return replay_attention(model, *model.start(source, tokens.shape[1]), tokens, taken)
+
+    def _with_alignments(self, found: BeamResult, source: Ids) -> BeamResult:
+        replayed = self._replay(source, found.tokens, found.steps)
+        scores, alignments, positions = map(np.asarray, replayed)
+        return found._replace(scores=scores, alignments=alignments, positions_scored=positions)
+
+
+def _loop(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
+    while goes_on(*start):
+        start = body(*start)
+    return start
+
+
+def _put(found: Found, index: int, rows: Any, beam: Beam, written: Written) -> Found:
+    for whole, part in zip(found.beam, beam, strict=True):
+        whole[rows] = np.asarray(part)
+    for whole, part in zip(found.written, written, strict=True):
+        whole[index, rows] = np.asarray(part)
+    return found
+
+
+def _take_graph(structure: Any, rows: Any) -> Any:
+    return keras.tree.map_structure(lambda array: ops.take(array, rows, axis=0), structure)

@@ -1,0 +1,83 @@
+"""What stays the same during one search: its sizes, limits and length penalty."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.vocabulary import PAD_ID
+
+
+class Rules(NamedTuple):
+    """What stays the same during one search.
+
+    Fields:
+        beam_size, n_best, exponent, early_stopping: see `beam_search`.
+        limits: int32 [batch, 1]. Steps that a hypothesis may take.
+    """
+
+    beam_size: int
+    n_best: int
+    exponent: float
+    early_stopping: bool
+    limits: Any
+
+
+def check_sizes(beam_size: int, n_best: int) -> None:
+    """Raises ValueError if `beam_size` or `n_best` of `beam_search` is out of range."""
+    if beam_size < 1:
+        raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
+    if not 1 <= n_best <= beam_size:
+        raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+
+
+def default_limit(source_length: Any) -> Any:
+    """Steps that a hypothesis may take if nothing is said; of ints or arrays of them."""
+    return 2 * source_length + 10
+
+
+def step_limits(source: Any, max_length: Any) -> tuple[Any, Any]:
+    """How many steps each sentence may take: int32 [batch], and the most of them, a scalar."""
+    if max_length is None:
+        lengths = ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1)
+        limits = default_limit(lengths)
+    else:
+        limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
+        if isinstance(max_length, int):
+            return limits, max_length
+    if keras.backend.backend() != "jax":
+        return limits, ops.max(limits)
+    import jax
+
+    # JAX's loops need a size that is known ahead; a traced limit has none.
+    if not isinstance(limits, jax.core.Tracer):
+        return limits, int(ops.max(limits))
+    if max_length is None:
+        return limits, default_limit(source.shape[1])
+    raise ValueError("Under jax.jit `max_length` must be an int or None; got an array.")
+
+
+def length_penalty(lengths: Any, exponent: float) -> Any:
+    """What a log-probability is divided by.
+
+    Source: Wu et al. (2016), equation 14: ((5 + length) / 6) ** exponent.
+
+    Args:
+        lengths: int, any shape. Tokens without the end token.
+        exponent: float. 0 divides by 1.
+
+    Returns:
+        float32, the shape of `lengths`.
+    """
+    lengths = ops.cast(lengths, "float32")
+    if not exponent:
+        return ops.ones_like(lengths)
+    return ((5.0 + lengths) / 6.0) ** exponent
+
+
+def best_penalty(lengths: Any, limits: Any, exponent: float) -> Any:
+    """The penalty, at any length from `lengths` to `limits`, that favours a log-probability most.
+
+    A log-probability is negative, so that is the largest; the penalty is monotonic in length.
+    """
+    return ops.maximum(length_penalty(lengths, exponent), length_penalty(limits, exponent))
