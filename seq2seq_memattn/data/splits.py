@@ -151,7 +151,7 @@ class SplitData:
         file = self._split.files_of("target")[0]
         return list(islice(iterate_lines(self._directory / file.path), count))
 
-    def advance(self, position: Position, num_batches: int) -> Position:
+    def position_after(self, position: Position, num_batches: int) -> Position:
         """Returns the position `num_batches` batches later; ValueError if `position` is none."""
         group, batch = position
         if group < 0 or not 0 <= batch < self._count(group):
@@ -173,7 +173,7 @@ class SplitData:
         """
         for group in read_ahead(self._groups(position, num_epochs)):
             for number in range(len(group.widths)):
-                position = self.advance(position, 1)
+                position = self.position_after(position, 1)
                 yield numpy_batch(group, number), position
 
     def tf_dataset(
@@ -238,7 +238,7 @@ class SplitData:
         pairs = self.pairs if self._num_groups == 1 else self._read(number)
         order = self._make_order(pairs.lengths.max(axis=1))
         self._num_batches[number] = order.num_batches
-        self.advance(position, 0)  # raises if there is no such position
+        self.position_after(position, 0)  # raises if there is no such position
         group = make_group(pairs, order.epoch(number)[first:], self._num_rows)
         return group._replace(widths=self._widths(group.widths))
 

@@ -1,7 +1,6 @@
 """The training loop: updates, validation, checkpoints, stopping."""
 
 import math
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -11,30 +10,15 @@ from typing import Any, NamedTuple
 import keras
 
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
-from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.splits import SplitData
-from seq2seq_memattn.runs.checkpoints import CheckpointFolder, write_arrays
-from seq2seq_memattn.runs.directory import (
-    BEST_NAME,
-    CHECKPOINTS_NAME,
-    check_run,
-    differences,
-    load_weights,
-    open_run,
-    training_lock,
-)
-from seq2seq_memattn.training.distributed.cluster import find_cluster
+from seq2seq_memattn.runs.checkpoints import write_arrays
+from seq2seq_memattn.runs.directory import BEST_NAME, training_lock
 from seq2seq_memattn.training.figures import Clock, UpdateResult, memory_mib
-from seq2seq_memattn.training.make import find_devices, local_model, make_parts
 from seq2seq_memattn.training.profile import Profile
-from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.reporting import Reporter, SilentReporter
 from seq2seq_memattn.training.signals import SignalCame, Signals
-from seq2seq_memattn.training.updates.loss_scale import LossScale
+from seq2seq_memattn.training.start import make_start
 from seq2seq_memattn.training.updates.schedule import learning_rate
 from seq2seq_memattn.training.validation import Validator
-
-MOST_WIDTHS = 4  # of batches, where XLA compiles, if buckets are more
 
 
 class InterruptedRun(Exception):
@@ -106,80 +90,24 @@ class Trainer:
         profile: tuple[int, int] | None = None,
     ) -> None:
         devices = devices or DevicesConfig(strategy="one_device")
-        cluster = find_cluster(devices, os.environ)
-        options = None
-        if cluster is None or not cluster.serves:
-            options = check_run(run_dir, data_dir, model_config, config, init_from)
-        if run_dir.exists() and (cluster is None or cluster.position == 0):
-            with training_lock(run_dir):  # refused at once, not when data and model are there
-                pass
-        strategy, self.workers, self._num_workers = find_devices(devices)
-        self._agree_on(options)
+        start = make_start(run_dir, data_dir, model_config, config, init_from, devices)
         self.run_dir = run_dir
         self.config = config
-        first, last = profile if profile and self.workers.is_chief else (1, 0)
-        self._profile = Profile(run_dir / "tensorboard", first, last)
-        self._signal = 0  # that came to any process, as all of them know
-        self._is_tensorflow = keras.backend.backend() == "tensorflow"
-        compiles = config.jit_compile or not self._is_tensorflow
-        multiple = _width_step(data_dir, config) if compiles else None
-        self.train = SplitData(
-            data_dir,
-            "train",
-            config.batch_size,
-            config.bucket_width,
-            config.seed,
-            pad_to_multiple=multiple,
-            batch_tokens=config.batch_tokens,
-        )
-        self.valid = SplitData(data_dir, "valid", config.batch_size, shuffle=False)
-        with self.workers.named_losses():
-            self.model, self.optimizer, self.updater = make_parts(model_config, config, strategy)
+        self.workers, self._num_workers = start.workers, start.num_workers
+        self.train, self.valid = start.train, start.valid
+        self.model, self.optimizer, self.updater = start.model, start.optimizer, start.updater
+        self.folder, self._checkpoints = start.folder, start.checkpoints
+        self.progress, self._notes = start.progress, start.notes
+        self.variables = [*self.model.variables, *self.optimizer.variables]
         self._finish = self.updater.finish
         # Weights on other machines cannot be decoded with: they are copied here each time.
-        self._local_model = local_model(self.model, strategy)
+        self._local_model = start.local_model
         self.validator = Validator(self._local_model, self.valid, config, self.workers)
-        self.variables = [*self.model.variables, *self.optimizer.variables]
-        self.folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
-        self._notes: list[str] = []
-        self.progress = Progress()
-        self.progress.loss_scale = LossScale.first(config.precision)
-        saved = None
-        if self.workers.is_chief:
-            if init_from is not None and not self.folder.paths():
-                self._begin_with(init_from, data_dir)
-            open_run(run_dir, data_dir, model_config, config, init_from)  # the first thing written
-            saved = self._restore()
-        with self.workers.named_losses():
-            saved = self.workers.from_chief(saved)
-            self.workers.assign_from_chief(self.variables)
-        if saved is not None:
-            self.progress.load(saved)
-            self._notes.append(f"going on from update {self.progress.update}")
+        first, last = profile if profile and self.workers.is_chief else (1, 0)
+        self._profile = Profile(run_dir / "tensorboard", first, last)
         if first <= last <= self.progress.update:
             self._notes.append(f"no profile: updates {first} to {last} are done already")
-
-    def _agree_on(self, options: Any) -> None:
-        """Raises ValueError if this process was started with other options than the chief."""
-        with self.workers.named_losses():
-            chiefs = self.workers.from_chief(options)
-        # The chief alone begins with another run, which the others need not see.
-        if found := differences(chiefs, options, free=("init_from",)):
-            different = "; ".join(f"{name} is {own!r}, not {of!r}" for name, of, own in found)
-            raise ValueError(f"other options or data than the chief has: {different}")
-
-    def _begin_with(self, init_from: Path, data_dir: Path) -> None:
-        _check_vocabularies(init_from, data_dir)
-        record, problems = load_weights(init_from, self.model.weights)
-        self._notes = [*problems, f"beginning with {init_from}, update {record['update']}"]
-
-    def _restore(self) -> dict[str, Any] | None:
-        """The record of the checkpoint that the variables now come from; None without any."""
-        saved, problems = self.folder.restore(self.variables)
-        self._checkpoints = self.folder.paths()
-        if saved is not None:
-            self._notes = [f"{problem}; the one before it is used" for problem in problems]
-        return saved
+        self._signal = 0  # that came to any process, as all of them know
 
     def run(self) -> TrainingResult:
         """Trains to the end.
@@ -268,7 +196,7 @@ class Trainer:
         scale = progress.loss_scale.value
         result = self.workers.served(lambda: self.updater(batch, scale))
         progress.update += 1
-        progress.position = self.train.advance(progress.position, 1)
+        progress.position = self.train.position_after(progress.position, 1)
         progress.seconds = self._clock.seconds()
         if result is not None:
             self._take(result, reporter)
@@ -308,7 +236,7 @@ class Trainer:
             raise ValueError(self._hopeless(self._in_a_row))
 
     def _batches(self) -> Iterator[Any]:
-        if self._is_tensorflow:
+        if keras.backend.backend() == "tensorflow":
             return self.train.tf_batches(self.progress.position)
         return (batch for batch, _ in self.train.numpy_batches(self.progress.position))
 
@@ -424,25 +352,3 @@ class Trainer:
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}
             write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
-
-
-def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:
-    """Refuses weights of other vocabularies: of the same sizes, they would fit."""
-    theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
-    for side in ("source_vocabulary", "target_vocabulary"):
-        if getattr(theirs, side) != getattr(ours, side):
-            raise ValueError(
-                f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
-                "another one"
-            )
-
-
-def _width_step(data_dir: Path, config: TrainingConfig) -> int:
-    """What widths are multiples of where XLA compiles for each, for seconds: there must be few.
-
-    Not where a batch's tokens are limited, padding included, by the width of its bucket.
-    """
-    split = read_manifest(data_dir).split("train")
-    longest = max(split.max_source_length, split.max_target_length)
-    step = -(-longest // MOST_WIDTHS)
-    return step if step > config.bucket_width and not config.batch_tokens else 1

@@ -98,14 +98,14 @@ def test_advance_counts_what_the_iteration_yields(directory: Path) -> None:
     data = open_train(directory)
     after = [position for position, _ in run(data, Position(), 60)]
     fresh = open_train(directory)
-    assert [fresh.advance(Position(), n + 1) for n in range(60)] == after
-    assert [fresh.advance(after[n], 1) for n in range(59)] == after[1:]
+    assert [fresh.position_after(Position(), n + 1) for n in range(60)] == after
+    assert [fresh.position_after(after[n], 1) for n in range(59)] == after[1:]
 
 
 @pytest.mark.parametrize("position", [Position(-1, 0), Position(0, -1), Position(0, 999)])
 def test_a_position_of_other_data_is_refused(directory: Path, position: Position) -> None:
     with pytest.raises(ValueError, match="position: expected one of this data, got"):
-        open_train(directory).advance(position, 0)
+        open_train(directory).position_after(position, 0)
 
 
 def test_memory_holds_the_shards_of_one_group(

@@ -1,7 +1,6 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -11,7 +10,7 @@ import pytest
 from seq2seq_memattn.training.distributed.cluster import Places
 from seq2seq_memattn.training.distributed.peers import LostWorker
 from seq2seq_memattn.training.distributed.workers import ALONE, Workers
-from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.start import agree_on
 from tests.tolerances import as_array
 
 HOSTS = ("a:1", "b:2", "c:3")
@@ -148,7 +147,7 @@ def test_a_process_with_other_options_or_data_is_refused() -> None:
             "start": {"init_from": f"on machine {workers.index}"},
         }
         try:
-            Trainer._agree_on(SimpleNamespace(workers=workers), options)  # type: ignore[arg-type]
+            agree_on(options, workers)
         except ValueError as error:
             return str(error)
         return ""
