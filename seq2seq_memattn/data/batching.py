@@ -177,6 +177,22 @@ def fill_rows(batch: Batch, num_rows: int) -> Batch:
     return filled
 
 
+def split_rows(batch: Any, num_parts: int) -> list[Batch]:
+    """Cuts a batch into parts of as many rows each: part i has rows i, i + num_parts, ...
+
+    Where the rows do not suffice, there are some that train nothing.
+
+    Args:
+        batch: of `make_batch`, or the same as tensors.
+        num_parts: int > 0.
+    """
+    if num_parts == 1:
+        return [batch]
+    rows = {name: np.asarray(ids) for name, ids in batch.items()}
+    rows = fill_rows(rows, round_up(len(rows["source"]), num_parts))
+    return [{name: ids[i::num_parts] for name, ids in rows.items()} for i in range(num_parts)]
+
+
 def with_ends(sequences: Sequence[TokenIds], length: int | None = None) -> TokenIds:
     """Stacks id lists, each with its end token, padded to `length` or to the longest."""
     ended = [np.append(sequence, np.int32(END_ID)) for sequence in sequences]

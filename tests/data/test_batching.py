@@ -4,12 +4,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from seq2seq_memattn.data.batching import BucketBatches, pad_batch, padded_lengths, round_up
-from seq2seq_memattn.vocabulary import PAD_ID
+from seq2seq_memattn.data.batching import (
+    BATCH_KEYS,
+    BucketBatches,
+    make_batch,
+    pad_batch,
+    padded_lengths,
+    round_up,
+    split_rows,
+)
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)
 BATCH_SIZE = 11
 BUCKET_WIDTH = 7  # buckets of 0-7, 8-14 and 15-20 tokens before the end token
+SENTENCES = [np.full([length], 5, np.int32) for length in (3, 1, 0, 4, 2)]
+BATCH = make_batch(SENTENCES, SENTENCES)
 
 
 def batches_of(seed: int = 3, shuffle: bool = True) -> BucketBatches:
@@ -153,3 +163,33 @@ def test_lengths_are_rounded_to_buckets_limits_and_multiples() -> None:
     assert padded_lengths(longest, limits, 4, None) is longest
     assert padded_lengths(longest, limits, 4, 1).tolist() == [[5, 5], [9, 12], [11, 12]]
     assert padded_lengths(longest, limits, 4, 5).tolist() == [[5, 5], [10, 15], [15, 15]]
+
+
+def test_one_part_is_the_batch() -> None:
+    assert split_rows(BATCH, 1) == [BATCH]
+
+
+def test_parts_have_each_row_once_and_equal_sizes() -> None:
+    for num_parts in (2, 3, 5, 8):
+        parts = split_rows(BATCH, num_parts)
+        assert len(parts) == num_parts
+        (size,) = {len(part["source"]) for part in parts}
+        assert size == -(-5 // num_parts)
+        for name in BATCH_KEYS:
+            joined = np.stack([part[name] for part in parts], axis=1).reshape(size * num_parts, -1)
+            np.testing.assert_array_equal(joined[:5], BATCH[name])
+            added = joined[5:]
+            if name == "target_outputs":
+                assert (added == PAD_ID).all()  # nothing that counts
+            if name == "source":
+                assert (added[:, 0] == END_ID).all()
+                assert (added[:, 1:] == PAD_ID).all()
+
+
+def test_tensors_are_cut_as_arrays_are() -> None:
+    import tensorflow as tf
+
+    tensors = {name: tf.constant(ids) for name, ids in BATCH.items()}
+    for ours, theirs in zip(split_rows(tensors, 2), split_rows(BATCH, 2), strict=True):
+        for name in BATCH_KEYS:
+            np.testing.assert_array_equal(ours[name], theirs[name])

@@ -8,9 +8,9 @@ import numpy as np
 from jax import numpy as jnp
 
 from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.data.batching import split_rows
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.figures import UpdateResult
-from seq2seq_memattn.training.updates.batch_parts import cut
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
@@ -40,7 +40,7 @@ class JaxUpdater:
             self._optimizer.variables,
         )
         values = [[variable.value for variable in group] for group in groups]
-        parts = cut(batch, self._turns)
+        parts = split_rows(batch, self._turns)
         stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
         figures, updated = self._step(*values, stacked, np.float32(loss_scale))
         for group, new in zip(groups, updated, strict=True):

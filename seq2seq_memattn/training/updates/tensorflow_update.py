@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.compute.private import leave_gradients_as_they_are
 from seq2seq_memattn.config import TrainingConfig
-from seq2seq_memattn.data.batching import batch_spec
+from seq2seq_memattn.data.batching import batch_spec, split_rows
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.distributed.strategies import (
     first_replica,
@@ -14,7 +14,6 @@ from seq2seq_memattn.training.distributed.strategies import (
     this_replica,
 )
 from seq2seq_memattn.training.figures import UpdateResult
-from seq2seq_memattn.training.updates.batch_parts import cut
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
@@ -93,7 +92,7 @@ class Updater:
     def _computed(self, batch: dict[str, Any], loss_scale: float) -> tuple[Any, ...]:
         """What `_totals` returns, of all turns."""
         replicas = self._strategy.num_replicas_in_sync
-        parts = cut(batch, replicas * self._turns)
+        parts = split_rows(batch, replicas * self._turns)
         scale = tf.constant(loss_scale, tf.float32)
         turns = [
             parts[turn * replicas + self._first_replica :][: self._local_replicas]
