@@ -79,7 +79,10 @@ def run_here(
 
 @contextlib.contextmanager
 def jobs_here() -> Iterator[None]:
-    """While the block lasts, the commands that a command starts run in this process too."""
+    """While the block lasts, the commands that a command starts run in this process too.
+
+    They have the threads of this process, whose number cannot be changed any more.
+    """
 
     def finish(self: Commands, command: list[str], **options: Any) -> tuple[Done, str]:
         del self, options
@@ -88,7 +91,10 @@ def jobs_here() -> Iterator[None]:
         sys.stderr.write(done.stderr.decode())
         return done, done.stdout.decode()
 
-    with mock.patch.object(Commands, "_finish", finish):
+    with (
+        mock.patch.object(Commands, "_finish", finish),
+        mock.patch("seq2seq_memattn.compute.hardware.use_threads", lambda threads: None),
+    ):
         yield
 
 

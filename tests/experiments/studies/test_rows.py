@@ -32,8 +32,7 @@ def test_every_preset_is_in_a_study() -> None:
     scales: tuple[Scale, ...] = ("small", "full")
     studied = {row.config for scale in scales for row in (*table1.rows(scale), *table2.rows(scale))}
     studied |= {row.config for name in _flexible.CORPORA for row in _flexible.corpus_rows(name)}
-    of_japanese = {"flexible_en_ja_global", "flexible_en_ja_local", "flexible_en_ja_flexible"}
-    assert set(PRESETS) == studied | of_japanese
+    assert set(PRESETS) == studied
 
 
 def test_table_1_has_the_papers_figures_for_each_row() -> None:
