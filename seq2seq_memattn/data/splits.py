@@ -171,7 +171,7 @@ class SplitData:
             position: the first batch to yield.
             num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
         """
-        for group in read_ahead(self._groups(position, num_epochs)):
+        for group in self._groups(position, num_epochs):
             for number in range(len(group.widths)):
                 position = self.position_after(position, 1)
                 yield numpy_batch(group, number), position
@@ -228,9 +228,14 @@ class SplitData:
     def _groups(self, position: Position, num_epochs: int | None) -> Iterator[Group]:
         """Yields what the batches from a position on are made of, group by group."""
         end = math.inf if num_epochs is None else num_epochs * self._num_groups
-        while position.epoch < end:
-            yield self._group(position)
-            position = Position(position.epoch + 1, 0)
+
+        def groups(position: Position) -> Iterator[Group]:
+            while position.epoch < end:
+                yield self._group(position)
+                position = Position(position.epoch + 1, 0)
+
+        # Not by tf.data: a thread of its own that is in Python when the process ends hangs it.
+        return read_ahead(groups(position))
 
     def _group(self, position: Position) -> Group:
         """Reads a group, from a batch of it on."""

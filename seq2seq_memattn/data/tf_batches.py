@@ -18,8 +18,6 @@ def batches_of(
 ) -> tf.data.Dataset:
     """Returns the batches of groups as a tf.data.Dataset of dicts, see `batching.make_batch`.
 
-    The group after the one that is read is made meanwhile.
-
     Args:
         groups: begins with the first group, at each iteration over the dataset.
         dtype: type of the groups' tokens.
@@ -32,9 +30,7 @@ def batches_of(
 
     int64 = tf.TensorSpec([None], tf.int64)
     spec = (tf.TensorSpec([None], dtype), int64, int64, int64, tf.TensorSpec([None, 2], tf.int64))
-    dataset = tf.data.Dataset.from_generator(
-        lambda: map(tuple, groups()), output_signature=spec
-    ).prefetch(1)
+    dataset = tf.data.Dataset.from_generator(lambda: map(tuple, groups()), output_signature=spec)
     # There is nothing to tune, and an iterator waits up to a minute for its tuner to end.
     options = tf.data.Options()
     options.autotune.enabled = False
