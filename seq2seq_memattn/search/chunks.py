@@ -105,13 +105,22 @@ def first_found(batch: Any, beam_size: int, num_steps: Any, chunk: int) -> Found
     return Found(first_beam(batch, beam_size), nothing_written(shape, chunk))
 
 
-def keep_all(chunk: int = KEPT_CHUNK) -> Compaction:
-    """The policy that keeps all sentences to the end."""
+def keep_all(num_steps: int = 0) -> Compaction:
+    """The policy that keeps all sentences to the end.
+
+    Args:
+        num_steps: int. All steps of a search that takes them in one chunk, without a loop; or 0.
+    """
 
     def keep(going: Going, done: Any) -> tuple[Going, Any]:
         return going, ops.logical_not(ops.all(done))
 
-    return Compaction(chunk, ops.while_loop, _put, keep, drops=False)
+    def once(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
+        del goes_on
+        return body(*start)
+
+    loop = once if num_steps else ops.while_loop
+    return Compaction(num_steps or KEPT_CHUNK, loop, _put, keep, drops=False)
 
 
 def drop_done() -> Compaction:

@@ -19,12 +19,13 @@ from tests.search.models import (
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
 
-POLICIES = {"keep_all": lambda: keep_all(2), "drop_done": drop_done}
+POLICIES = {"keep_all": keep_all, "at_once": lambda: keep_all(32), "drop_done": drop_done}
 
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "DROPPING_CHUNK", 2)
+    monkeypatch.setattr(chunks, "KEPT_CHUNK", 2)
 
 
 def searched(model: Any, source: Any, max_length: Any, compaction: Compaction) -> BeamResult:
