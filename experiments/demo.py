@@ -17,9 +17,9 @@ from experiments.reproduction.study import Study
 from experiments.studies import table1
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import num_cores
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.runs.alignments import align
 from seq2seq_memattn.runs.alignments import draw as draw_alignment
-from seq2seq_memattn.text.notes import print_note
 
 OPTIONS = {
     **table1.SMALL,

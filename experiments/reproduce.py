@@ -16,7 +16,7 @@ from pathlib import Path
 from experiments.reproduction.pages import write_page
 from experiments.reproduction.study import load_definition, make_study
 from seq2seq_memattn.commands.shared import cli
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 
 def define(flags: cli.Flags) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from experiments.reproduction.pages import label, markdown_table
+from experiments.reproduction.pages import markdown_table, table_label
 from experiments.reproduction.results import Result, read_json
 from experiments.reproduction.rows import Row, Scale
 from experiments.reproduction.study import load_definition, make_study
@@ -71,7 +71,7 @@ def _memory_paper(results_dir: Path) -> Iterator[Line]:
     seconds = {row["attention"]: row["seconds"] for row in measured}
     table = _linked("Table 3", "table3", results_dir)
     for attention, paper in table3.PAPER.items():
-        name = f"{table}, {label(attention)}, time over Att's"
+        name = f"{table}, {table_label(attention)}, time over Att's"
         ours = {"ratio": seconds[attention] / seconds["bahdanau"]} if seconds else None
         slowest, missing = table3.PAPER["bahdanau"], _not_run("table3", "small")
         yield _compared(name, paper / slowest, "ratio", ours, "small", missing)

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.benchmarks.figures import draw_times
 from experiments.benchmarks.machine import ProductRate, TanhRate, peak_memory
 from experiments.benchmarks.step_parts import step_parts
+from experiments.benchmarks.time_plots import draw_times
 from experiments.benchmarks.timed_work import (
     MODES,
     OF_DATA,
@@ -37,8 +37,8 @@ from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
 from seq2seq_memattn.config import Precision, TrainingConfig
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.runs.directory import read_model_config
-from seq2seq_memattn.text.notes import print_note
 
 GRAPHS = ("xla", "plain")
 

@@ -13,7 +13,7 @@ MOST_ROOT_MODULES = 10
 
 # From the bottom up: what stands in a line imports from its own and from the lines above it alone.
 LAYERS = (
-    ("_version", "checks", "packages", "compute"),
+    ("_version", "checks", "notes", "packages", "compute"),
     ("config", "vocabulary"),
     ("text",),
     ("data", "metrics", "losses"),

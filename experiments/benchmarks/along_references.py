@@ -20,7 +20,7 @@ from experiments.reproduction.results import portable, provenance, write_json
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, use_threads
 from seq2seq_memattn.data.batching import Batch, make_batch
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 
 class Lines(NamedTuple):

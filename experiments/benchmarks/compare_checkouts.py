@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from experiments.reproduction.results import ROOT, commit, provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 DECODING = ("--modes=exact", "--attentions=k_memory:64,bahdanau")
 KINDS = {

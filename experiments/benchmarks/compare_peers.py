@@ -19,7 +19,7 @@ from typing import Any
 from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 
 def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[str, list[str]]:
@@ -35,7 +35,7 @@ def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[st
         attention, _, option = name.partition("+")
         extra = ["--option", option] if option else []
         found[f"ours {name}"] = [
-            *(sys.executable, "-m", "experiments.benchmarks.harness", str(peers)),
+            *(sys.executable, "-m", "experiments.benchmarks.peer_adapter", str(peers)),
             *("--attention", attention, *extra),
         ]
     return found

@@ -22,8 +22,8 @@ from experiments.benchmarks.varied_corpus import write_varied
 from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import check_output, read_lines
-from seq2seq_memattn.text.notes import print_note
 
 VALID_PAIRS = 1000
 POLL_SECONDS = 0.1

@@ -30,8 +30,8 @@ from experiments.benchmarks.process_memory import process_tree_mib
 from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import check_output, read_lines
-from seq2seq_memattn.text.notes import print_note
 
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
 READY = "serving at "

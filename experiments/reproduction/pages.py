@@ -58,7 +58,7 @@ def short_name(attention: str) -> str:
     return attention.replace("k_memory:", "k")
 
 
-def label(attention: str) -> str:
+def table_label(attention: str) -> str:
     """What the paper's tables call an attention."""
     if attention.startswith("k_memory:"):
         return f"K={attention.partition(':')[2]}"

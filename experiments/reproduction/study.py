@@ -35,8 +35,8 @@ from experiments.reproduction.rows import (
     train_arguments,
 )
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import atomic_binary
-from seq2seq_memattn.text.notes import print_note
 
 
 @dataclasses.dataclass(frozen=True)

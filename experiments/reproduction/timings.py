@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.results import portable, provenance, read_json, write_json
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 
 def timings(

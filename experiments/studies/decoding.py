@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.benchmarks.figures import draw_times
 from experiments.benchmarks.step_parts import PARTS as STEP
-from experiments.reproduction.pages import label, markdown_table
+from experiments.benchmarks.time_plots import draw_times
+from experiments.reproduction.pages import markdown_table, table_label
 from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
@@ -241,7 +241,7 @@ def tables(found: Results) -> dict[str, str]:
         header = ["attention", *(SHAPE[key] for key in differing), *part.figures]
         cells = [
             [
-                label(row["attention"]),
+                table_label(row["attention"]),
                 *(_shown(key, row[key]) for key in differing),
                 *(FIGURES[name](row, timed) for name in part.figures),
             ]

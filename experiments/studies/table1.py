@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.reproduction.pages import label, learning_curves, markdown_table, trained_on
+from experiments.reproduction.pages import learning_curves, markdown_table, table_label, trained_on
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale, copy_data
 from experiments.reproduction.study import Study
@@ -162,7 +162,7 @@ def row(length: int, name: str, scale: Scale) -> Row:
         config,
         options,
         copy_data(trained, is_tiny),
-        label(attention),
+        table_label(attention),
         attention,
         {"bleu": bleu, "seconds": seconds},
         trained,
@@ -257,7 +257,7 @@ def times_table(found: Results) -> str:
         lines += [
             [
                 str(length),
-                label(name),
+                table_label(name),
                 *(_figure(seconds.get(name)) for seconds in (paper, ours)),
                 *(
                     _figure(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.reproduction import bootstrap
-from experiments.reproduction.pages import label, learning_curves, markdown_table
+from experiments.reproduction.pages import learning_curves, markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
@@ -131,7 +131,7 @@ def text_row(config: str, pieces: int) -> Row:
             (f"data_prep.{corpus}", f"--pair={pair.replace('_', '-')}", f"--vocab_size={pieces}"),
             corpus,
         ),
-        label=label(model.attention) + " + PE" * has_positions,
+        label=table_label(model.attention) + " + PE" * has_positions,
         curve=model.attention + " + PE" * has_positions,
         paper=dict(zip(("bleu", "test_bleu"), paper, strict=False)),
         tests=TESTS[corpus],

@@ -6,7 +6,7 @@ Of the memory paper, on the news that validate WMT'17 en-de.
 from typing import Any
 
 from experiments.reproduction.jobs import run_command
-from experiments.reproduction.pages import label, markdown_table
+from experiments.reproduction.pages import markdown_table, table_label
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Scale
 from experiments.reproduction.study import Study
@@ -68,7 +68,7 @@ def tables(found: Results) -> dict[str, str]:
 def _cells(row: dict[str, Any], ours: float) -> list[str]:
     paper, cells = PAPER[row["attention"]], row["parts_ms"]["cells and attention"]
     return [
-        label(row["attention"]),
+        table_label(row["attention"]),
         f"{paper:.2f}",
         f"{row['seconds']:.2f}",
         f"{paper / PAPER['bahdanau']:.2f}",

@@ -15,9 +15,9 @@ from experiments.reproduction.study import Study
 from experiments.studies import table1
 from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.metrics import bleu_by_length
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.presets.copy_task import ATTENTIONS
 from seq2seq_memattn.text.files import read_lines
-from seq2seq_memattn.text.notes import print_note
 
 RUNS_OF = "table1"
 TRAINED = 50  # L of the rows, in symbols

@@ -11,7 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 SUFFIX = ".npz"
 

@@ -20,4 +20,4 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Prepares from flags."""
     options = cli.options_from(arguments, CopyTaskOptions)
-    preparing.make_directory("copy_task", options, copy_task.prepare, copy_task.figures)
+    preparing.make_directory("copy_task", options, copy_task.prepare, copy_task.summary)

@@ -18,9 +18,9 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines
-from seq2seq_memattn.text.notes import print_note
 
 
 def compare(

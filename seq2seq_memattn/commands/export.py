@@ -38,8 +38,8 @@ def main(arguments: cli.Arguments) -> None:
 
     # What is traced where a GPU is seen may ask for cuDNN, which servers on CPUs do not have.
     tf.config.set_visible_devices([], "GPU")
-    from seq2seq_memattn.serving.export.export import export
     from seq2seq_memattn.serving.export.graph import SearchOptions
+    from seq2seq_memattn.serving.export.saved_model import export
 
     started = time.perf_counter()
     search = SearchOptions(

@@ -19,7 +19,7 @@ from types import FrameType
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.commands.shared.processes import WITHOUT_BARS, lines_under
 from seq2seq_memattn.compute.hardware import num_cores
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 90.0  # seconds; longer than `train` waits for a silent process (--peer_timeout)

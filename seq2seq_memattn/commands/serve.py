@@ -9,8 +9,8 @@ SIGINT end the server when it has answered what it has.
 from pathlib import Path
 
 from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.serving.options import ServerOptions
-from seq2seq_memattn.text.notes import print_note
 
 
 def export_folders(values: list[str]) -> dict[str, Path]:

@@ -12,8 +12,8 @@ from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import FROM_DATA, fit_to_data
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.presets.load import load_preset
-from seq2seq_memattn.text.notes import print_note
 
 
 def train(

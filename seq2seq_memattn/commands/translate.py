@@ -20,6 +20,7 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import (
     STANDARD_STREAM,
     atomic_binary,
@@ -30,7 +31,6 @@ from seq2seq_memattn.text.files import (
 )
 from seq2seq_memattn.text.form import AS_GIVEN, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
-from seq2seq_memattn.text.notes import print_note
 
 CHUNK_LINES = 20_000  # sorted by length and translated together at most, then written
 

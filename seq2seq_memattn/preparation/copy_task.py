@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.data.manifest import Manifest, Split, describe_file
-from seq2seq_memattn.preparation import output
+from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.text.files import open_output
-from seq2seq_memattn.text.notes import print_note
 from seq2seq_memattn.vocabulary import SymbolVocabulary
 
 TASK = "copy_task"
@@ -88,9 +88,9 @@ def prepare(options: CopyTaskOptions) -> tuple[Manifest, bool]:
             examples = generate(num_examples, options.max_length, options.vocab_size, stream)
             splits[name] = _write_split(directory, name, examples)
         vocabulary = SymbolVocabulary(map(str, range(options.vocab_size))).to_dict()
-        return Manifest(TASK, vocabulary, vocabulary, splits, kept, output.versions())
+        return Manifest(TASK, vocabulary, vocabulary, splits, kept, write_once.versions())
 
-    return output.prepare_once(options.output_dir, TASK, kept, write)
+    return write_once.prepare_once(options.output_dir, TASK, kept, write)
 
 
 def _write_split(directory: Path, name: str, examples: list[Symbols]) -> Split:
@@ -105,7 +105,7 @@ def _write_split(directory: Path, name: str, examples: list[Symbols]) -> Split:
     return Split("text", tuple(files), len(examples), max(lengths), max(lengths), sum(lengths))
 
 
-def figures(manifest: Manifest) -> dict[str, Any]:
+def summary(manifest: Manifest) -> dict[str, Any]:
     """What the command says of a data directory: sizes."""
     found: dict[str, Any] = {}
     for name, split in manifest.splits.items():

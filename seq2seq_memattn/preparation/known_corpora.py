@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from seq2seq_memattn.config import option
 from seq2seq_memattn.data.manifest import Manifest
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.preparation.download import MissingFile, fetch
 from seq2seq_memattn.preparation.options import TextOptions
-from seq2seq_memattn.preparation.prepare import FilePair, TextFiles, prepare_text
+from seq2seq_memattn.preparation.prepare_text import FilePair, TextFiles, prepare_text
 from seq2seq_memattn.text.files import atomic_binary
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.text.notes import print_note
 
 FOLDER = Path(__file__).parent / "corpora"
 MEMBER = ":"  # between an archive's name and that of a file in it

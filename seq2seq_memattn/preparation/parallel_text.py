@@ -7,11 +7,11 @@ from pathlib import Path, PurePath
 
 from seq2seq_memattn.config import option
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
+from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.preparation.line_pairs import check_input
 from seq2seq_memattn.preparation.options import TextOptions
-from seq2seq_memattn.preparation.pairs import check_input
-from seq2seq_memattn.preparation.prepare import FilePair, TextFiles, prepare_text
+from seq2seq_memattn.preparation.prepare_text import FilePair, TextFiles, prepare_text
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.text.notes import print_note
 
 TASK = "parallel_text"
 

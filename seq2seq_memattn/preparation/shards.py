@@ -12,8 +12,8 @@ import numpy as np
 
 from seq2seq_memattn.data.manifest import DataFile, describe_file
 from seq2seq_memattn.data.records import id_dtype, pack_records
-from seq2seq_memattn.preparation.output import WORK_NAME
-from seq2seq_memattn.preparation.pairs import is_empty
+from seq2seq_memattn.preparation.line_pairs import is_empty
+from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
 from seq2seq_memattn.vocabulary import END_ID, vocabulary_from_dict
 

@@ -12,7 +12,7 @@ import keras
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.runs.checkpoints import write_arrays
 from seq2seq_memattn.runs.directory import BEST_NAME, training_lock
-from seq2seq_memattn.training.figures import Clock, UpdateResult, memory_mib
+from seq2seq_memattn.training.measurements import Clock, UpdateResult, memory_mib
 from seq2seq_memattn.training.profile import Profile
 from seq2seq_memattn.training.reporting import Reporter, SilentReporter
 from seq2seq_memattn.training.signals import SignalCame, Signals

@@ -33,7 +33,7 @@ def find_devices(config: DevicesConfig) -> Devices:
 
 
 def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any = None) -> Parts:
-    """Model, optimiser and updater (see `update.Updater`) on Keras's backend.
+    """Model, optimiser and updater (see `TensorFlowUpdater`) on Keras's backend.
 
     Args:
         model_config, config: the options.
@@ -61,13 +61,13 @@ def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.O
 def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:
     from seq2seq_memattn.training.distributed.strategies import is_asynchronous, one_device
     from seq2seq_memattn.training.updates.parameter_server import AsynchronousUpdater
-    from seq2seq_memattn.training.updates.tensorflow_update import Updater
+    from seq2seq_memattn.training.updates.tensorflow_update import TensorFlowUpdater
 
     strategy = strategy or one_device()
     with strategy.scope():
         model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
         optimizer = make_optimizer(model, config)
-    kind = AsynchronousUpdater if is_asynchronous(strategy) else Updater
+    kind = AsynchronousUpdater if is_asynchronous(strategy) else TensorFlowUpdater
     return model, optimizer, kind(strategy, model, optimizer, config)
 
 

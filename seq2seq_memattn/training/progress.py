@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from seq2seq_memattn.data.batching import FIRST_BATCH, Position
-from seq2seq_memattn.training.figures import Sums, Window
+from seq2seq_memattn.training.measurements import Sums, Window
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.training.updates.schedule import Plateau
 

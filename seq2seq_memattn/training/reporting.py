@@ -13,7 +13,7 @@ import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.text.files import open_output
-from seq2seq_memattn.training.figures import memory_mib
+from seq2seq_memattn.training.measurements import memory_mib
 
 
 class Reporter:

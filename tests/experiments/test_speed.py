@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from experiments import speed
-from experiments.benchmarks.figures import draw_times
 from experiments.benchmarks.step_parts import step_parts
+from experiments.benchmarks.time_plots import draw_times
 from experiments.benchmarks.timed_work import Setting, Work, make_sources, make_work
 from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from seq2seq_memattn.commands.shared import cli

@@ -15,7 +15,6 @@ import pytest
 from data_prep import multi30k
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import SplitData
-from seq2seq_memattn.preparation.corpus import TextPreparation
 from seq2seq_memattn.preparation.known_corpora import (
     FOLDER,
     CorpusOptions,
@@ -23,6 +22,7 @@ from seq2seq_memattn.preparation.known_corpora import (
     prepare,
     read_corpus,
 )
+from seq2seq_memattn.preparation.stages import TextPreparation
 from tests.preparation.web_server import Server, serving
 from tests.running import error_lines, run_here
 from tests.texts import pairs

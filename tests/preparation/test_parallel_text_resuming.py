@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_memattn.preparation.output import WORK_NAME
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
+from seq2seq_memattn.preparation.write_once import WORK_NAME
 from tests.disks import small_disk_of
 from tests.marks import slow
 from tests.preparation.preparations import (

@@ -5,8 +5,8 @@ import pytest
 
 from seq2seq_memattn.data.pairs import read_shards
 from seq2seq_memattn.data.records import id_dtype
-from seq2seq_memattn.preparation.output import WORK_NAME
 from seq2seq_memattn.preparation.shards import Block, Limits, Shard, ShardWriter, finished_shard
+from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.vocabulary import WordVocabulary
 
 WORDS = WordVocabulary([f"w{i}" for i in range(20)], "words.txt")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.search.batch_decoder import Hypothesis
-from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.loop import Trainer, TrainingResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from tests.training.runs import (
     make_data,
     train,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.measurements import UpdateResult
 
 Scripted = Callable[..., Trainer]
 

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from seq2seq_memattn.training.updates.tensorflow_update import Updater
+from seq2seq_memattn.training.updates.tensorflow_update import TensorFlowUpdater
 from tests.disks import read_only, small_disk_of
 from tests.running import run_here
 from tests.training.processes import Training, logged, saved, started, wait
@@ -50,7 +50,9 @@ def run(
 def here(data_dir: Path, run_dir: Path, fault: str = "", **options: Any) -> Ended:
     """Does what `run` does in this process, for faults that do not end it."""
     given = [*flags(data_dir, run_dir, **options), "--log_every=1"]
-    with mock.patch.object(Updater, "__call__", Updater.__call__):  # which a fault replaces
+    with mock.patch.object(
+        TensorFlowUpdater, "__call__", TensorFlowUpdater.__call__
+    ):  # which a fault replaces
         done = run_here(*train_with(fault), *given)
     return Ended(done.returncode, (done.stderr + done.stdout).decode())
 
@@ -210,14 +212,14 @@ def test_bad_run_directories_give_one_line(
 def test_losses_that_are_not_finite_end_in_one_line_with_the_last_good_checkpoint(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update, numbers = Updater.__call__, itertools.count(1)
+    update, numbers = TensorFlowUpdater.__call__, itertools.count(1)
 
     def spoilt(updater: Any, *arguments: Any) -> Any:
         result = update(updater, *arguments)
         is_sound = next(numbers) < 3
         return result if is_sound else result._replace(loss=math.nan, is_applied=False)
 
-    monkeypatch.setattr(Updater, "__call__", spoilt)
+    monkeypatch.setattr(TensorFlowUpdater, "__call__", spoilt)
     error = only_error(here(data_dir, tmp_path / "run", max_nan_updates=3))
     assert "3 updates in a row up to update 5 had NaN or infinite loss" in error
     assert error.endswith(f"last good checkpoint: {checkpoints(tmp_path / 'run')[-1]}")

@@ -14,8 +14,8 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
-from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from tests.marks import slow
 from tests.training.runs import (
     MODEL,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.loss_scale import FIRST, SMALLEST
 from tests.training.runs import (
     NUM_UPDATES,

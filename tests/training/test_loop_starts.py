@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.runs.directory import load_run, training_lock
-from seq2seq_memattn.training.figures import UpdateResult
 from seq2seq_memattn.training.loop import Trainer, TrainingResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from tests.training.runs import (
     MODEL,
     NUM_UPDATES,

@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 )
 from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
 
-from seq2seq_memattn.training.figures import Window
+from seq2seq_memattn.training.measurements import Window
 from seq2seq_memattn.training.reporting import Reporter
 from tests.disks import small_disk_of
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from tests.tolerances import as_array
 from tests.training.runs import TRAINING
 from tests.training.updates.test_tensorflow_update import batch, make

@@ -5,15 +5,15 @@ from typing import Any
 
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.data.manifest import Manifest
-from seq2seq_memattn.preparation import prepare
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.preparation import prepare_text
 
 
 def make_directory(
     command: str,
     options: Any,
     make: Callable[[Any], tuple[Manifest, bool]],
-    figures: Callable[[Manifest], dict[str, Any]] = prepare.figures,
+    summary: Callable[[Manifest], dict[str, Any]] = prepare_text.summary,
 ) -> None:
     """Makes a data directory, and prints its figures.
 
@@ -22,10 +22,10 @@ def make_directory(
         options: a record with an `output_dir`.
         make: makes the directory from such a record; returns its manifest, and whether it was
             made now.
-        figures: what is printed of a manifest.
+        summary: what is printed of a manifest.
     """
     manifest, is_new = make(options)
     if not is_new:
         print_note(f"{options.output_dir}: already prepared with these options; nothing to do")
     made = {"command": command, "output_dir": options.output_dir}
-    cli.print_result({**made, **figures(manifest), "is_new": is_new})
+    cli.print_result({**made, **summary(manifest), "is_new": is_new})

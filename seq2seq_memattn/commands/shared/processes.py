@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 WITHOUT_BARS = {"TQDM_DISABLE": "1"}  # for the environment of processes that run at the same time
 

@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 from seq2seq_memattn.commands.shared.cli import Arguments, Flags
 from seq2seq_memattn.config import Precision
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import read_lines
-from seq2seq_memattn.text.notes import print_note
 
 
 def define_run(flags: Flags) -> None:

@@ -10,13 +10,13 @@ from jax import numpy as jnp
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import split_rows
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
 
 class JaxUpdater:
-    """As `update.Updater`, compiled once for each shape of a batch.
+    """As `TensorFlowUpdater`, compiled once for each shape of a batch.
 
     Args:
         model: `Seq2Seq`.

@@ -8,7 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.measurements import UpdateResult
 
 
 class MeanGradient:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.tensorflow_update import summed_gradients
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
@@ -23,7 +23,7 @@ AHEAD = 2  # batches for each worker that are handed out before results are look
 
 
 class AsynchronousUpdater:
-    """As `update.Updater`, with results that come some updates later.
+    """As `TensorFlowUpdater`, with results that come some updates later.
 
     Args:
         strategy: tf.distribute.ParameterServerStrategy, in whose scope model and optimiser were

@@ -13,12 +13,12 @@ from seq2seq_memattn.training.distributed.strategies import (
     local_replicas,
     this_replica,
 )
-from seq2seq_memattn.training.figures import UpdateResult
+from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
 
-class Updater:
+class TensorFlowUpdater:
     """Computes and applies updates of a model on a strategy's replicas.
 
     The gradient is that of the summed loss, summed over replicas, divided by the global number

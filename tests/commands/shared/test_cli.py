@@ -21,7 +21,7 @@ import sys
 from typing import Literal
 
 from seq2seq_memattn.commands.shared import cli
-from seq2seq_memattn.text.notes import print_note
+from seq2seq_memattn.notes import print_note
 
 
 @dataclasses.dataclass(frozen=True)

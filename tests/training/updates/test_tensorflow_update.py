@@ -16,7 +16,7 @@ from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.training.distributed.strategies import one_device
 from seq2seq_memattn.training.make import make_optimizer
 from seq2seq_memattn.training.updates.loss_scale import LossScale
-from seq2seq_memattn.training.updates.tensorflow_update import Updater
+from seq2seq_memattn.training.updates.tensorflow_update import TensorFlowUpdater
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.inputs import randomise
 from tests.marks import slow
@@ -41,14 +41,14 @@ def make(
     config: TrainingConfig = TRAINING,
     dropout: float = 0.0,
     strategy: Any = None,
-) -> tuple[Seq2Seq, Any, Updater]:
+) -> tuple[Seq2Seq, Any, TensorFlowUpdater]:
     strategy = strategy or one_device()
     with strategy.scope():
         policy = dtype_policy(config.precision)
         model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout), dtype=policy)
         randomise(model)
         optimizer = make_optimizer(model, config)
-    return model, optimizer, Updater(strategy, model, optimizer, config)
+    return model, optimizer, TensorFlowUpdater(strategy, model, optimizer, config)
 
 
 def state(*parts: Any) -> list[Any]:

@@ -19,9 +19,9 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.translator import Translator
-from seq2seq_memattn.serving.export import export as exporting
-from seq2seq_memattn.serving.export.export import export
+from seq2seq_memattn.serving.export import saved_model as exporting
 from seq2seq_memattn.serving.export.graph import SearchOptions
+from seq2seq_memattn.serving.export.saved_model import export
 from seq2seq_memattn.training.loop import Trainer
 from tests.running import run_python
 from tests.serving.clients import running

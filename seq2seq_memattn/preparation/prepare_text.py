@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.data.manifest import Manifest
-from seq2seq_memattn.preparation import output
-from seq2seq_memattn.preparation.corpus import EvaluationText, TextPreparation
+from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.preparation.options import TextOptions
 from seq2seq_memattn.preparation.shards import FILTERS, Limits
+from seq2seq_memattn.preparation.stages import EvaluationText, TextPreparation
 from seq2seq_memattn.preparation.vocabulary import VocabularyOptions
 from seq2seq_memattn.text.files import atomic_binary
 from seq2seq_memattn.text.form import TextForm, check_truecase_model
@@ -46,7 +46,7 @@ def prepare_text(
     Args:
         options: `TextOptions`.
         task: name of the preparation.
-        kept: `options` of `output.prepare_resumably`.
+        kept: `options` of `write_once.prepare_resumably`.
         find_files: gives the files; not called if the directory is there.
 
     Returns:
@@ -91,11 +91,11 @@ def prepare_text(
             seed=options.seed,
         )
         source, target, splits = preparation.run()
-        versions = output.versions("sentencepiece")
+        versions = write_once.versions("sentencepiece")
         form = _kept_form(files.form, options, directory)
         return Manifest(task, source, target, splits, kept, versions, form.to_dict())
 
-    return output.prepare_resumably(options.output_dir, task, kept, inputs, write)
+    return write_once.prepare_resumably(options.output_dir, task, kept, inputs, write)
 
 
 def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextForm:
@@ -108,7 +108,7 @@ def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextFor
     return dataclasses.replace(form, truecase_model=TRUECASE_NAME)
 
 
-def figures(manifest: Manifest) -> dict[str, Any]:
+def summary(manifest: Manifest) -> dict[str, Any]:
     """What a command says of a data directory that it made: sizes, and what was left out."""
     found: dict[str, Any] = {}
     for name, split in manifest.splits.items():

@@ -1,6 +1,6 @@
 import pytest
 
-from seq2seq_memattn.training.figures import Clock, Sums, UpdateResult, Window
+from seq2seq_memattn.training.measurements import Clock, Sums, UpdateResult, Window
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.data.manifest import Split, describe_file
+from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.preparation.duplicates import DuplicateFinder
-from seq2seq_memattn.preparation.output import WORK_NAME
-from seq2seq_memattn.preparation.pairs import iterate_pairs
+from seq2seq_memattn.preparation.line_pairs import iterate_pairs
 from seq2seq_memattn.preparation.sample import LineSample
 from seq2seq_memattn.preparation.shards import (
     Block,
@@ -33,8 +33,8 @@ from seq2seq_memattn.preparation.vocabulary import (
     write_vocabulary,
 )
 from seq2seq_memattn.preparation.workers import worker_pool
+from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
-from seq2seq_memattn.text.notes import print_note
 from seq2seq_memattn.vocabulary import SubwordVocabulary
 
 Spec = Mapping[str, Any]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_memattn.preparation.pairs import check_input, is_empty, iterate_pairs
+from seq2seq_memattn.preparation.line_pairs import check_input, is_empty, iterate_pairs
 
 
 def write(path: Path, content: bytes) -> str:

@@ -1,6 +1,6 @@
 """This project under the peers' harness: the same data, clock and output check as the others.
 
-    python -m experiments.benchmarks.harness PEERS_DIR [the harness's own flags, see its README]
+    python -m experiments.benchmarks.peer_adapter PEERS_DIR [the harness's own flags]
 
 `--attention` takes this project's names; `--option no_feeding` switches input feeding off,
 `--option plain` decodes without XLA, `--option bfloat16` with products of bfloat16.
