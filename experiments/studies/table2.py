@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.reproduction import bootstrap
-from experiments.reproduction.pages import learning_curves, markdown_table
+from experiments.reproduction.pages import learning_curves, markdown_table, table_label
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study

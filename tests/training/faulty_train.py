@@ -20,10 +20,12 @@ import numpy as np
 def before_updates(action: Any) -> None:
     """Calls `action` with the number of the update, from 1 on, before each."""
     if keras.backend.backend() == "jax":
-        from seq2seq_memattn.training.updates.jax_update import JaxUpdater as TensorFlowUpdater
+        from seq2seq_memattn.training.updates.jax_update import JaxUpdater as Updater
     else:
-        from seq2seq_memattn.training.updates.tensorflow_update import TensorFlowUpdater  # type: ignore[assignment]
-    original, count = TensorFlowUpdater.__call__, 0
+        from seq2seq_memattn.training.updates.tensorflow_update import (  # type: ignore[assignment]
+            TensorFlowUpdater as Updater,
+        )
+    original, count = Updater.__call__, 0
 
     def call(self: Any, *arguments: Any) -> Any:
         nonlocal count
@@ -31,7 +33,7 @@ def before_updates(action: Any) -> None:
         action(count)
         return original(self, *arguments)
 
-    TensorFlowUpdater.__call__ = call  # type: ignore[method-assign]
+    Updater.__call__ = call  # type: ignore[method-assign]
 
 
 def before_writes(number: int) -> None:
