@@ -68,7 +68,6 @@ class ServingGraph:
     """
 
     def __init__(self, run: Run, options: SearchOptions) -> None:
-        check_sizes(options.beam_size, options.n_best)
         self._model = run.model
         self._options = options
         self._limit = SourceReader(run, options.max_source_length).limit
@@ -192,6 +191,7 @@ class ServingGraph:
 
     def _search(self, decoder: PreparedModel, ids: Any, memory: Any, state: Any) -> BeamResult:
         options = self._options
+        check_sizes(options.beam_size, options.n_best)
         limits, most = step_limits(ids, options.max_length)
         rules = Rules(
             options.beam_size, options.n_best, options.length_penalty, True, limits[:, None]
