@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from data_prep import multi30k
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import SplitData
+from seq2seq_memattn.preparation import known_corpora
 from seq2seq_memattn.preparation.known_corpora import (
     FOLDER,
     CorpusOptions,
@@ -305,8 +305,8 @@ def test_multi30k_is_there_as_written_and_tokenised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenised: bool, name: str
 ) -> None:
     prepared: list[str] = []
-    monkeypatch.setattr(multi30k, "prepare", lambda name, options: prepared.append(name))
-    multi30k.prepare_multi30k(
+    monkeypatch.setattr(known_corpora, "prepare", lambda name, options: prepared.append(name))
+    known_corpora.prepare_multi30k(
         Multi30kOptions(pair="de-en", output_dir=str(tmp_path), tokenised=tokenised)
     )
     assert prepared == [name]
@@ -338,7 +338,7 @@ def test_the_command_prepares_from_a_folder_and_says_what_it_made(tmp_path: Path
     arguments = ["data_prep.wmt17", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
     done = run_here(*arguments, "--pair=en-de", f"--source_dir={source}")
     assert done.returncode == 0, done.stderr
-    assert b'"command": "data_prep.wmt17"' in done.stdout and b'"num_train": 300' in done.stdout
+    assert b'"command": "wmt17"' in done.stdout and b'"num_train": 300' in done.stdout
     again = run_here(*arguments, "--pair=en-de")
     assert b"already prepared" in again.stderr and again.returncode == 0
     other = run_here(*arguments, "--pair=de-en")
