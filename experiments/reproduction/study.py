@@ -168,7 +168,7 @@ class Study:
 
 
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
-    """Whether a run that is there is one of the row, perhaps cut elsewhere."""
+    """Whether an existing run belongs to the row; it may stop at another update."""
     from seq2seq_memattn.data.model_sizes import fit_to_data
     from seq2seq_memattn.runs.directory import check_run
 

@@ -1,6 +1,7 @@
 """Flexible Attention, Table 3: decoding speed.
 
-Shu and Nakayama (2017): decoding along references, with windows and without, by rows of Table 2.
+Shu and Nakayama (2017): the time of decoding along given references, with and without
+windows, by models of its Table 2.
 """
 
 from experiments.reproduction.jobs import run_command

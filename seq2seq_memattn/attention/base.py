@@ -54,7 +54,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @property
     def combines_plainly(self) -> bool:
-        """Whether a context is the plain weighted sum of rows, so that others may come instead."""
+        """Whether `combine` is the plain weighted sum, which mapped rows may enter instead."""
         return type(self).combine is Attention.combine
 
     @property

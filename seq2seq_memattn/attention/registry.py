@@ -1,4 +1,4 @@
-"""Every attention by the name that options have for it: what people read, how it is made.
+"""The registry of attentions: for each name in an option, its label, its look and its maker.
 
 Nothing else lists attentions. The classes are imported when one is made, so that a command's help
 and the figures do not wait for Keras.

@@ -123,7 +123,8 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
     """Opens an .npz file that takes one array at a time.
 
     Yields:
-        Writes the alignment of a translation, [target_length, source_length], under a name.
+        A function that writes a translation's alignment, [target_length, source_length], under a
+        name.
     """
     if not path:
         yield lambda name, translation: None

@@ -29,8 +29,8 @@ class SubwordVocabulary(FileVocabulary):
         model: the bytes of the model file.
         file: its name in the data directory.
         splits_at_spaces: whether no piece reaches over a space and the text is not normalised, as
-            in the models that `data_prep` trains with "identity". Words can then be encoded one by
-            one and remembered, with the same ids and three times as fast.
+            in the models that `preparation` trains with "identity". Words can then be encoded one
+            by one and remembered, with the same ids and three times as fast.
 
     Attributes:
         id_offset: 0 or 3, the vocabulary's id minus the model's.

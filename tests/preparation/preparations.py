@@ -6,11 +6,34 @@ from typing import Any
 
 from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions
-from tests.running import run_here
+from tests.running import Done, run_here, run_python
 from tests.texts import pairs, text_options
 
 TRAIN, VALID = pairs(300, 1), pairs(20, 2)
 KEPT = ".data.preparing-kept"
+
+KILLED = """
+import os, runpy, signal, sys
+
+calls = 0
+real_fsync = os.fsync
+
+def fsync(descriptor):
+    global calls
+    calls += 1
+    if calls == {moment}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real_fsync(descriptor)
+
+os.fsync = fsync
+sys.argv = ["", *{flags!r}]
+runpy.run_module("{command}", run_name="__main__")
+"""
+
+
+def killed(command: str, flags: list[str], moment: int) -> Done:
+    """Runs a command that SIGKILL ends at its `moment`-th call of fsync."""
+    return run_python("-c", KILLED.format(command=command, flags=flags, moment=moment))
 
 
 def options_in(folder: Path, **options: Any) -> ParallelTextOptions:

@@ -13,6 +13,7 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation import copy_task
 from seq2seq_memattn.preparation.copy_task import CopyTaskOptions, generate, prepare
+from tests.preparation.preparations import killed
 from tests.running import error_lines, run_python
 
 FILES = [
@@ -227,25 +228,6 @@ def test_options_out_of_range_are_refused_and_named(
 
 # The command
 
-KILLED = """
-import os, runpy, signal, sys
-
-calls = 0
-real_fsync = os.fsync
-
-def fsync(descriptor):
-    global calls
-    calls += 1
-    if calls == {moment}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    real_fsync(descriptor)
-
-os.fsync = fsync
-sys.argv = ["copy_task", "--max_length=5", "--output_dir={directory}"]
-sys.argv += ["--num_train=70", "--num_valid=30"]
-runpy.run_module("data_prep.copy_task", run_name="__main__")
-"""
-
 
 # Each file is synced, and then its directory: 1 is in the middle of train.source.txt, 9 in that of
 # the manifest, 10 before the directory takes its name.
@@ -254,7 +236,8 @@ def test_a_killed_preparation_leaves_nothing_that_looks_ready_and_the_next_one_w
     moment: int, tmp_path: Path
 ) -> None:
     directory = tmp_path / "data"
-    process = run_python("-c", KILLED.format(moment=moment, directory=directory))
+    options = ["--max_length=5", f"--output_dir={directory}", "--num_train=70", "--num_valid=30"]
+    process = killed("data_prep.copy_task", options, moment)
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     (leftover,) = tmp_path.iterdir()
     assert leftover.name.startswith(".data.preparing-")

@@ -23,9 +23,10 @@ from tests.preparation.preparations import (
     command,
     contents,
     flags,
+    killed,
     options_in,
 )
-from tests.running import ROOT, error_lines, run_python
+from tests.running import ROOT, error_lines
 from tests.texts import pairs, text_options, write_lines
 
 
@@ -166,25 +167,6 @@ def test_a_stopped_preparation_goes_on_with_the_next_shard(
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-KILLED = """
-import os, runpy, signal, sys
-
-calls = 0
-real_fsync = os.fsync
-
-def fsync(descriptor):
-    global calls
-    calls += 1
-    if calls == {moment}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    real_fsync(descriptor)
-
-os.fsync = fsync
-sys.argv = ["parallel_text", *{flags!r}]
-runpy.run_module("data_prep.parallel_text", run_name="__main__")
-"""
-
-
 # Each file is synced, and then its directory. 1: while the state is written; 4: the validation
 # text; 7: the sample; 9: what the reading found; 11: the vocabulary's dict; 13: the manifest;
 # 14: before the directory takes its name.
@@ -193,7 +175,7 @@ def test_a_preparation_killed_at_any_stage_leaves_nothing_that_looks_ready(
     moment: int, few: tuple[ParallelTextOptions, dict[str, bytes]], tmp_path: Path
 ) -> None:
     options = dataclasses.replace(few[0], output_dir=str(tmp_path / "data"))
-    process = run_python("-c", KILLED.format(moment=moment, flags=flags(options)))
+    process = killed("data_prep.parallel_text", flags(options), moment)
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     assert not (tmp_path / "data").exists()
     assert (tmp_path / KEPT / "manifest.json").exists() == (moment == 14)

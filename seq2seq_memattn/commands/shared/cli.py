@@ -250,10 +250,10 @@ class Flags:
 def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
     """Parses the flags, calls the command's `main`, and exits.
 
-    ValueError, OSError, a wrong flag and a package that is not installed give one line on standard
-    error and exit status 1; `--verbosity=1` adds the traceback. SIGTERM and SIGINT end in one line
-    too, wherever the command does not see to them itself. Other exceptions are mistakes in the
-    program and keep their traceback.
+    ValueError (UnicodeDecodeError too), OSError, a wrong flag and a package that is not installed
+    give one line on standard error and exit status 1; `--verbosity=1` adds the traceback. SIGTERM
+    and SIGINT end in one line too, wherever the command does not see to them itself. Other
+    exceptions are mistakes in the program and keep their traceback.
 
     Args:
         command: the command's module.
@@ -279,11 +279,7 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, _terminate)
         command.main(arguments)
-    except (
-        ValueError,
-        OSError,
-        ModuleNotFoundError,
-    ) as error:  # UnicodeDecodeError is a ValueError
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and not packages.is_extra(error.name):
             raise
         if arguments.verbosity > 0:
