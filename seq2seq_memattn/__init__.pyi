@@ -13,6 +13,7 @@ from .attention.no_attention import NoAttention as NoAttention
 from .config import ModelConfig as ModelConfig
 from .config import TrainingConfig as TrainingConfig
 from .layers.attention_cell import AttentionCell as AttentionCell
+from .layers.attention_decoder import AttentionDecoder as AttentionDecoder
 from .layers.bridge import Bridge as Bridge
 from .layers.encoder import Encoder as Encoder
 from .losses import TokenCrossEntropy as TokenCrossEntropy
@@ -23,6 +24,7 @@ from .search.greedy import greedy_search as greedy_search
 __all__ = [
     "Attention",
     "AttentionCell",
+    "AttentionDecoder",
     "BahdanauAttention",
     "Bridge",
     "ConstantAttention",

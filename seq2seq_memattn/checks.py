@@ -10,6 +10,30 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
 
 
+def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:
+    """Raises ValueError if an array has not these axes."""
+    if len(x.shape) != len(axes):
+        raise ValueError(
+            f"`{name}`: expected shape [{', '.join(axes)}]; got {list(x.shape)} of {x.dtype}."
+        )
+
+
+def check_size(name: str, axis: str, size: int | None, expected: int | None) -> None:
+    """Raises ValueError if two sizes are known and differ."""
+    if None not in (size, expected) and size != expected:
+        raise ValueError(f"`{name}`: expected {axis} {expected}; got {size}.")
+
+
+def check_policy(name: str, layer: Any, owner: Any) -> None:
+    """Raises ValueError if a layer computes in other dtypes than the layer that it belongs to."""
+    policy = getattr(layer, "dtype_policy", owner.dtype_policy)
+    if policy.name != owner.dtype_policy.name:
+        raise ValueError(
+            f"`{name}`: expected dtype policy {owner.dtype_policy.name}, that of the "
+            f"{type(owner).__name__}; got {policy.name}."
+        )
+
+
 def check_file_name(field: str, name: Any) -> None:
     """Raises ValueError if a field of a stored record is no name of a file beside that record."""
     if not isinstance(name, str) or name in ("", "..") or PurePath(name).name != name:

@@ -11,7 +11,7 @@ from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
-from seq2seq_memattn.layers.attention_decoder import TeacherForcedDecoder
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
 from seq2seq_memattn.layers.encoder import Encoder
 from seq2seq_memattn.layers.tied_dense import TiedDense
@@ -112,7 +112,13 @@ class Seq2Seq(keras.Model):
         )
         output_layer = keras.layers.Dense if config.tied_embeddings == "none" else TiedDense
         self.logits = output_layer(config.target_vocab_size, dtype=dtype, name="logits")
-        self.decoder = TeacherForcedDecoder(self.cell, config.dropout, self.seed_generator)
+        self.decoder = AttentionDecoder(
+            self.cell,
+            dropout=config.dropout,
+            seed=self.seed_generator,
+            dtype=dtype,
+            name="attention_decoder",
+        )
         _seed_initializers(self._flatten_layers(include_self=False), seeds)
         self._build_all()
 
@@ -125,7 +131,7 @@ class Seq2Seq(keras.Model):
         # Traced, not run: each operation that JAX runs by itself is compiled by itself. And without
         # the loops, whose tracing would take most of the time.
         _OneStep(self).trace()
-        self.built = True
+        self.decoder.built = self.built = True
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
         """Reads the source once.
@@ -162,7 +168,7 @@ class Seq2Seq(keras.Model):
         inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        decoded = self.decoder(inputs, lengths, memory, cell_states, training)
+        decoded = self.decoder.run(inputs, lengths, memory, cell_states, training)
         return self.to_logits(decoded.outputs), decoded.strengths
 
     def to_logits(self, mixed: Any) -> Any:
@@ -208,7 +214,7 @@ class _OneStep(keras.Operation):
 
 
 def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:
-    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
+    """What `Encoder` and `AttentionDecoder.run` read: embeddings, or a small table and its ids.
 
     A sentence that is translated alone has fewer tokens than most tables.
     """

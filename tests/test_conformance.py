@@ -27,6 +27,7 @@ from seq2seq_memattn.attention.multiplicative import KeyProjection, LuongAttenti
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
 from seq2seq_memattn.layers.encoder import Encoder
 from seq2seq_memattn.layers.tied_dense import TiedDense
@@ -80,6 +81,13 @@ def translate(model: Any, outputs: Any, mask: Any, queries: Any) -> Any:
     return model({"source": source, "target_inputs": target})
 
 
+def decode(decoder: Any, outputs: Any, mask: Any, queries: Any) -> Any:
+    """Takes the queries as embedded targets, the last of which is shorter."""
+    rows = ops.cumsum(ops.ones_like(queries[:, :1, 0], dtype="int32"), axis=0) - 1
+    real = ops.arange(QUERIES) < QUERIES - rows
+    return decoder(queries, outputs, inputs_mask=real, encoder_outputs_mask=mask)
+
+
 JOINT: dict[str, Any] = {"tied_embeddings": "all", "source_vocab_size": 7, "mixing_units": 5}
 
 
@@ -97,13 +105,13 @@ def tiny(attention: str, **more: Any) -> ModelConfig:
     return ModelConfig(attention=attention, **{**sizes, **more})
 
 
-def wrapping(attention: Any, **options: Any) -> Any:
-    """A cell around cells that follow the same policy."""
+def wrapping(attention: Any, wrapper: Any = AttentionCell, **options: Any) -> Any:
+    """A cell, or a decoder, around cells that follow the same policy."""
 
-    def make(**layer: Any) -> AttentionCell:
+    def make(**layer: Any) -> Any:
         policy = layer.get("dtype")
         cells = [keras.layers.LSTMCell(UNITS, dtype=policy), keras.layers.GRUCell(9, dtype=policy)]
-        return AttentionCell(cells, attention(dtype=policy), **options, **layer)
+        return wrapper(cells, attention(dtype=policy), **options, **layer)
 
     return make
 
@@ -168,6 +176,24 @@ LAYERS: dict[str, Case] = {
         ),
         step,
     ),
+    "AttentionDecoder": Case(
+        wrapping(
+            lambda **layer: KMemoryAttention(4, **layer),
+            AttentionDecoder,
+            mixing_units=4,
+            dropout=0.1,
+            seed=3,
+            return_alignments=True,
+            return_state=True,
+        ),
+        decode,
+    ),
+    "AttentionDecoder in parallel": Case(
+        wrapping(
+            lambda **layer: BahdanauAttention(4, **layer), AttentionDecoder, input_feeding=False
+        ),
+        decode,
+    ),
     "Seq2Seq": Case(lambda **layer: Seq2Seq(tiny("k_memory:4"), **layer), translate),
     "Seq2Seq bahdanau": Case(lambda **layer: Seq2Seq(tiny("bahdanau"), **layer), translate),
     "Seq2Seq tied": Case(lambda **layer: Seq2Seq(tiny("k_memory:4", **JOINT), **layer), translate),
@@ -175,7 +201,10 @@ LAYERS: dict[str, Case] = {
 }
 layers = pytest.mark.parametrize("name", LAYERS)
 # One of each kind; what is saved and in which precision does not depend on an attention's scores.
-QUICK = ("KMemoryAttention", "FlexibleAttention", "Encoder", "Bridge", "AttentionCell", "Seq2Seq")
+QUICK = (
+    *("KMemoryAttention", "FlexibleAttention", "Encoder", "Bridge"),
+    *("AttentionCell", "AttentionDecoder", "Seq2Seq"),
+)
 some_layers = pytest.mark.parametrize("name", quick(LAYERS, *QUICK))
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_rank
 from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.compute.rows import on_rows
 
@@ -37,6 +38,22 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     Weights sit only in sublayers made in `__init__` (their names begin with this layer's name);
     they are built at their first call.
+
+    An attention that keeps no state from step to step can also be called like Keras's own, such as
+    `keras.layers.AdditiveAttention`, on queries that are all known.
+
+    Call arguments:
+        inputs: list of two arrays. The queries, float [batch, queries, query_units], and the
+            encoder's outputs, float [batch, source_length, encoder_units].
+        mask: list of two masks, bool [batch, queries] and [batch, source_length], each of which
+            may be None. None: those that Keras attached to the inputs, if any.
+        training: bool.
+        return_attention_scores: bool. Whether to return the scores, too.
+
+    Returns:
+        context: float [batch, queries, memory_units], 0 where the queries are masked.
+        scores: float [batch, queries, rows], those of `read`. Of an attention that computes a
+            window alone outside of training, the alignment.
     """
 
     needs_inputs = False
@@ -51,6 +68,11 @@ class Attention(keras.layers.Layer, abc.ABC):
     def num_rows(self) -> int | None:
         """Rows of every memory; None where each source position has one."""
         return None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether something is kept from step to step, so that steps are read one by one."""
+        return type(self).initial_state is not Attention.initial_state
 
     @property
     def combines_plainly(self) -> bool:
@@ -150,6 +172,42 @@ class Attention(keras.layers.Layer, abc.ABC):
         """
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
+        if not isinstance(inputs, (list, tuple)) or len(inputs) != 2:
+            raise ValueError("`inputs`: expected a list of two, the queries and the outputs.")
+        for name, x in zip(("queries", "encoder_outputs"), inputs, strict=True):
+            check_rank(name, x, ("batch", "length", "units"))
+        if self.keeps_state or self.needs_inputs:
+            raise ValueError(
+                f"{type(self).__name__} keeps a state from step to step, or reads what is fed "
+                "back: run it in an AttentionDecoder."
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        queries, outputs = inputs
+        queries_mask, outputs_mask = mask or (None, None)
+        if outputs_mask is None:
+            outputs_mask = ops.ones_like(outputs[:, :, 0], dtype="bool")
+        memory = self.prepare(outputs, outputs_mask)
+        context, scores, _ = self.read(queries, memory, training=training)
+        if queries_mask is not None:
+            context *= ops.cast(queries_mask, context.dtype)[:, :, None]
+        if not return_attention_scores:
+            return context
+        return context, scores if ops.is_tensor(scores) else self.alignment(scores, memory)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+        del inputs
+        return None if previous_mask is None else previous_mask[0]
 
 
 class _DenseOnRows(keras.layers.Dense):

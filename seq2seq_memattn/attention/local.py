@@ -99,8 +99,12 @@ class LocalAttention(WindowedAttention):
         mask = padding_last("mask", source_mask(encoder_outputs, mask))
         return self.content.prepare(encoder_outputs, mask)
 
+    @property
+    def keeps_state(self) -> bool:
+        return self.centre == "monotonic"
+
     def initial_state(self, memory: Any, num_queries: int) -> Any:
-        if self.centre == "predictive":
+        if not self.keeps_state:
             return ()
         batch = ops.shape(memory.mask)[0]
         return LocalState(step=ops.zeros((batch, num_queries), dtype="float32"))

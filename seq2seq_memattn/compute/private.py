@@ -6,7 +6,9 @@ An upgrade that takes one away fails in this file's tests.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 from keras.src.backend import get_keras_mask
+from keras.src.backend.common.global_state import get_global_attribute
 
 
 def attached_mask(x: Any) -> Any:
@@ -15,6 +17,20 @@ def attached_mask(x: Any) -> Any:
     JAX's arrays take no attributes: Keras keeps their masks beside them.
     """
     return get_keras_mask(x)
+
+
+def serialise_shared(layer: Any) -> dict[str, Any]:
+    """The configuration of a layer inside of another; in a file it is one layer wherever it occurs.
+
+    Keras marks what a model holds twice, but only where a configuration holds layers and not, as it
+    should, their configurations.
+    """
+    config: dict[str, Any] = keras.saving.serialize_keras_object(layer)
+    if (
+        get_global_attribute("shared_objects/id_to_config_map") is not None
+    ):  # a model is being saved
+        config["shared_object_id"] = id(layer)
+    return config
 
 
 def is_traced_for_xla() -> bool:

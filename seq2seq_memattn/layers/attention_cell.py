@@ -7,7 +7,8 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_policy
+from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
 from seq2seq_memattn.loops.products import Products
@@ -88,7 +89,14 @@ class AttentionCell(keras.layers.Layer):
         check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
         self.cells = _cells(cell)
         for inner in self.cells:
+            check_policy("cell", inner, self)
             _refuse_dropout(inner)
+        if not isinstance(attention, Attention):
+            raise ValueError(
+                "`attention`: expected an Attention of this package, such as KMemoryAttention; got "
+                f"{attention!r}."
+            )
+        check_policy("attention", attention, self)
         self.attention = attention
         self.read = read
         self.input_feeding = input_feeding
@@ -136,15 +144,12 @@ class AttentionCell(keras.layers.Layer):
             memory: record from `attention.prepare`.
             num_queries: int > 0. Hypotheses of each source.
             cell_states: for each cell, a list of float [batch, units], as a bridge makes them;
-                None: zeros.
+                None: what the cells' `get_initial_state` gives, zeros for a cell without.
         """
         rows = memory.rows
         batch = ops.shape(rows)[0]
         if cell_states is None:
-            cell_states = [
-                [ops.zeros((batch, units), dtype=self.compute_dtype) for units in state_units(cell)]
-                for cell in self.cells
-            ]
+            cell_states = [self._first_states(cell, batch) for cell in self.cells]
         cells = [
             [
                 ops.broadcast_to(
@@ -157,6 +162,14 @@ class AttentionCell(keras.layers.Layer):
         ]
         context = ops.zeros((batch, num_queries, rows.shape[-1]), dtype=self.compute_dtype)
         return AttentionCellState(cells, context, self.attention.initial_state(memory, num_queries))
+
+    def _first_states(self, cell: Any, batch: Any) -> list[Any]:
+        if not hasattr(cell, "get_initial_state"):
+            return [
+                ops.zeros((batch, units), dtype=self.compute_dtype) for units in state_units(cell)
+            ]
+        states = cell.get_initial_state(batch_size=batch)
+        return list(states) if isinstance(states, (list, tuple)) else [states]
 
     def call(
         self, inputs: Any, memory: Any, state: Any, training: bool = False, masks: Any = ()
@@ -176,6 +189,15 @@ class AttentionCell(keras.layers.Layer):
             training=training,
         )
         return self.mix(output, state.context), scores, state
+
+    @property
+    def output_units(self) -> int:
+        """The width of a built cell's outputs."""
+        if self.mixing_units:
+            return self.mixing_units
+        reads_context = self.mixing_from == "output_and_context"
+        context_units = (self._widths or {})["context_units"] if reads_context else 0
+        return output_units(self.cells[-1]) + context_units
 
     def cell_steps(self, ahead: int) -> list[CellStep]:
         """The cells' steps; `ahead` of the lowest cell's inputs are known before a loop."""
@@ -257,8 +279,8 @@ class AttentionCell(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "cell": [keras.saving.serialize_keras_object(cell) for cell in self.cells],
-            "attention": keras.saving.serialize_keras_object(self.attention),
+            "cell": [serialise_shared(cell) for cell in self.cells],
+            "attention": serialise_shared(self.attention),
             "read": self.read,
             "input_feeding": self.input_feeding,
             "mixing_units": self.mixing_units,

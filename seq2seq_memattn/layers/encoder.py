@@ -184,8 +184,10 @@ class Encoder(keras.layers.Layer):
                 given = StepInputs(self._drop(given.embedded(), training))
             first = [zeros] * len(state_units(layer.cell))
             projected = given.project(step, training)
-            every = scan_cell(step, projected, first, steps, training, outputs_only)
-            return every[0], [steps.last(states) for states in every]
+            outputs, states = scan_cell(
+                step, projected, first, steps, training, return_states=not outputs_only
+            )
+            return outputs, [steps.last(every) for every in states or [outputs]]
 
         return self._stack(inputs, steps.pack, steps.unpack, run)
 

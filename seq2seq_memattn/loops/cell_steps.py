@@ -25,6 +25,9 @@ class CellStep(abc.ABC):
         ahead: int >= 0. How many of the cell's leading inputs are known before the loop.
     """
 
+    shows_first_state = True
+    """Whether the cell's output is its first state."""
+
     def __init__(self, cell: Any, name: str, ahead: int) -> None:
         self.cell = cell
         self.name = name
@@ -113,6 +116,8 @@ class GRUStep(CellStep):
 
 class OpaqueStep(CellStep):
     """Any other Keras cell, called as a whole."""
+
+    shows_first_state = False
 
     def project(self, inputs: Any, training: bool = False) -> Any:
         del training

@@ -117,8 +117,8 @@ def scan_cell(
     states: Any,
     steps: Any,
     training: bool = False,
-    outputs_only: bool = False,
-) -> list[Any]:
+    return_states: bool = False,
+) -> tuple[Any, list[Any]]:
     """Runs one cell over sequences whose inputs are all known.
 
     Args:
@@ -127,19 +127,23 @@ def scan_cell(
         states: list of float [batch, units], the first states, in the loop's order.
         steps: from `make_steps`.
         training: see `scan`.
-        outputs_only: whether the states of every step are not asked for.
+        return_states: whether the states of every step are asked for.
 
     Returns:
-        What every step leaves, each [packed, units]: the output, then the states but the first
-        (which is the output in Keras's cells) unless `outputs_only`.
+        outputs: float [packed, units].
+        states: what every step left of each, [packed, units]; [] if not asked for.
     """
-    others = slice(1, 1 if outputs_only else None)
+    # A first state that is the output need not be kept twice.
+    shown = slice(1 if step.shows_first_state else 0, None if return_states else 0)
 
     def take(products: Products, carry: Any, inputs: Any, crop: Any) -> tuple[Any, Any]:
         del crop
         output, states = step.take(products, inputs[0], inputs[0][:, :0], carry)
-        return states, [output, *states[others]]
+        return states, [output, *states[shown]]
 
-    units = [output_units(step.cell), *(state.shape[-1] for state in states[others])]
+    units = [output_units(step.cell), *(state.shape[-1] for state in states[shown])]
     products = Products(step.weights(), training=training)
-    return scan(take, list(states), [projected], products, steps, units, training)
+    outputs, *kept = scan(take, list(states), [projected], products, steps, units, training)
+    if return_states and step.shows_first_state:
+        kept = [outputs, *kept]
+    return outputs, kept

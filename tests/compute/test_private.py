@@ -12,6 +12,7 @@ from seq2seq_memattn.compute.private import (
     attached_mask,
     is_traced_for_xla,
     leave_gradients_as_they_are,
+    serialise_shared,
     wait_for_peers,
 )
 
@@ -20,6 +21,15 @@ def test_a_mask_that_keras_attached_is_found() -> None:
     embedded = keras.layers.Embedding(5, 2, mask_zero=True)(np.array([[3, 0]]))
     np.testing.assert_array_equal(attached_mask(embedded), [[True, False]])
     assert attached_mask(keras.ops.zeros([1, 2])) is None
+
+
+def test_a_layer_is_marked_as_shared_while_a_model_is_saved() -> None:
+    layer = keras.layers.Dense(3)
+    assert "shared_object_id" not in serialise_shared(layer)
+    with keras.src.saving.serialization_lib.ObjectSharingScope():
+        configs = [serialise_shared(layer) for _ in range(2)]
+        first, second = (keras.saving.deserialize_keras_object(config) for config in configs)
+    assert first is second
 
 
 def test_xla_is_noticed_inside_of_loops_branches_and_functions() -> None:

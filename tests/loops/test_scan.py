@@ -46,8 +46,9 @@ def run_over_sources(cell: Any, training: bool, x: Any, lengths: Any, states: An
     steps = make_steps(lengths, X.shape[1])
     step = cell_step(cell, "cell", INPUTS)
     first = [steps.sort(state) for state in states]
-    every = scan_cell(step, step.project(steps.pack(x)), first, steps, training)
-    return [steps.unpack(states) for states in every]
+    projected = step.project(steps.pack(x))
+    _, states = scan_cell(step, projected, first, steps, training, return_states=True)
+    return [steps.unpack(every) for every in states]
 
 
 @cells
