@@ -20,6 +20,7 @@ from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
 from .search.beam import beam_search as beam_search
 from .search.greedy import greedy_search as greedy_search
+from .search.searchable import Searchable as Searchable
 
 __all__ = [
     "Attention",
@@ -36,6 +37,7 @@ __all__ = [
     "LuongAttention",
     "ModelConfig",
     "NoAttention",
+    "Searchable",
     "Seq2Seq",
     "TokenCrossEntropy",
     "TrainingConfig",

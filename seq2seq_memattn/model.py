@@ -171,6 +171,24 @@ class Seq2Seq(keras.Model):
         decoded = self.decoder.run(inputs, lengths, memory, cell_states, training)
         return self.to_logits(decoded.outputs), decoded.strengths
 
+    # What search reads; see `Searchable`, which has the same of other models.
+
+    pad_id = PAD_ID
+
+    def token_embeddings(self) -> Any:
+        """What each token is fed back as: float [target_vocab_size, embedding_dim]."""
+        return ops.cast(self.target_embedding.embeddings, self.compute_dtype)
+
+    def output_map(self) -> tuple[Any, Any]:
+        """Matrix [units, target_vocab_size] and bias of the output layer."""
+        if isinstance(self.logits, TiedDense):
+            return ops.transpose(self.target_embedding.embeddings), self.logits.bias
+        return self.logits.kernel, self.logits.bias
+
+    def written(self, tokens: Any) -> Any:
+        """The ids of what a search wrote."""
+        return tokens
+
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, in float32 at least."""
         if isinstance(self.logits, TiedDense):

@@ -23,6 +23,17 @@ def is_compiled_for_cpu() -> bool:
     return has_static_shapes() and gpu_name() is None
 
 
+def is_eager(x: Any) -> bool:
+    """Whether `x` has values that can be seen: it is no part of a graph that is being traced."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return not isinstance(x, jax.core.Tracer)
+    import tensorflow as tf
+
+    return tf.executing_eagerly()
+
+
 def compiled(model: Any, function: Function, jit_compile: bool = False) -> Function:
     """The graph of a function of structures of arrays.
 

@@ -191,6 +191,11 @@ class AttentionCell(keras.layers.Layer):
         return self.mix(output, state.context), scores, state
 
     @property
+    def input_units(self) -> int:
+        """The width of a built cell's inputs."""
+        return (self._widths or {})["input_units"]
+
+    @property
     def output_units(self) -> int:
         """The width of a built cell's outputs."""
         if self.mixing_units:

@@ -15,10 +15,12 @@ from seq2seq_memattn.search.chunks import (
     keep_all,
     search_by_chunks,
 )
+from seq2seq_memattn.search.eager import call_compiled
 from seq2seq_memattn.search.prepared import PreparedModel, SearchMemory, prepare
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, check_sizes, length_penalty, step_limits
 from seq2seq_memattn.search.step import extend_beam, is_done, trace
+from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class BeamResult(NamedTuple):
@@ -72,8 +74,12 @@ def beam_search(
     n_best finished hypotheses score above what any live one can still reach; the search ends
     when all have.
 
+    Called in eager mode, a search with a `Seq2Seq` or a `Searchable` is compiled: for each choice
+    of options once, on JAX also for each shape of `source`. With another model it is not; put it
+    into a `tf.function` or `jax.jit`, which makes it many times as fast.
+
     Args:
-        model: `Seq2Seq`, or anything with `start(source, num_queries)` and
+        model: `Seq2Seq`, `Searchable`, or anything with `start(source, num_queries)` and
             `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
             they take and return, and `AlignedModel` for what alignments need beside them.
         source: int32 [batch, source_length], ending with the end token, then padding.
@@ -95,23 +101,37 @@ def beam_search(
             `step`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
+    options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)
+    return call_compiled(_beam_search, model, source, max_length, options)
+
+
+def _beam_search(
+    model: Any,
+    source: Any,
+    max_length: Any,
+    beam_size: int,
+    n_best: int,
+    length_penalty_exponent: float,
+    early_stopping: bool,
+    return_alignments: bool,
+) -> BeamResult:
     model = prepare(model, beam_size)
-    source = ops.convert_to_tensor(source, dtype="int32")
-    limits, num_steps = step_limits(source, max_length)
+    is_prepared = isinstance(model, PreparedModel)
+    limits, num_steps = step_limits(source, max_length, model.pad_id if is_prepared else PAD_ID)
     rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None])
     memory, state = model.start(source, beam_size)
-    drops = isinstance(model, PreparedModel) and not has_static_shapes() and source.shape[0] != 1
+    drops = is_prepared and not has_static_shapes() and source.shape[0] != 1
     compaction = drop_done() if drops else keep_all()
     result = search_in_graph(model, memory, state, rules, num_steps, compaction)
-    if not return_alignments:
-        return result
-    scores, alignments, positions = replay_attention(
-        model, memory, state, result.tokens, result.steps
-    )
-    record = memory.attention if isinstance(memory, SearchMemory) else memory
-    return result._replace(
-        alignments=alignments, scores=scores, memory=record, positions_scored=positions
-    )
+    if return_alignments:
+        scores, alignments, positions = replay_attention(
+            model, memory, state, result.tokens, result.steps
+        )
+        record = memory.attention if isinstance(memory, SearchMemory) else memory
+        result = result._replace(
+            alignments=alignments, scores=scores, memory=record, positions_scored=positions
+        )
+    return result._replace(tokens=model.written(result.tokens)) if is_prepared else result
 
 
 def search_in_graph(

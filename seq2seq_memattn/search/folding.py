@@ -58,7 +58,7 @@ class FoldedStep(CellStep):
         return self._step.take(products, projected, inside[:, :0], states)
 
 
-def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
+def fold(cell: AttentionCell) -> Folds | None:
     """The maps of a built cell's context, or None where there is nothing to fold.
 
     An attention that writes its own `combine` takes its rows as they are. So do logits that read
@@ -74,7 +74,7 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
         return None
     maps = []
     if cell.input_feeding:
-        maps.append(ops.cast(lowest.kernel[embedding_dim:], cell.compute_dtype))
+        maps.append(ops.cast(lowest.kernel[cell.input_units :], cell.compute_dtype))
     output = ops.zeros((top, 0), dtype=cell.compute_dtype)
     if cell.mixing is not None and reads_context:
         kernel = ops.cast(cell.mixing.kernel, cell.compute_dtype)
@@ -85,12 +85,12 @@ def fold(cell: AttentionCell, embedding_dim: int) -> Folds | None:
     return Folds(ops.concatenate(maps, axis=1), output)
 
 
-def folded_steps(cell: AttentionCell, embedding_dim: int, folds: Folds) -> list[CellStep]:
+def folded_steps(cell: AttentionCell, folds: Folds) -> list[CellStep]:
     """As `AttentionCell.cell_steps`, for contexts that come mapped by `folds.context`."""
-    steps = cell.cell_steps(embedding_dim)
+    steps = cell.cell_steps(cell.input_units)
     gates = folds.context.shape[1] - folds.output.shape[1]
     if gates:
-        steps[0] = FoldedStep(cell.cells[0], embedding_dim, folds.context.shape[0], gates)
+        steps[0] = FoldedStep(cell.cells[0], cell.input_units, folds.context.shape[0], gates)
     return steps
 
 

@@ -2,15 +2,16 @@
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from seq2seq_memattn.compute.precision import product, product_dtype
-from seq2seq_memattn.layers.attention_cell import AttentionCellState
-from seq2seq_memattn.layers.tied_dense import TiedDense
+from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.folding import Folds, fold, folded_steps, folding_pays
 from seq2seq_memattn.search.protocol import SearchedModel
+from seq2seq_memattn.search.searchable import Searchable
 
 
 class PreparedWeights(NamedTuple):
@@ -21,7 +22,8 @@ class PreparedWeights(NamedTuple):
         table: float [vocab, n]. The embeddings as the lowest cell takes them.
         products: the matrices of the products of a step, by name.
         folds: `Folds`, or () where nothing is folded.
-        output: float [units, vocab]. The output layer's matrix.
+        output: float [units, vocab]. The output layer's matrix, or () of one that is not linear.
+        bias: float [vocab]. The output layer's bias, or ().
     """
 
     embeddings: Any
@@ -29,6 +31,7 @@ class PreparedWeights(NamedTuple):
     products: Any
     folds: Any
     output: Any
+    bias: Any
 
 
 class SearchMemory(NamedTuple):
@@ -44,13 +47,13 @@ class SearchMemory(NamedTuple):
 
 
 class PreparedModel:
-    """A `Seq2Seq` as search sees it; see `SearchedModel` and `AlignedModel`.
+    """A `Seq2Seq` or `Searchable` as search sees it; see `SearchedModel` and `AlignedModel`.
 
     The embeddings' map into the lowest cell is a table with one row per token, each cell has one
     product per step, and the maps of the context are folded into the memory's rows.
 
     Args:
-        model: `Seq2Seq`.
+        model: `Seq2Seq` or `Searchable`.
         folded: bool. Whether to fold the maps of the context into the rows, where that is
             possible; see `folding_pays`.
         weights: from another `PreparedModel` with the same `folded`: values of the model's weights
@@ -59,7 +62,7 @@ class PreparedModel:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Any,
         folded: bool = True,
         weights: PreparedWeights | None = None,
     ) -> None:
@@ -67,7 +70,7 @@ class PreparedModel:
         self._cell = model.cell
         self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
-        self._steps = _steps(model, self._folds)
+        self._steps = _steps(model.cell, self._folds)
         self._combines_plainly = model.cell.attention.combines_plainly
 
     def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
@@ -81,7 +84,7 @@ class PreparedModel:
             # The map of a context of zeros.
             state = state._replace(context=ops.zeros(shape, dtype=rows.dtype))
         if self._combines_plainly:
-            rows = ops.cast(rows, product_dtype(self._model))
+            rows = ops.cast(rows, product_dtype(self._cell))
         return SearchMemory(memory, rows), state
 
     def step(
@@ -109,10 +112,22 @@ class PreparedModel:
         return self._mix(output, state.context), scores, state
 
     def to_logits(self, mixed: Any) -> Any:
-        """As `Seq2Seq.to_logits`, of the output layer's matrix as it is here."""
-        bias = self._model.logits.bias
-        logits = product(mixed, self.weights.output) + ops.cast(bias, mixed.dtype)
-        return ops.cast(logits, "float64" if self._model.compute_dtype == "float64" else "float32")
+        """As the model's, of the output layer's matrix as it is here."""
+        weights = self.weights
+        if isinstance(weights.output, tuple):
+            return self._model.to_logits(mixed)
+        logits = product(mixed, weights.output) + ops.cast(weights.bias, mixed.dtype)
+        return ops.cast(logits, "float64" if self._cell.compute_dtype == "float64" else "float32")
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills sources up."""
+        pad_id: int = self._model.pad_id
+        return pad_id
+
+    def written(self, tokens: Any) -> Any:
+        """The model's ids of what a search wrote."""
+        return self._model.written(tokens)
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, of a context that may come mapped."""
@@ -144,56 +159,49 @@ class _RoundedProducts(Products):
         return product(scores, self.rows)
 
 
-def make_weights(model: Seq2Seq, folded: bool = True) -> PreparedWeights:
+def make_weights(model: Any, folded: bool = True) -> PreparedWeights:
     """What `PreparedModel` makes of a model's weights as they are now."""
-    dtype = product_dtype(model)
-    embeddings = ops.cast(model.target_embedding.embeddings, model.compute_dtype)
-    folds = fold(model.cell, embeddings.shape[-1]) if folded else None
-    steps = _steps(model, folds)
+    dtype = product_dtype(model.cell)
+    embeddings = model.token_embeddings()
+    folds = fold(model.cell) if folded else None
+    steps = _steps(model.cell, folds)
+    output, bias = model.output_map() or ((), ())
     return PreparedWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
         products={name: weights for step in steps for name, weights in step.weights().items()},
         folds=Folds(*(ops.cast(fold, dtype) for fold in folds)) if folds else (),
-        output=ops.cast(_output_matrix(model), dtype),
+        output=output if isinstance(output, tuple) else ops.cast(output, dtype),
+        bias=bias if isinstance(bias, tuple) else ops.convert_to_tensor(bias),
     )
 
 
-def _output_matrix(model: Seq2Seq) -> Any:
-    """What the output layer multiplies by: float [units, vocab]."""
-    if isinstance(model.logits, TiedDense):
-        return ops.transpose(model.target_embedding.embeddings)
-    return model.logits.kernel
-
-
-def _steps(model: Seq2Seq, folds: Folds | None) -> list[Any]:
-    embedding_dim = model.config.embedding_dim
-    if folds is None:
-        return model.cell.cell_steps(embedding_dim)
-    return folded_steps(model.cell, embedding_dim, folds)
+def _steps(cell: AttentionCell, folds: Folds | None) -> list[Any]:
+    return cell.cell_steps(cell.input_units) if folds is None else folded_steps(cell, folds)
 
 
 def prepare(model: Any, num_queries: int) -> SearchedModel:
-    """A `PreparedModel` for a `Seq2Seq`; anything that has `start` and `step` as it is.
+    """A `PreparedModel` of one that can be; anything that has `start` and `step` as it is.
 
     Args:
         model: the model.
         num_queries: int. Hypotheses of each source.
 
     Raises:
-        ValueError: if the model is neither.
+        ValueError: if the model is none of these.
     """
+    if isinstance(model, (Seq2Seq, Searchable)):
+        return PreparedModel(model, folds_rows(model, num_queries))
     if isinstance(model, SearchedModel):
         return model
-    if isinstance(model, Seq2Seq):
-        return PreparedModel(model, folds_rows(model, num_queries))
+    hint = " Make a `Searchable` of its layers." if isinstance(model, keras.Model) else ""
     raise ValueError(
-        "Search needs a `Seq2Seq`, or a model with the methods `start(source, num_queries)` and "
-        f"`step(tokens, memory, state)`; got {type(model).__name__}."
+        "`model`: expected a `Seq2Seq`, a `Searchable`, or methods `start(source, num_queries)` "
+        f"and `step(tokens, memory, state)`; got {type(model).__name__}.{hint}"
     )
 
 
-def folds_rows(model: Seq2Seq, num_queries: int) -> bool:
+def folds_rows(model: Any, num_queries: int) -> bool:
     """Whether a search with a model folds the context's maps; see `folding_pays`."""
-    folds = fold(model.cell, model.config.embedding_dim)
+    folds = fold(model.cell)
     return folds is not None and folding_pays(folds, model.cell.attention.num_rows, num_queries)

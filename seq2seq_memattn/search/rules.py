@@ -36,10 +36,10 @@ def default_limit(source_length: Any) -> Any:
     return 2 * source_length + 10
 
 
-def step_limits(source: Any, max_length: Any) -> tuple[Any, Any]:
+def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any, Any]:
     """How many steps each sentence may take: int32 [batch], and the most of them, a scalar."""
     if max_length is None:
-        lengths = ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1)
+        lengths = ops.sum(ops.cast(ops.not_equal(source, pad_id), "int32"), axis=1)
         limits = default_limit(lengths)
     else:
         limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")

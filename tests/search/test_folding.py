@@ -20,14 +20,14 @@ def built(cell: keras.layers.Layer, **options: bool) -> AttentionCell:
 def test_both_maps_of_a_context_that_is_fed_back_are_folded(
     cell: keras.layers.Layer, gates: int
 ) -> None:
-    folds = fold(built(cell), embedding_dim=7)
+    folds = fold(built(cell))
     assert folds is not None
     assert tuple(folds.context.shape) == (8, gates + 5)
     assert tuple(folds.output.shape) == (6, 5)
 
 
 def test_a_cell_whose_gates_are_unknown_takes_its_context_as_it_is() -> None:
-    assert fold(built(keras.layers.SimpleRNNCell(6)), embedding_dim=7) is None
-    folds = fold(built(keras.layers.SimpleRNNCell(6), input_feeding=False), embedding_dim=7)
+    assert fold(built(keras.layers.SimpleRNNCell(6))) is None
+    folds = fold(built(keras.layers.SimpleRNNCell(6), input_feeding=False))
     assert folds is not None
     assert tuple(folds.context.shape) == (8, 5)

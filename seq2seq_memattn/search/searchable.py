@@ -1,0 +1,135 @@
+"""The parts of anyone's Keras model, as search reads them."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from seq2seq_memattn.checks import check_size
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+
+
+class Searchable:
+    """Makes a trained model of one's own searchable: `beam_search(Searchable(...), source)`.
+
+    The parts are those layers of the model that a target is made with. They are used as they are,
+    so that their weights may go on being trained. Parts of a loaded model (`get_layer`) do as well.
+
+    Args:
+        encode: a Keras layer or model. Of source ids, int32 [batch, source_length], it makes the
+            encoder's outputs, float [batch, source_length, encoder_units]; or a list of these and
+            of the decoder's first states, float [batch, units] each, as the argument
+            `initial_state` of `AttentionDecoder`; or also of a mask, bool [batch, source_length].
+            Without a mask, it is the ids that are not `pad_id`.
+        embedding: a Keras layer. The target's embedding, which maps each id by itself.
+        decoder: an `AttentionDecoder` that has been called.
+        logits: a Keras layer. Of the decoder's outputs it makes logits, float
+            [batch, length, vocab_size].
+        start_id, end_id, pad_id: int. Ids of the target: what it starts with, what ends it, and
+            what fills it up. The first and the last are never found by a search.
+
+    Raises:
+        ValueError: if a part is of another kind, has not been called, or does not fit the others.
+
+    Example:
+    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
+    >>> from seq2seq_memattn.search.greedy import greedy_search
+    >>> source = keras.Input((None,), dtype="int32")
+    >>> embedding, logits = keras.layers.Embedding(9, 4), keras.layers.Dense(9)
+    >>> encode = keras.Model(source, keras.layers.GRU(5, return_sequences=True)(embedding(source)))
+    >>> decoder = AttentionDecoder(keras.layers.GRUCell(6), KMemoryAttention(3))
+    >>> trained = logits(decoder(embedding(source), encode(source)))
+    >>> searchable = Searchable(encode, embedding, decoder, logits)
+    >>> tuple(greedy_search(searchable, [[3, 4, 5]], max_length=7).tokens.shape)
+    (1, 7)
+    """
+
+    def __init__(
+        self,
+        encode: Any,
+        embedding: Any,
+        decoder: AttentionDecoder,
+        logits: Any,
+        start_id: int = START_ID,
+        end_id: int = END_ID,
+        pad_id: int = PAD_ID,
+    ) -> None:
+        parts = {"encode": encode, "embedding": embedding, "decoder": decoder, "logits": logits}
+        for name, part in parts.items():
+            # Of a plain function, a compiled search could not find the weights.
+            kind = AttentionDecoder if name == "decoder" else keras.layers.Layer
+            if not isinstance(part, kind):
+                wanted = "an AttentionDecoder" if name == "decoder" else "a Keras layer or model"
+                raise ValueError(f"`{name}`: expected {wanted}; got {part!r}.")
+            if not part.built:
+                raise ValueError(f"`{name}`: expected a layer that has been called; it has not.")
+        self.encoder, self.embedding, self.decoder, self.logits = parts.values()
+        self.cell = decoder.cell
+        mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
+        self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
+        self.pad_id = pad_id
+        for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
+            if not 0 <= value < self.vocab_size:
+                raise ValueError(f"`{name}`: expected an id below {self.vocab_size}; got {value}.")
+        embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
+        check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
+        # The ids that stand where search has those of padding, start and end, and then the others.
+        # One id may have two of these parts.
+        special = (pad_id, start_id, end_id)
+        others = [index for index in range(self.vocab_size) if index not in special]
+        self.ids = np.array([*special, *others], np.int32)
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of all parts, each once."""
+        parts = (self.encoder, self.embedding, self.decoder, self.logits)
+        return list({id(v): v for part in parts for v in part.variables}.values())
+
+    def encode(self, source: Any) -> tuple[Any, Any]:
+        """As `Seq2Seq.encode`."""
+        outputs, *others = keras.tree.flatten(self.encoder(source, training=False))
+        others = [array for array in others if array is not None]
+        masks = [array for array in others if _is_bool(array)]
+        states = [array for array in others if not _is_bool(array)]
+        mask = masks[0] if masks else ops.not_equal(source, self.pad_id)
+        check_size("encode", "source_length", outputs.shape[1], mask.shape[1])
+        memory = self.cell.attention.prepare(outputs, mask)
+        return memory, self.decoder.cell_states(states) if states else None
+
+    def token_embeddings(self) -> Any:
+        """What each token is fed back as, by its number in search: float [vocab_size, n]."""
+        if type(self.embedding) is keras.layers.Embedding:
+            table = ops.convert_to_tensor(self.embedding.embeddings)
+        else:
+            table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
+        return ops.cast(ops.take(table, self.ids, axis=0), self.cell.compute_dtype)
+
+    def output_map(self) -> tuple[Any, Any] | None:
+        """Matrix [units, vocab_size] and bias [vocab_size] of plain logits; None of others."""
+        layer = self.logits
+        if (
+            type(layer) is not keras.layers.Dense
+            or layer.activation is not keras.activations.linear
+        ):
+            return None
+        kernel = ops.convert_to_tensor(layer.kernel)
+        bias = layer.bias if layer.use_bias else ops.zeros(self.vocab_size, kernel.dtype)
+        return ops.take(kernel, self.ids, axis=1), ops.take(bias, self.ids, axis=0)
+
+    def to_logits(self, mixed: Any) -> Any:
+        """The output layer, for tokens by their numbers in search; float32 at least."""
+        logits = ops.take(self.logits(mixed, training=False), self.ids, axis=-1)
+        narrow = keras.backend.standardize_dtype(logits.dtype) in ("float16", "bfloat16")
+        return ops.cast(logits, "float32") if narrow else logits
+
+    def written(self, tokens: Any) -> Any:
+        """The ids of what a search wrote."""
+        if isinstance(tokens, np.ndarray):
+            return self.ids[tokens]
+        return ops.take(self.ids, tokens)
+
+
+def _is_bool(x: Any) -> bool:
+    return keras.backend.standardize_dtype(x.dtype) == "bool"
