@@ -8,20 +8,19 @@ the lengths of its targets (mode "data"). With `--run_dir` and `--source`, a run
 of a file (mode "run").
 
 Loading and building are not measured, compiling is said apart. Rows of one mode take turns, so that
-a change of the machine's speed meets all of them alike. Beside each stands what the machine does in
-the same turns: its rate of matrix products of the loop's shapes and operands, and of tanh.
+a change of the machine's speed meets all of them alike.
 """
 
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.benchmarks.machine import ProductRate, TanhRate, peak_memory
+from experiments.benchmarks.process_memory import work_peak_mib
 from experiments.benchmarks.step_parts import step_parts
 from experiments.benchmarks.time_plots import draw_times
 from experiments.benchmarks.timed_work import (
@@ -49,30 +48,23 @@ def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
     for setting in settings:
         print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
         works.append(make_work(setting))
-    kinds = [(work.shapes, work.product_dtype) for work in works]
-    rates = {kind: ProductRate(*kind) for kind in dict.fromkeys(kinds)}
-    tanh_rate = TanhRate()
     timed: list[list[_Turn]] = [[] for _ in settings]
     for turn in range(repeats + 1):
-        gflops = {kind: rate() / 1e9 for kind, rate in rates.items()}
-        tanhs = tanh_rate()
-        for work, kind, turns in zip(works, kinds, timed, strict=True):
+        for work, turns in zip(works, timed, strict=True):
             done = [_timed(batch) for batch in work.batches]
             encoding = _timed(work.encode)[1] if work.encode else 0.0
             tokens, seconds = sum(count for count, _ in done), [taken for _, taken in done]
-            turns.append(_Turn(tokens, seconds, encoding, gflops[kind], tanhs))
+            turns.append(_Turn(tokens, seconds, encoding))
         print_note(f"turn {turn} of {repeats}")
     return [_row(*of) for of in zip(settings, works, timed, strict=True)]
 
 
 class _Turn(NamedTuple):
-    """What one turn gave a setting, and the machine's rates just before."""
+    """What one turn gave a setting."""
 
     tokens: int
     batch_seconds: list[float]
     encoding: float
-    gflops: float
-    tanhs: float
 
     @property
     def seconds(self) -> float:
@@ -87,7 +79,7 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]:
     warm_up, *turns = turns
-    seconds, gflops = _median(turn.seconds for turn in turns), _median(t.gflops for t in turns)
+    seconds = statistics.median(turn.seconds for turn in turns)
     weights = {"run": "trained", "train": "untrained"}
     row = {
         **setting.described(),
@@ -98,35 +90,16 @@ def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]
         "target_tokens_per_second": round(turns[0].tokens / seconds, 1),
         # What the first turn took more.
         "compile_seconds": round(max(0.0, warm_up.seconds - seconds), 2),
-        "product_gflops_at_loop_shapes": round(gflops, 1),
-        "tanh_per_second": round(_median(turn.tanhs for turn in turns)),
     }
     if setting.batch_size == 1:
         each = [1000 * taken for turn in turns for taken in turn.batch_seconds]
         row["p50_ms"], row["p95_ms"] = (round(float(np.percentile(each, q)), 2) for q in (50, 95))
     if work.encode:
-        steps_seconds = _median(turn.seconds - turn.encoding for turn in turns)
-        row["encoding_seconds"] = round(_median(turn.encoding for turn in turns), 4)
+        steps_seconds = statistics.median(turn.seconds - turn.encoding for turn in turns)
+        row["encoding_seconds"] = round(statistics.median(turn.encoding for turn in turns), 4)
         row["steps_seconds"] = round(steps_seconds, 4)
         row["ms_per_step"] = round(1000 * steps_seconds / work.num_steps, 4)
-    if not work.operations:
-        return row
-    # Of the equations' multiply-adds, at the machine's rate; in its own turn, for both swing.
-    at_rate = [work.operations / turn.gflops / 1e9 for turn in turns]
-    if setting.mode == "train":
-        row["product_gflops"] = round(work.operations / seconds / 1e9, 1)
-        share = _median(a / turn.seconds for a, turn in zip(at_rate, turns, strict=True))
-        row["share_of_product_rate"] = round(share, 3)
-    else:
-        row["unfolded_seconds_at_product_rate"] = round(_median(at_rate), 4)
-        steps = [turn.seconds - turn.encoding for turn in turns]
-        share = _median(b / a for a, b in zip(at_rate, steps, strict=True))
-        row["share_of_unfolded_seconds"] = round(share, 3)
     return row
-
-
-def _median(values: Iterable[float]) -> float:
-    return statistics.median(values)
 
 
 def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]:
@@ -134,14 +107,14 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
     peaks = []
     for setting in settings if options.memory else ():
         print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
-        peaks.append(peak_memory(setting))
+        peaks.append(work_peak_mib(setting))
     rows = measure(settings, options.repeats)
     for row in rows:
         row["threads"] = options.threads or num_cores()
     for row, setting in zip(rows, settings if options.parts else (), strict=False):
         row["parts_ms"] = step_parts(setting)
     for row, peak in zip(rows, peaks, strict=False):
-        row["peak_memory_mib"] = round(peak / 2**20, 1)
+        row["peak_memory_mib"] = round(peak, 1)
     return rows
 
 

@@ -1,6 +1,11 @@
-"""How much memory a process and those that it started take, on Linux."""
+"""How much memory processes take, on Linux."""
 
+import concurrent.futures
+import multiprocessing
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 PROC = Path("/proc")
 
@@ -40,3 +45,34 @@ def _own_mib(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def work_peak_mib(setting: Any) -> float:
+    """MiB that the work of a `Setting` takes at its peak, beside what Python and libraries take.
+
+    In a process of its own, after a first run that compiles.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_work_peak_mib, setting).result()
+
+
+def _work_peak_mib(setting: Any) -> float:
+    from keras import ops  # not where processes of other programs are measured
+
+    from experiments.benchmarks.timed_work import make_work
+
+    np.asarray(ops.ones((2, 2)) @ ops.ones((2, 2)))  # starts the backend
+    before = _status_mib("VmRSS")
+    work = make_work(setting)
+    work.run()
+    (PROC / "self" / "clear_refs").write_text("5")  # forgets the peak so far
+    work.run()
+    return _status_mib("VmHWM") - before
+
+
+def _status_mib(name: str) -> float:
+    """A figure of this process in /proc/self/status."""
+    lines = (PROC / "self" / "status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name}:"))
+    return int(line.split()[1]) / 1024

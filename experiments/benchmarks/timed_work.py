@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments.benchmarks.machine import Shape
-from experiments.benchmarks.operations import StepOperations, training_operations
 from experiments.reproduction.results import portable
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.search.prepared import folds_rows, make_weights
+from seq2seq_memattn.search.prepared import folds_rows
 from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, vocabulary_from_dict
 
@@ -116,19 +114,12 @@ class Work(NamedTuple):
         batches: its parts, one after another; each returns the target tokens (end tokens included)
             that it handled.
         encode: does the part of decoding that comes before its steps; None for training.
-        num_steps: int. Of the loops of all batches together; 0: unknown.
-        shapes: of the products in its loop over steps; see `loop_shapes`.
-        product_dtype: of their operands.
-        operations: float. Of its matrix products: of an update on real tokens alone, or of the
-            steps of every hypothesis as the equations have them, with nothing folded. 0: unknown.
+        num_steps: int. Of the loops of all batches together; 0 where `encode` is None.
     """
 
     batches: Sequence[Callable[[], int]]
-    encode: Callable[[], Any] | None
-    num_steps: int
-    shapes: tuple[Shape, ...]
-    product_dtype: str
-    operations: float
+    encode: Callable[[], Any] | None = None
+    num_steps: int = 0
 
     def run(self) -> int:
         """Does all of it once; returns the target tokens."""
@@ -189,7 +180,7 @@ def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
     """Decodes sources, each to the length that is given for its target, without end token."""
-    from seq2seq_memattn.compute.precision import dtype_policy, product_dtype
+    from seq2seq_memattn.compute.precision import dtype_policy
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.compiled_search import CompiledSearch
@@ -199,7 +190,6 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         (batch, np.array([targets[i] for i in indices], np.int32))
         for indices, batch in sorted_batches(sources, setting.batch_size)
     ]
-    folded = is_folded(setting, model)
     search = CompiledSearch(
         model,
         setting.beam_size,
@@ -207,7 +197,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         length_penalty_exponent=0.0,
         batch_size=setting.batch_size,
         jit_compile=setting.jit_compile,
-        folded=folded,
+        folded=is_folded(setting, model),
     )
 
     def decode(batch: np.ndarray, lengths: np.ndarray) -> int:
@@ -220,18 +210,10 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
         for batch, _ in batches:
             np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
 
-    operations = 0.0
-    if keras.backend.backend() == "tensorflow":  # in whose graphs a step's products are counted
-        of_step = StepOperations(model)
-        of_source = [of_step(len(source) + 1) for source in sources]
-        operations = setting.beam_size * float(np.dot(np.add(targets, 1), of_source))
     return Work(
         [functools.partial(decode, *batch) for batch in batches],
         encode,
         sum(int(lengths.max()) + 1 for _, lengths in batches),
-        loop_shapes(model, setting.batch_size * setting.beam_size, folded),
-        product_dtype(model),
-        operations,
     )
 
 
@@ -245,7 +227,6 @@ def endless(model: Any) -> Any:
 
 def _run_work(setting: Setting) -> Work:
     """Decodes the lines of a file with a run's weights, each to the length that search finds."""
-    from seq2seq_memattn.compute.precision import product_dtype
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import SourceReader
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
@@ -259,9 +240,7 @@ def _run_work(setting: Setting) -> Work:
         found = decoder(sources, setting.batch_size)
         return sum(len(best[0].tokens) + 1 for best in found)
 
-    folded = is_folded(setting, run.model)
-    shapes = loop_shapes(run.model, setting.batch_size * setting.beam_size, folded)
-    return Work([decode], None, 0, shapes, product_dtype(run.model), 0.0)
+    return Work([decode])
 
 
 def is_folded(setting: Setting, model: Any) -> bool:
@@ -272,12 +251,11 @@ def is_folded(setting: Setting, model: Any) -> bool:
 
 
 def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
-    from seq2seq_memattn.compute.precision import product_dtype
     from seq2seq_memattn.training.make import make_parts
 
     options = {"batch_size": setting.batch_size, "precision": setting.precision}
     config = TrainingConfig.from_dict(options)
-    model, _, updater = make_parts(setting.model_config(), config)
+    *_, updater = make_parts(setting.model_config(), config)
     # As drawn: neither sorted nor in buckets.
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]
@@ -287,35 +265,9 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
         updater(batch)
         return tokens
 
-    shapes = loop_shapes(model, setting.batch_size, folded=False)
     return Work(
         [
             functools.partial(update, batch, sum(len(source) + 1 for source in group))
             for batch, group in zip(batches, groups, strict=True)
-        ],
-        None,
-        0,
-        shapes,
-        product_dtype(model),
-        training_operations(model, [len(source) + 1 for source in sources]),
+        ]
     )
-
-
-def loop_shapes(model: Any, rows: int, folded: bool) -> tuple[Shape, ...]:
-    """The products with weights in one decoder step: cells, mixing layer, logits.
-
-    What the attention adds (keys, rows) depends on the source and is not among them.
-
-    Args:
-        model: `Seq2Seq`.
-        rows: int. Sentences or hypotheses that take the step.
-        folded: bool. Whether the context's maps are folded into the memory's rows.
-    """
-    weights = make_weights(model, folded)
-    kernels = list(weights.products.values())
-    if weights.folds:
-        kernels.append(weights.folds.output)
-    elif model.cell.mixing is not None:
-        kernels.append(model.cell.mixing.kernel)
-    kernels.append(weights.output)
-    return tuple((rows, *kernel.shape) for kernel in kernels if kernel.shape[1])

@@ -73,7 +73,7 @@ PARTS = (
             *(_of(MAIN), "--modes=exact,uniform", "--lengths=20,50,100,200"),
             *("--num_sentences=512", "--repeats=3"),
         ),
-        ("seconds", "tokens/s", "of No Att", "of Att", "of unfolded products", "product rate"),
+        ("seconds", "tokens/s", "of No Att", "of Att"),
     ),
     Part(
         "attentions",
@@ -106,7 +106,7 @@ PARTS = (
             *(_of(CONTRASTED), "--modes=exact,uniform", "--lengths=200", "--num_sentences=512"),
             *("--precisions=float32,bfloat16_products", "--repeats=3"),
         ),
-        ("seconds", "tokens/s", "of Att", "product rate"),
+        ("seconds", "tokens/s", "of Att"),
     ),
     Part(
         "graphs",
@@ -137,7 +137,6 @@ SHAPE = {
     "precision": "format",
     "jit_compile": "graph",
 }
-UNFOLDED = "share_of_unfolded_seconds"
 
 
 def _over(attention: str) -> Callable[[Result, Results], str]:
@@ -169,8 +168,6 @@ FIGURES: dict[str, Callable[[Result, Results], str]] = {
     "ms per step": _figure("ms_per_step", ".2f"),
     "of No Att": _over("none"),
     "of Att": _over("bahdanau"),
-    "of unfolded products": _figure(UNFOLDED, ".2f"),
-    "product rate": _figure("product_gflops_at_loop_shapes", ".0f"),
     "MiB": _figure("peak_memory_mib", ",.0f"),
     "compiling": _figure("compile_seconds", ".1f"),
     "p50": _figure("p50_ms", ".1f"),
@@ -186,13 +183,10 @@ def introduction(scale: Scale) -> str:
         "Time to decode made-up sources with untrained models, each hypothesis forced to the "
         "length of its source, the encoder included, after compilation; 256 units, two layers, 20 "
         "symbols, batches of 128 sentences, beam 10 and XLA unless stated. Rows of a table took "
-        "turns; "
-        "medians, with the least and the most in brackets. `Of No Att` and `of Att` are over the "
-        "time without attention and with Bahdanau's. `Of unfolded products` is the time of the "
-        "steps over that of the equations' multiply-adds, nothing folded, at the product rate: "
-        "what the machine multiplies of the loop's shapes, in GFLOPS, measured in the same turns. "
-        "Times of single sentences and of steps are in ms, compiling is in seconds; memory is the "
-        "most that a process of its own had at a time, libraries and compilation included."
+        "turns; medians, with the least and the most in brackets. `Of No Att` and `of Att` are "
+        "over the time without attention and with Bahdanau's. Times of single sentences and of "
+        "steps are in ms, compiling is in seconds; memory is the most that a process of its own "
+        "had at a time, libraries and compilation included."
     )
 
 

@@ -23,7 +23,7 @@ SIZES: dict[Scale, tuple[str, int, int, int]] = {
 TIMES = "decoding.json"
 HEADER = (
     *("model", "seconds, paper", "seconds", "of Att, paper", "of Att", "steps alone, seconds"),
-    *("output layer and selection", "unfolded products at the machine's rate, seconds"),
+    "output layer and selection",
 )
 
 
@@ -75,5 +75,4 @@ def _cells(row: dict[str, Any], ours: float) -> list[str]:
         f"{row['seconds'] / ours:.2f}",
         f"{row['steps_seconds']:.2f}",
         f"{100 * (1 - cells / sum(row['parts_ms'].values())):.0f} %",
-        f"{row['unfolded_seconds_at_product_rate']:.2f}",
     ]

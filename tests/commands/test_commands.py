@@ -280,10 +280,8 @@ def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_row
     ]
     for row in rows:
         assert row["seconds"] > 0 and row["target_tokens_per_second"] > 0
-        assert row["product_gflops_at_loop_shapes"] > 0 and row["tanh_per_second"] > 0
         assert row["threads"] == num_cores()
         is_training = row["mode"] == "train"
-        assert ("share_of_product_rate" in row) == is_training
         assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
