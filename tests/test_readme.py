@@ -49,9 +49,9 @@ NOT_HERE = {
 SMALLER["memattn launch_local"] = SMALLER["memattn train"]  # what it launches
 
 
-def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    return [text for of, text in found if of == language]
+def blocks(language: str, text: str = README) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [code for of, code in found if of == language]
 
 
 def commands() -> list[list[str]]:

@@ -1,0 +1,52 @@
+"""What `record.py` stored, and the functions of the migration guide that carry weights over."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.inputs import mask_of
+from tests.running import ROOT
+from tests.test_readme import blocks
+
+Arrays = dict[str, npt.NDArray[Any]]
+GUIDE = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
+
+
+def recorded(file: str, part: str = "") -> Arrays:
+    """The arrays of a file; those of one part without its name."""
+    with np.load(Path(__file__).parent / f"{file}.npz") as arrays:
+        prefix = f"{part}." if part else ""
+        return {
+            name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)
+        }
+
+
+def source_mask() -> npt.NDArray[np.bool_]:
+    """True on the real tokens of the sources that all files share."""
+    arrays = recorded("attention")
+    return mask_of(arrays["source_lengths"].tolist(), arrays["memory"].shape[1])
+
+
+def run_guide(text: str, names: dict[str, Any], sizes: Sequence[tuple[str, str]] = ()) -> None:
+    """Runs the code block of the migration guide in which `text` stands.
+
+    Args:
+        text: what no other block has.
+        names: the variables that it reads and makes.
+        sizes: what to write into the code in place of what it has.
+    """
+    (code,) = [block for block in blocks("python", GUIDE) if text in block]
+    for old, new in sizes:
+        assert old in code
+        code = code.replace(old, new)
+    exec(compile(code, "docs/migration.md", "exec"), names)
+
+
+def guide_function(name: str) -> Any:
+    """A function that a code block of the migration guide defines."""
+    names: dict[str, Any] = {}
+    run_guide(f"def {name}(", names)
+    return names[name]
