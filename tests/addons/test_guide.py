@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from tests.addons.recorded import GUIDE, guide_function, recorded, run_guide
+from tests.addons.test_search import hypotheses
 from tests.inputs import mask_of, tensor
 from tests.tolerances import as_array, assert_close
 
 ARRAYS = recorded("functions")
+DECODING, CARRIED = recorded("decoding"), recorded("decoding", "layer")
 LONGEST_LINE = 160
 
 
@@ -35,36 +37,53 @@ def test_its_small_functions_are_those_of_addons(name: str, arguments: Any) -> N
     assert_close(found, ARRAYS[name])
 
 
-def test_its_training_program_runs() -> None:
+def test_its_programs_for_training_and_decoding_run() -> None:
     names: dict[str, Any] = {}
     run_guide("vocab_size, num_pairs", names)
     run_guide("model.compile", names)
     (loss,) = names["model"].history.history["loss"]
     assert 0.0 < loss < 4.0
+    run_guide("Searchable(", names)
+    assert tuple(names["best"].shape) == tuple(names["greedy"].shape) == (256, 20)
 
 
-def test_its_whole_model_answers_as_that_of_addons(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the guide's code leaves behind that carries the weights of a recorded model over."""
     monkeypatch.chdir(tmp_path)
-    common, arrays = recorded("decoding"), recorded("decoding", "layer")
-    np.savez("wrapper.npz", **arrays)
-    np.savez("embed.npz", common["embeddings"])
-    np.savez("encoder.npz", *(common[f"encoder.{index}"] for index in range(6)))
-    np.savez("to_logits.npz", arrays["logits_kernel"], arrays["logits_bias"])
+    np.savez("wrapper.npz", **CARRIED)
+    np.savez("embed.npz", DECODING["embeddings"])
+    np.savez("encoder.npz", *(DECODING[f"encoder.{index}"] for index in range(6)))
+    np.savez("to_logits.npz", CARRIED["logits_kernel"], CARRIED["logits_bias"])
     names: dict[str, Any] = {
         "keras": keras,
         "np": np,
         "source": keras.Input((None,), dtype="int32"),
         "target": keras.Input((None,), dtype="int32"),
-        "embed": keras.layers.Embedding(*common["embeddings"].shape, mask_zero=True),
+        "embed": keras.layers.Embedding(*DECODING["embeddings"].shape, mask_zero=True),
         "encoder": keras.layers.Bidirectional(keras.layers.LSTM(3, return_sequences=True)),
-        "to_logits": keras.layers.Dense(arrays["logits_bias"].size),
+        "to_logits": keras.layers.Dense(CARRIED["logits_bias"].size),
         "carry_cell": guide_function("carry_cell"),
     }
     run_guide(
         "carry_cell(cell, dict", names, [("mixing_units=128", "mixing_units=9"), ("128", "7")]
     )
-    logits = names["model"]([common["source"], common["target_inputs"]])
-    real = mask_of(common["target_lengths"].tolist(), logits.shape[1])
-    assert_close(as_array(logits)[real], arrays["logits"][real])
+    return names
+
+
+def test_the_carried_model_has_the_logits_of_addons(carried: dict[str, Any]) -> None:
+    logits = carried["model"]([DECODING["source"], DECODING["target_inputs"]])
+    real = mask_of(DECODING["target_lengths"].tolist(), logits.shape[1])
+    assert_close(as_array(logits)[real], CARRIED["logits"][real])
+
+
+def test_the_carried_model_finds_the_hypotheses_of_addons(carried: dict[str, Any]) -> None:
+    sizes = [
+        ("beam_size=10, length_penalty_exponent=0.6", "beam_size=4, n_best=4"),
+        ("max_length=20", "max_length=9"),
+    ]
+    carried["sources"] = DECODING["source"]
+    run_guide("Searchable(", carried, sizes)
+    found, expected = carried["found"], recorded("decoding", "layer.beam")
+    assert hypotheses(found.tokens, found.steps) == hypotheses(expected["ids"], expected["lengths"])
+    assert_close(found.log_probs, expected["log_probs"])
