@@ -1,6 +1,7 @@
 """Attentions in a user's own model: the README's, whose code runs here."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,6 +13,7 @@ import seq2seq_memattn as package
 from tests.marks import quick
 from tests.running import run_python
 from tests.test_readme import blocks
+from tests.tolerances import assert_close
 
 SYMBOLS, LENGTH = 6, 3
 ATTENTIONS: dict[str, Any] = {
@@ -41,11 +43,34 @@ class MinimalCell(keras.layers.Layer):
         return output, [output]
 
 
+CODE = blocks("python")[0]
+
+
 def the_readmes_model(attention: Any, cell: Any = keras.layers.GRUCell) -> keras.Model:
-    code, names = blocks("python")[0], {"Cell": cell}
-    assert "keras.layers.GRUCell(128)" in code
-    exec(code.replace("keras.layers.GRUCell(128)", "Cell(128)"), names)
-    return names["Translator"](SYMBOLS + 1, attention)
+    """The README's model around an attention and a cell, not trained."""
+    code = CODE.partition("# The task")[0]
+    for written, name in (
+        ("keras.layers.GRUCell", "Cell"),
+        ("KMemoryAttention(num_slots=32)", "attention"),
+    ):
+        assert code.count(f"{written}(" if name == "Cell" else written) == 1
+        code = code.replace(written, name)
+    names = {"Cell": cell, "attention": attention}
+    exec(code, names)
+    return names["model"]
+
+
+def test_the_readmes_model_learns_is_saved_and_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(CODE, names)
+    source = names["symbols"][:3]
+    np.testing.assert_array_equal(names["result"].tokens[:, 0, :5], source)
+    again = keras.saving.load_model("copy.keras")
+    given = [source, names["targets_in"][:3]]
+    assert_close(again(given), names["model"](given))
 
 
 def copies() -> tuple[list[Any], Any]:
@@ -56,8 +81,7 @@ def copies() -> tuple[list[Any], Any]:
 
 
 def losses_of(model: keras.Model) -> list[float]:
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.01), loss)
+    model.compile(keras.optimizers.Adam(0.01), package.TokenCrossEntropy())
     x, y = copies()
     found: list[float] = model.fit(x, y, batch_size=64, epochs=6, verbose=0).history["loss"]
     return found

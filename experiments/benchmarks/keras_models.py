@@ -1,0 +1,229 @@
+"""Times models of one's own: python -m experiments.benchmarks.keras_models --lengths=50.
+
+A functional model around `AttentionDecoder` takes turns with `Seq2Seq` of the same sizes, with the
+loop over `AttentionCell` that it replaces, and with attention in plain Keras (`plain_keras.py`).
+All have one layer of LSTM on each side and the same encoder layer. Training is `fit`; decoding
+writes exactly as many tokens as the source has, with untrained weights. A ratio is the seconds of
+the other model over those of the functional one: above 1, the functional one is faster.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from experiments.benchmarks.plain_keras import LoopOverCells, PlainKeras
+from experiments.reproduction.results import provenance, write_json
+from seq2seq_memattn import (
+    AttentionDecoder,
+    BahdanauAttention,
+    Encoder,
+    KMemoryAttention,
+    ModelConfig,
+    Searchable,
+    Seq2Seq,
+    TokenCrossEntropy,
+    beam_search,
+    greedy_search,
+)
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, START_ID
+
+NEVER = -1e9  # the bias of a token that is not to be written
+ATTENTIONS = {"k_memory:64": lambda units: KMemoryAttention(64), "bahdanau": BahdanauAttention}
+Work = Callable[[], Any]
+
+
+class Parts:
+    """Layers of a model of one's own, with the reference's encoder.
+
+    Args:
+        units: int > 0. Of every width.
+        vocab_size: int > 0. Ids of both sides.
+    """
+
+    def __init__(self, units: int, vocab_size: int) -> None:
+        self.source = keras.Input((None,), dtype="int32")
+        self.target = keras.Input((None,), dtype="int32")
+        embedded = keras.layers.Embedding(vocab_size, units, mask_zero=True)(self.source)
+        self.encoded = Encoder(units)(embedded).outputs
+        self.encode = keras.Model(self.source, self.encoded)
+        self.embedding = keras.layers.Embedding(vocab_size, units, mask_zero=True)
+        self.logits = keras.layers.Dense(vocab_size)
+
+
+class Data:
+    """Random sources and their copies.
+
+    Args:
+        batch_size, length, vocab_size: int > 0.
+        num_batches: int > 0. Of an epoch.
+    """
+
+    def __init__(self, batch_size: int, length: int, vocab_size: int, num_batches: int) -> None:
+        shape = (batch_size * num_batches, length)
+        symbols = np.random.default_rng(0).integers(NUM_SPECIAL_IDS, vocab_size, shape)
+        self.batch_size, self.length = batch_size, length
+        self.source = symbols.astype(np.int32)
+        self.targets_in = np.pad(self.source, [(0, 0), (1, 0)], constant_values=START_ID)
+        self.targets_out = np.pad(self.source, [(0, 0), (0, 1)], constant_values=END_ID)
+
+    def fit(self, model: keras.Model, inputs: Any) -> Work:
+        """An epoch of training."""
+        model.compile("adam", TokenCrossEntropy())
+        options = {"batch_size": self.batch_size, "verbose": 0, "shuffle": False}
+        return lambda: model.fit(inputs, self.targets_out, **options)
+
+    @property
+    def batch(self) -> Any:
+        """The first sources."""
+        return self.source[: self.batch_size]
+
+
+def functional(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
+    """The works of a functional model around `AttentionDecoder`."""
+    parts = Parts(units, vocab_size)
+    decoder = AttentionDecoder(
+        keras.layers.LSTMCell(units), ATTENTIONS[attention](units), mixing_units=units
+    )
+    decoded = decoder(parts.embedding(parts.target), parts.encoded)
+    model = keras.Model([parts.source, parts.target], parts.logits(decoded))
+    searchable = Searchable(parts.encode, parts.embedding, decoder, parts.logits)
+    training = data.fit(model, [data.source, data.targets_in])
+    return {"training": training, **_searches(searchable, parts.logits, data)}
+
+
+def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
+    """The works of a `Seq2Seq` of the same sizes."""
+    config = ModelConfig(
+        source_vocab_size=vocab_size,
+        target_vocab_size=vocab_size,
+        embedding_dim=units,
+        encoder_units=units,
+        encoder_layers=1,
+        decoder_units=units,
+        decoder_layers=1,
+        attention=attention,
+        attention_units=units,
+        dropout=0.0,
+    )
+    model = Seq2Seq(config)
+    training = data.fit(model, {"source": data.source, "target_inputs": data.targets_in})
+    return {"training": training, **_searches(model, model.logits, data)}
+
+
+def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
+    def never_ending(search: Work) -> Work:
+        def work() -> Any:
+            bias = np.array(keras.ops.convert_to_numpy(logits.bias))
+            bias[END_ID] = NEVER
+            logits.bias.assign(bias)
+            return np.asarray(search().tokens)
+
+        return work
+
+    length = data.length
+    return {
+        "beam search": never_ending(
+            lambda: beam_search(model, data.batch, beam_size=10, max_length=length)
+        ),
+        "greedy search": never_ending(lambda: greedy_search(model, data.batch, max_length=length)),
+    }
+
+
+def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
+    """The works of attention in plain Keras, which is additive whatever ours is."""
+    del attention
+    parts = Parts(units, vocab_size)
+    layers = (parts.encode, parts.embedding, parts.logits)
+    model = PlainKeras(*layers, units, data.length, 2 * units)
+    return {
+        "training": data.fit(model, [data.source, data.targets_in]),
+        "greedy search": lambda: model.greedy(data.batch, data.length, START_ID),
+    }
+
+
+def loop_over_cells(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
+    """The work of a loop in Python over `AttentionCell`, additive as well; it cannot search."""
+    del attention
+    parts = Parts(units, vocab_size)
+    model = LoopOverCells(parts.encode, parts.embedding, parts.logits, units)
+    return {"training": data.fit(model, [data.source, data.targets_in])}
+
+
+OTHERS = {"seq2seq": reference, "plain keras": plain_keras, "loop over cells": loop_over_cells}
+
+
+def compare(
+    attention: str, other: str, data: Data, units: int, vocab_size: int, rounds: int
+) -> list[dict[str, Any]]:
+    """A row for each work that a functional model and another one both have."""
+    ours, theirs = (
+        make(attention, data, units, vocab_size) for make in (functional, OTHERS[other])
+    )
+    rows = []
+    for name in (name for name in ours if name in theirs):
+        works = (ours[name], theirs[name])
+        for work in works:
+            work()  # compiles
+        seconds = [[_seconds(work) for work in works] for _ in range(rounds)]
+        ratios = [round(their / our, 4) for our, their in seconds]
+        row = {
+            "work": name,
+            "attention": attention,
+            "length": data.length,
+            "against": other,
+            "ratio": statistics.median(ratios),
+            "ratios": ratios,
+            "seconds": round(statistics.median(our for our, _ in seconds), 4),
+        }
+        print_note(f"{row}")
+        rows.append(row)
+    return rows
+
+
+def _seconds(work: Work) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.items("against", list(OTHERS), "other models, some of these")
+    flags.items("attentions", list(ATTENTIONS), "of the functional model, some of these")
+    flags.items("lengths", ["50"], "of sources and targets, in tokens")
+    flags.integer("units", 256, "of every width", lower_bound=1)
+    flags.integer("vocab_size", 4000, "ids of both sides", lower_bound=NUM_SPECIAL_IDS + 1)
+    flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
+    flags.integer("num_batches", 4, "of training in a turn", lower_bound=1)
+    flags.integer("rounds", 5, "timed turns, after one that compiles", lower_bound=1)
+    flags.string("output", None, "JSON file for the rows")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Measures from flags."""
+    for name, known in (("against", OTHERS), ("attentions", ATTENTIONS)):
+        if unknown := sorted(set(getattr(arguments, name)) - set(known)):
+            raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {unknown[0]!r}")
+    rows = []
+    for length in cli.positive_numbers("lengths", arguments.lengths):
+        sizes = (arguments.batch_size, length, arguments.vocab_size, arguments.num_batches)
+        for other in arguments.against:
+            for attention in arguments.attentions:
+                options = (arguments.units, arguments.vocab_size, arguments.rounds)
+                rows += compare(attention, other, Data(*sizes), *options)
+                if arguments.output:
+                    write_json(Path(arguments.output), {**provenance(processor()), "rows": rows})
+    cli.print_result({"rows": rows})
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])
