@@ -25,7 +25,7 @@ class CarryingCell(keras.layers.Layer):
     def __init__(self, units: int, source_length: int, encoder_units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.lstm = keras.layers.LSTMCell(units)
-        self.key = keras.layers.Dense(units, use_bias=False)
+        self.key = keras.layers.Dense(units)
         self.query = keras.layers.Dense(units)
         self.energy = keras.layers.Dense(1, use_bias=False)
         self.mixing = keras.layers.Dense(units, "tanh")
