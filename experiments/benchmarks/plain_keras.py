@@ -24,6 +24,7 @@ class CarryingCell(keras.layers.Layer):
 
     def __init__(self, units: int, source_length: int, encoder_units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.lstm = keras.layers.LSTMCell(units)
         self.key = keras.layers.Dense(units)
         self.query = keras.layers.Dense(units)
