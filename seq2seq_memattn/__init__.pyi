@@ -20,6 +20,8 @@ from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
 from .search.beam import beam_search as beam_search
 from .search.greedy import greedy_search as greedy_search
+from .search.sample import SampleResult as SampleResult
+from .search.sample import sample as sample
 from .search.searchable import Searchable as Searchable
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "LuongAttention",
     "ModelConfig",
     "NoAttention",
+    "SampleResult",
     "Searchable",
     "Seq2Seq",
     "TokenCrossEntropy",
@@ -44,4 +47,5 @@ __all__ = [
     "__version__",
     "beam_search",
     "greedy_search",
+    "sample",
 ]

@@ -23,12 +23,12 @@ def is_compiled_for_cpu() -> bool:
     return has_static_shapes() and gpu_name() is None
 
 
-def is_eager(x: Any) -> bool:
-    """Whether `x` has values that can be seen: it is no part of a graph that is being traced."""
+def is_eager(*arrays: Any) -> bool:
+    """Whether arrays have values that can be seen: they are no part of a graph that is traced."""
     if keras.backend.backend() == "jax":
         import jax
 
-        return not isinstance(x, jax.core.Tracer)
+        return not any(isinstance(array, jax.core.Tracer) for array in arrays)
     import tensorflow as tf
 
     return tf.executing_eagerly()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from seq2seq_memattn.data.batching import with_ends
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.rules import check_sizes, default_limit
+from seq2seq_memattn.search.rules import Sampling, check_sizes, default_limit
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
@@ -51,6 +51,7 @@ class BatchDecoder:
         folded: see `CompiledSearch`.
         is_frozen: bool. Whether the weights stay as they are, so that they need not be read anew:
             what search makes of them takes longer than a sentence.
+        sampling: see `CompiledSearch`.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -67,6 +68,7 @@ class BatchDecoder:
         jit_compile: bool | None = None,
         folded: bool | None = None,
         is_frozen: bool = False,
+        sampling: Sampling | None = None,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
@@ -77,6 +79,7 @@ class BatchDecoder:
         self._max_length = max_length
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
+        self._sampling = sampling
         self._searches: dict[tuple[int, bool], CompiledSearch] = {}
 
     def __call__(
@@ -84,6 +87,7 @@ class BatchDecoder:
         sources: Sequence[Ids],
         batch_size: int,
         on_batch: Callable[[int], None] | None = None,
+        seeds: npt.NDArray[np.uint32] | None = None,
     ) -> list[list[Hypothesis]]:
         """Decodes sources given without their end token.
 
@@ -92,9 +96,10 @@ class BatchDecoder:
             batch_size: int > 0. Sources decoded at a time. A source that comes alone is searched in
                 one graph, see `CompiledSearch`.
             on_batch: called with the number of sources after each batch.
+            seeds: uint32 [sources, 2], see `row_seeds`, to sample; None in beam search.
 
         Returns:
-            For each source, in the order given, its n_best hypotheses, best first.
+            For each source, in the order given, its n_best hypotheses, best first, or its samples.
 
         Raises:
             ValueError: if `batch_size` is not positive.
@@ -106,7 +111,8 @@ class BatchDecoder:
                 search = self._search(1 if len(sources) == 1 else batch_size, len(sources))
             lengths = np.count_nonzero(batch != PAD_ID, axis=1)
             limits = default_limit(lengths) if self._max_length is None else self._max_length
-            found = search(batch, np.broadcast_to(limits, lengths.shape))
+            own = () if seeds is None else seeds[indices]
+            found = search(batch, np.broadcast_to(limits, lengths.shape), own)
             for row, index in enumerate(indices):
                 results[index] = [
                     _hypothesis(found, row, rank, len(sources[index]) + 1)
@@ -127,6 +133,7 @@ class BatchDecoder:
                 self._return_alignments,
                 jit,
                 self._folded,
+                self._sampling,
             )
         elif not self._is_frozen:
             self._searches[batch_size, jit].update_weights()

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from seq2seq_memattn.compute.backend import has_static_shapes
@@ -16,11 +17,10 @@ from seq2seq_memattn.search.chunks import (
     search_by_chunks,
 )
 from seq2seq_memattn.search.eager import call_compiled
-from seq2seq_memattn.search.prepared import PreparedModel, SearchMemory, prepare
+from seq2seq_memattn.search.prepared import PreparedModel, SearchMemory, pad_id, prepare, written
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, check_sizes, length_penalty, step_limits
 from seq2seq_memattn.search.step import extend_beam, is_done, trace
-from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class BeamResult(NamedTuple):
@@ -102,7 +102,7 @@ def beam_search(
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)
-    return call_compiled(_beam_search, model, source, max_length, options)
+    return call_compiled(_beam_search, model, (source,), max_length, options)
 
 
 def _beam_search(
@@ -116,12 +116,10 @@ def _beam_search(
     return_alignments: bool,
 ) -> BeamResult:
     model = prepare(model, beam_size)
-    is_prepared = isinstance(model, PreparedModel)
-    limits, num_steps = step_limits(source, max_length, model.pad_id if is_prepared else PAD_ID)
+    limits, num_steps = step_limits(source, max_length, pad_id(model))
     rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None])
     memory, state = model.start(source, beam_size)
-    drops = is_prepared and not has_static_shapes() and source.shape[0] != 1
-    compaction = drop_done() if drops else keep_all()
+    compaction = choose_compaction(model, source)
     result = search_in_graph(model, memory, state, rules, num_steps, compaction)
     if return_alignments:
         scores, alignments, positions = replay_attention(
@@ -131,13 +129,19 @@ def _beam_search(
         result = result._replace(
             alignments=alignments, scores=scores, memory=record, positions_scored=positions
         )
-    return result._replace(tokens=model.written(result.tokens)) if is_prepared else result
+    return result._replace(tokens=written(model, result.tokens))
+
+
+def choose_compaction(model: Any, source: Any) -> Compaction:
+    """What becomes of sentences that are done, of a model that `prepare` gave."""
+    drops = isinstance(model, PreparedModel) and not has_static_shapes() and source.shape[0] != 1
+    return drop_done() if drops else keep_all()
 
 
 def search_in_graph(
     model: Any, memory: Any, state: Any, rules: Rules, num_steps: Any, compaction: Compaction
 ) -> BeamResult:
-    """`beam_search` from the model's first state on.
+    """`beam_search` or `sample` from the model's first state on.
 
     Args:
         model: `SearchedModel`; where sentences are put away, a `PreparedModel`.
@@ -149,12 +153,15 @@ def search_in_graph(
     # Memory that stays whole need not be one of the loop's variables.
     carried = model.without_sources(memory) if compaction.drops else ()
     batch = ops.shape(rules.limits)[0]
-    found = first_found(batch, rules.beam_size, num_steps, compaction.chunk)
+    found = first_found(batch, rules, num_steps, compaction.chunk)
     going = Going(ops.arange(batch, dtype="int32"), carried, state, found.beam)
 
     def extend(going: Going, step: Any) -> tuple[Any, ...]:
         read = going.memory if compaction.drops else memory
-        own = rules._replace(limits=ops.take(rules.limits, going.rows, axis=0))
+        limits, seeds = keras.tree.map_structure(
+            lambda array: ops.take(array, going.rows, axis=0), (rules.limits, rules.seeds)
+        )
+        own = rules._replace(limits=limits, seeds=seeds)
         taken = extend_beam(model, read, going.state, going.beam, step, own, compaction.chunk)
         return *taken, is_done(taken[1], taken[0], own)
 
@@ -162,8 +169,13 @@ def search_in_graph(
 
 
 def best(found: Found, num_steps: Any, rules: Rules) -> BeamResult:
-    """The n_best of each sentence; their tokens as far as `num_steps`, which may be None: all."""
+    """The n_best of each sentence; their tokens as far as `num_steps`, which may be None: all.
+
+    Samples stay in the order that they were drawn in.
+    """
     beam, tokens = found.beam, trace(found.written)[:, :, :num_steps]
+    if rules.sampling is not None:
+        return BeamResult(tokens, beam.log_probs, beam.log_probs, beam.lengths, beam.is_finished)
     ranked = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
     normalised, order = ops.top_k(ranked, rules.n_best)
     order = ops.cast(order, "int32")

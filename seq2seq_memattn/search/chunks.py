@@ -1,4 +1,4 @@
-"""The outer loop of every beam search: take a chunk of steps, put away what is done, repeat.
+"""The outer loop of every search: take a chunk of steps, put away what is done, repeat.
 
 The policy says what is put away, and so what runs the loop. `keep_all` keeps a batch together, as
 XLA and JAX need it, whose shapes are known ahead. `drop_done` lets sentences that are done leave
@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from seq2seq_memattn.search.rules import Rules
 from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_written
 
 KEPT_CHUNK = 32  # steps, where nothing is put away but what was written
@@ -99,10 +100,12 @@ def search_by_chunks(
     return keras.tree.pack_sequence_as(found, compaction.loop(goes_on, body, start)[-1])
 
 
-def first_found(batch: Any, beam_size: int, num_steps: Any, chunk: int) -> Found:
+def first_found(batch: Any, rules: Rules, num_steps: Any, chunk: int) -> Found:
     """What is known before the first step of a search of at most `num_steps`."""
-    shape = (-(-num_steps // chunk), batch, beam_size)
-    return Found(first_beam(batch, beam_size), nothing_written(shape, chunk))
+    shape = (-(-num_steps // chunk), batch, rules.beam_size)
+    # Samples go their own ways at once; hypotheses of a beam come from a single one.
+    num_live = 1 if rules.sampling is None else rules.beam_size
+    return Found(first_beam(batch, rules.beam_size, num_live), nothing_written(shape, chunk))
 
 
 def keep_all(num_steps: int = 0) -> Compaction:

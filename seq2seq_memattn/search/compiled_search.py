@@ -1,4 +1,4 @@
-"""Beam search of whole batches on NumPy arrays, compiled once for many of them.
+"""Search of whole batches on NumPy arrays, compiled once for many of them.
 
 In TensorFlow's plain graph a search is one graph. XLA and JAX compile for shapes: there a search
 is driven from Python, a chunk of steps at a time, and sentences that are done leave in between.
@@ -29,9 +29,9 @@ from seq2seq_memattn.search.chunks import (
 )
 from seq2seq_memattn.search.prepared import PreparedModel, folds_rows, make_weights
 from seq2seq_memattn.search.replay import replay_attention
-from seq2seq_memattn.search.rules import Rules, check_sizes
+from seq2seq_memattn.search.rules import Rules, Sampling, check_sizes
 from seq2seq_memattn.search.step import Beam, Written, extend_beam, is_done
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
@@ -43,13 +43,14 @@ class CompiledSearch:
     """Searches batches with one model.
 
     Args:
-        model: `Seq2Seq`. Its weights are read by `update_weights`, once when this is made.
+        model: `Seq2Seq` or `Searchable`. Its weights are read by `update_weights`, once when this is made.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         batch_size: int > 0. The most sources that come at a time.
         jit_compile: bool. Whether XLA compiles the steps: faster, but a second or more for each
             new shape. Batches are then padded to `batch_size`, or to a half of it, and so on.
         folded: bool or None. Whether the maps of the context are folded into the rows; None: where
             that saves multiply-adds.
+        sampling: `Sampling`, to draw beam_size = n_best targets of each source; None: beam search.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -65,12 +66,14 @@ class CompiledSearch:
         return_alignments: bool = False,
         jit_compile: bool = False,
         folded: bool | None = None,
+        sampling: Sampling | None = None,
     ) -> None:
         check_sizes(beam_size, n_best)
         self._model = model
         self._beam_size = beam_size
         self._n_best = n_best
         self._exponent = length_penalty_exponent
+        self._sampling = sampling
         self._batch_size = batch_size
         self._jit_compile = jit_compile
         self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled by itself?
@@ -91,12 +94,13 @@ class CompiledSearch:
         """Reads the model's weights anew."""
         self._weights = self._make_weights()
 
-    def __call__(self, source: Ids, limits: Ids) -> BeamResult:
+    def __call__(self, source: Ids, limits: Ids, seeds: Any = ()) -> BeamResult:
         """Searches for the targets of a batch.
 
         Args:
             source: int32 [batch, source_length], ending with the end token, then padding.
             limits: int32 [batch]. Steps a hypothesis may take, end token included.
+            seeds: uint32 [batch, 2], see `row_seeds`, to sample; () in beam search.
 
         Returns:
             `BeamResult` of NumPy arrays.
@@ -105,36 +109,40 @@ class CompiledSearch:
         search = self._search_whole
         if self._per_shape and not self._is_alone:
             search = self._search_from_python
-        found = search(self._pad(source), limits.astype(np.int32))
+        padded = self._pad(source)
+        own = _with_rows((limits.astype(np.int32)[:, None], seeds), len(padded))
+        found = search(padded, *own)
         found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
         written = found.tokens[:, :, : limits.max()]
         tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
         tokens[:, :, : written.shape[2]] = written
         found = found._replace(tokens=tokens)
-        return self._with_alignments(found, source) if self._replay else found
+        if self._replay:
+            found = self._with_alignments(found, source)
+        return found._replace(tokens=self._model.written(found.tokens))
 
     def start(self, source: Ids) -> tuple[Any, Any]:
         """What comes before the first step: encodes a batch; memory and state of the search."""
         return self._start(self._weights, self._pad(source))
 
-    def _search_whole(self, source: Ids, limits: Ids) -> BeamResult:
+    def _search_whole(self, source: Ids, limits: Ids, seeds: Any) -> BeamResult:
         num_steps = max(round_up(int(limits.max()), ALONE), ALONE) if self._is_alone else 0
         if num_steps not in self._whole:
             graph = partial(self._whole_graph, num_steps)
             self._whole[num_steps] = compiled(self._model, graph, self._jit_compile)
-        return self._whole[num_steps](self._weights, source, limits[:, None])
+        return self._whole[num_steps](self._weights, source, limits, seeds)
 
-    def _search_from_python(self, source: Ids, limits: Ids) -> BeamResult:
+    def _search_from_python(self, source: Ids, limits: Ids, seeds: Any) -> BeamResult:
         memory, state = self._start(self._weights, source)
-        limits = np.pad(limits, (0, len(source) - len(limits)))[:, None]
         num_steps = int(limits.max())
-        found = first_found(len(limits), self._beam_size, num_steps, CHUNK)
+        found = first_found(len(limits), self._rules(limits), num_steps, CHUNK)
         found = keras.tree.map_structure(np.array, found)  # arrays to write to
         going = Going(np.arange(len(limits)), memory, state, found.beam)
 
         def extend(going: Going, step: Any) -> tuple[Any, ...]:
+            own = keras.tree.map_structure(lambda array: array[going.rows], (limits, seeds))
             step, *taken, done = self._chunk(
-                self._weights, going.memory, going.state, going.beam, step, limits[going.rows]
+                self._weights, going.memory, going.state, going.beam, step, *own
             )
             return np.int32(step), *taken, np.asarray(done)
 
@@ -154,14 +162,16 @@ class CompiledSearch:
         return model.without_sources(memory), state
 
     def _chunk_graph(
-        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, limits: Any
+        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, limits: Any, seeds: Any
     ) -> tuple[Any, ...]:
-        model, rules = self._prepared(weights), self._rules(limits)
+        model, rules = self._prepared(weights), self._rules(limits, seeds)
         taken = extend_beam(model, memory, state, beam, step, rules, CHUNK)
         return *taken, is_done(taken[1], taken[0], rules)
 
-    def _whole_graph(self, num_steps: int, weights: Any, source: Any, limits: Any) -> BeamResult:
-        model, rules = self._prepared(weights), self._rules(limits)
+    def _whole_graph(
+        self, num_steps: int, weights: Any, source: Any, limits: Any, seeds: Any
+    ) -> BeamResult:
+        model, rules = self._prepared(weights), self._rules(limits, seeds)
         compaction = keep_all(num_steps) if num_steps else drop_done()
         started = model.start(source, self._beam_size)
         return search_in_graph(model, *started, rules, num_steps or ops.max(limits), compaction)
@@ -169,8 +179,9 @@ class CompiledSearch:
     def _finish_graph(self, found: Found, limits: Any) -> BeamResult:
         return best(found, None, self._rules(limits))
 
-    def _rules(self, limits: Any) -> Rules:
-        return Rules(self._beam_size, self._n_best, self._exponent, True, limits)
+    def _rules(self, limits: Any, seeds: Any = ()) -> Rules:
+        sizes = (self._beam_size, self._n_best)
+        return Rules(*sizes, self._exponent, self._sampling is None, limits, self._sampling, seeds)
 
     def _pad(self, source: Ids) -> Ids:
         """Sources as compiled graphs take them, with more that will be done at once."""
@@ -181,8 +192,8 @@ class CompiledSearch:
             has_fixed_size = self._model.cell.attention.num_rows is not None
             if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
                 width = round_up(width, WIDTH_STEP)
-        padded = np.full([batch, width], PAD_ID, np.int32)
-        padded[:, 0] = END_ID
+        padded = np.full([batch, width], self._model.pad_id, np.int32)
+        padded[:, 0] = source[0, 0]
         padded[: len(source), : source.shape[1]] = source
         return padded
 
@@ -210,6 +221,13 @@ class CompiledSearch:
         replayed = self._replay(source, found.tokens, found.steps)
         scores, alignments, positions = map(np.asarray, replayed)
         return found._replace(scores=scores, alignments=alignments, positions_scored=positions)
+
+
+def _with_rows(arrays: Any, num_rows: int) -> Any:
+    """NumPy arrays [batch, n], with rows of zeros behind."""
+    return keras.tree.map_structure(
+        lambda array: np.pad(array, ((0, num_rows - len(array)), (0, 0))), arrays
+    )
 
 
 def _loop(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:

@@ -12,32 +12,36 @@ from seq2seq_memattn.search.searchable import Searchable
 
 
 def call_compiled(
-    search: Callable[..., Any], model: Any, source: Any, max_length: Any, options: tuple[Any, ...]
+    search: Callable[..., Any],
+    model: Any,
+    arrays: tuple[Any, ...],
+    max_length: Any,
+    options: tuple[Any, ...],
 ) -> Any:
-    """search(model, source, max_length, *options), compiled where it would run eagerly.
+    """search(model, *arrays, max_length, *options), compiled where it would run eagerly.
 
-    Operation by operation, a search of small models takes many times as long.
+    Operation by operation, a search with a small model takes many times as long.
 
     Args:
         search: the search. It must not keep what it makes of the arrays.
         model: what is searched with. Of other models than ours it is unknown which weights they
             read, so that they are called as they are.
-        source: int32 [batch, source_length].
+        arrays: int32. The sources, [batch, source_length], and whatever else the search takes.
         max_length: int, None, or int32 [batch].
         options: hashable. What a graph is made for.
     """
-    source = ops.convert_to_tensor(source, dtype="int32")
+    arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
     is_ours = isinstance(model, (Seq2Seq, Searchable))
     has_limits = not (max_length is None or isinstance(max_length, int))
     # JAX needs to know the most steps ahead, which an array does not say inside of its graphs.
-    if not is_ours or not is_eager(source) or (has_limits and keras.backend.backend() == "jax"):
-        return search(model, source, max_length, *options)
+    if not is_ours or not is_eager(*arrays) or (has_limits and keras.backend.backend() == "jax"):
+        return search(model, *arrays, max_length, *options)
     key = (search, "each" if has_limits else max_length, options)
     searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned
     if key not in searches:
 
-        def run(source: Any, *limits: Any) -> Any:
-            return search(model, source, *(limits or [max_length]), *options)
+        def run(arrays: Any, limits: Any) -> Any:
+            return search(model, *arrays, limits if has_limits else max_length, *options)
 
         searches[key] = compiled(model, run)
-    return searches[key](source, *([max_length] if has_limits else []))
+    return searches[key](arrays, max_length if has_limits else ())

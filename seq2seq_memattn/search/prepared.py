@@ -12,6 +12,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.folding import Folds, fold, folded_steps, folding_pays
 from seq2seq_memattn.search.protocol import SearchedModel
 from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class PreparedWeights(NamedTuple):
@@ -66,7 +67,7 @@ class PreparedModel:
         folded: bool = True,
         weights: PreparedWeights | None = None,
     ) -> None:
-        self._model = model
+        self.model = model
         self._cell = model.cell
         self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
@@ -75,7 +76,7 @@ class PreparedModel:
 
     def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
         """See `SearchedModel`."""
-        memory, cell_states = self._model.encode(source)
+        memory, cell_states = self.model.encode(source)
         state = self._cell.initial_state(memory, num_queries, cell_states)
         rows = memory.rows
         if self._folds is not None:
@@ -115,19 +116,9 @@ class PreparedModel:
         """As the model's, of the output layer's matrix as it is here."""
         weights = self.weights
         if isinstance(weights.output, tuple):
-            return self._model.to_logits(mixed)
+            return self.model.to_logits(mixed)
         logits = product(mixed, weights.output) + ops.cast(weights.bias, mixed.dtype)
         return ops.cast(logits, "float64" if self._cell.compute_dtype == "float64" else "float32")
-
-    @property
-    def pad_id(self) -> int:
-        """The id that fills sources up."""
-        pad_id: int = self._model.pad_id
-        return pad_id
-
-    def written(self, tokens: Any) -> Any:
-        """The model's ids of what a search wrote."""
-        return self._model.written(tokens)
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, of a context that may come mapped."""
@@ -199,6 +190,16 @@ def prepare(model: Any, num_queries: int) -> SearchedModel:
         "`model`: expected a `Seq2Seq`, a `Searchable`, or methods `start(source, num_queries)` "
         f"and `step(tokens, memory, state)`; got {type(model).__name__}.{hint}"
     )
+
+
+def pad_id(model: SearchedModel) -> int:
+    """The id that fills sources up, of what `prepare` returned."""
+    return model.model.pad_id if isinstance(model, PreparedModel) else PAD_ID
+
+
+def written(model: SearchedModel, tokens: Any) -> Any:
+    """The ids of what a search wrote, of what `prepare` returned."""
+    return model.model.written(tokens) if isinstance(model, PreparedModel) else tokens
 
 
 def folds_rows(model: Any, num_queries: int) -> bool:

@@ -1,11 +1,42 @@
-"""What stays the same during one search: its sizes, limits and length penalty."""
+"""What stays the same during one search: its sizes, limits, length penalty, and how it samples."""
 
+import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from seq2seq_memattn.vocabulary import PAD_ID
+
+MAX_SEED = 2**31 - 1  # what an int32 holds
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which tokens may be drawn, and how probable each is; see `sample`.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.temperature < math.inf:
+            raise ValueError(f"`temperature` must be positive; got {self.temperature}.")
+        if self.top_k < 0:
+            raise ValueError(f"`top_k` must be positive, or 0 for all; got {self.top_k}.")
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"`top_p` must be above 0 and at most 1; got {self.top_p}.")
+
+
+def check_seed(seed: int) -> None:
+    """Raises ValueError if `seed` of `sample` is out of range."""
+    if not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"`seed` must be in 0..{MAX_SEED}; got {seed}.")
 
 
 class Rules(NamedTuple):
@@ -14,6 +45,8 @@ class Rules(NamedTuple):
     Fields:
         beam_size, n_best, exponent, early_stopping: see `beam_search`.
         limits: int32 [batch, 1]. Steps that a hypothesis may take.
+        sampling: `Sampling`, to draw beam_size hypotheses independently; None: beam search.
+        seeds: uint32 [batch, 2], see `row_seeds`; () in beam search.
     """
 
     beam_size: int
@@ -21,6 +54,8 @@ class Rules(NamedTuple):
     exponent: float
     early_stopping: bool
     limits: Any
+    sampling: Any = None
+    seeds: Any = ()
 
 
 def check_sizes(beam_size: int, n_best: int) -> None:

@@ -1,4 +1,4 @@
-"""The steps of beam search: the hypotheses, their successors, and when a sentence is done."""
+"""The steps of search: the hypotheses, their successors, and when a sentence is done."""
 
 from typing import Any, NamedTuple
 
@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.rows import batch_gather
+from seq2seq_memattn.search.draw import draw
 from seq2seq_memattn.search.protocol import SearchedModel
 from seq2seq_memattn.search.rules import Rules, best_penalty, length_penalty
 from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
@@ -40,13 +41,13 @@ class Written(NamedTuple):
     ancestors: Any
 
 
-def first_beam(batch: Any, beam_size: int) -> Beam:
-    """One live hypothesis of each source, which has written nothing."""
+def first_beam(batch: Any, beam_size: int, num_live: int = 1) -> Beam:
+    """The live hypotheses of each source, which have written nothing."""
     shape = (batch, beam_size)
-    first = ops.arange(beam_size)[None, :] == 0
+    is_live = ops.arange(beam_size)[None, :] < num_live
     return Beam(
         tokens=ops.full(shape, START_ID, dtype="int32"),
-        log_probs=ops.where(first, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
+        log_probs=ops.where(is_live, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
         lengths=ops.zeros(shape, dtype="int32"),
         is_finished=ops.zeros(shape, dtype="bool"),
     )
@@ -94,8 +95,12 @@ def extend_beam(
         beam = Beam(*beam)
         state = keras.tree.pack_sequence_as(structure, carried)
         logits, _, state = model.step(beam.tokens, memory, state)
-        beam, carried, parent = select(beam, logits, state, step, rules)
-        tokens, ancestors = (batch_gather(array, parent) for array in written)
+        if rules.sampling is None:
+            beam, carried, parent = select(beam, logits, state, step, rules)
+            tokens, ancestors = (batch_gather(array, parent) for array in written)
+        else:
+            beam, carried = draw_next(beam, logits, step, rules), keras.tree.flatten(state)
+            tokens, ancestors = written
         here = ops.arange(num_steps) == step - begin
         tokens = ops.where(here, beam.tokens[:, :, None], tokens)
         return step + 1, tuple(beam), carried, (tokens, ancestors)
@@ -127,19 +132,38 @@ def select(
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
     successors = _successors(beam, logits, frozen, step, rules)
     log_probs, parent, token = best_successors(successors, logits)
-    was_frozen = batch_gather(frozen, parent)
-    ends = token == END_ID
-    grown = ops.logical_not(ops.logical_or(was_frozen, ends))
-    beam = Beam(
-        tokens=ops.where(was_frozen, PAD_ID, token),
-        log_probs=log_probs,
-        lengths=batch_gather(beam.lengths, parent) + ops.cast(grown, "int32"),
-        is_finished=ops.logical_or(
-            batch_gather(beam.is_finished, parent),
-            ops.logical_and(ends, ops.logical_not(was_frozen)),
-        ),
+    frozen, lengths, is_finished = (
+        batch_gather(array, parent) for array in (frozen, beam.lengths, beam.is_finished)
     )
+    beam = _extended(lengths, is_finished, frozen, token, log_probs)
     return beam, [batch_gather(array, parent) for array in keras.tree.flatten(state)], parent
+
+
+def draw_next(beam: Beam, logits: Any, step: Any, rules: Rules) -> Beam:
+    """The same hypotheses with the next token of each, which is drawn.
+
+    Args:
+        beam, logits, step: see `select`.
+        rules: of the search, with `sampling`.
+    """
+    logits = ops.cast(logits, "float32")
+    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    token, logit = draw(logits, rules.seeds, step, rules.sampling)
+    log_probs = beam.log_probs + logit - ops.logsumexp(logits, axis=-1)
+    log_probs = ops.where(frozen, beam.log_probs, log_probs)
+    return _extended(beam.lengths, beam.is_finished, frozen, token, log_probs)
+
+
+def _extended(lengths: Any, is_finished: Any, frozen: Any, token: Any, log_probs: Any) -> Beam:
+    """Hypotheses with one more token each, but for those that are frozen."""
+    ends = token == END_ID
+    grown = ops.logical_not(ops.logical_or(frozen, ends))
+    return Beam(
+        tokens=ops.where(frozen, PAD_ID, token),
+        log_probs=log_probs,
+        lengths=lengths + ops.cast(grown, "int32"),
+        is_finished=ops.logical_or(is_finished, ops.logical_and(ends, ops.logical_not(frozen))),
+    )
 
 
 def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:

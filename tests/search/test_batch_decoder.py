@@ -4,7 +4,8 @@ import pytest
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.rules import length_penalty
+from seq2seq_memattn.search.rules import Sampling, length_penalty
+from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.search.models import padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
@@ -123,3 +124,18 @@ def test_a_batch_size_that_is_not_positive_is_refused(batch_size: int) -> None:
 def test_a_beam_that_is_too_narrow_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`n_best` must be in 1\.\.2, the beam size; got 3"):
         BatchDecoder(small_model(), 2, n_best=3)(SOURCES, 4)
+
+
+def test_samples_of_a_source_follow_its_seed_in_any_batch() -> None:
+    decoder = BatchDecoder(small_model(), 3, n_best=3, max_length=6, sampling=Sampling())
+    seeds = np.array([[8, row] for row in range(len(SOURCES))], np.uint32)
+    together = decoder(SOURCES, batch_size=len(SOURCES), seeds=seeds)
+    assert_same(decoder(SOURCES, batch_size=4, seeds=seeds), together)
+    assert_same(decoder(SOURCES[::-1], batch_size=4, seeds=seeds[::-1])[::-1], together)
+    assert_same(decoder(SOURCES[3:4], batch_size=4, seeds=seeds[3:4]), together[3:4])
+    expected = sample(small_model(), padded(SOURCES), 3, seed=8, max_length=6)
+    for row, samples in enumerate(together):
+        for rank, hypothesis in enumerate(samples):
+            tokens = as_array(expected.tokens)[row, rank, : len(hypothesis.tokens)]
+            assert hypothesis.tokens.tolist() == tokens.tolist()
+            assert_close(np.array(hypothesis.log_prob), as_array(expected.log_probs)[row, rank])

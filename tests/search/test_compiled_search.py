@@ -6,6 +6,8 @@ import pytest
 from seq2seq_memattn.search import chunks, compiled_search
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID
 from tests.marks import slow
 from tests.search.models import (
@@ -134,3 +136,34 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     rounded = search(source, LIMITS)
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()
+
+
+@xla_quickly
+@one_quick_attention
+def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: bool) -> None:
+    model = small_model(attention)
+    sampling = Sampling(temperature=1.5, top_p=0.9)
+    search = CompiledSearch(model, 3, 3, 0.0, 8, jit_compile=jit_compile, sampling=sampling)
+    expected = sample(model, padded(SOURCES), 3, 1.5, 0, 0.9, seed=4, max_length=LIMITS)
+    seeds = np.array([[4, row] for row in range(len(SOURCES))], np.uint32)
+    for chosen in (slice(None), [6, 0, 3]):
+        source = padded([SOURCES[i] for i in np.arange(7)[chosen]])
+        found = search(source, LIMITS[chosen], seeds[chosen])
+        steps = LIMITS[chosen].max()
+        tokens = as_array(expected.tokens)[chosen]
+        np.testing.assert_array_equal(found.tokens, tokens[:, :, :steps])
+        assert_close(found.log_probs, as_array(expected.log_probs)[chosen])
+        assert_close(found.normalised_log_probs, found.log_probs)
+
+
+@xla_quickly
+def test_a_sentence_alone_is_sampled_in_one_graph_with_its_alignments(jit_compile: bool) -> None:
+    model, options = small_model(), {"jit_compile": jit_compile, "sampling": Sampling(top_k=3)}
+    search = CompiledSearch(model, 4, 4, 0.0, 1, return_alignments=True, **options)
+    found = search(padded(SOURCES[:1]), LIMITS[:1], np.array([[4, 0]], np.uint32))
+    expected = sample(model, padded(SOURCES[:1]), 4, top_k=3, seed=4, max_length=int(LIMITS[0]))
+    np.testing.assert_array_equal(found.tokens, as_array(expected.tokens))
+    assert_close(found.log_probs, as_array(expected.log_probs))
+    steps = found.lengths + found.is_finished
+    is_taken = np.arange(found.tokens.shape[2]) < steps[:, :, None]
+    assert_close(found.alignments.sum(axis=3), 1.0 * is_taken)

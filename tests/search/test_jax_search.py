@@ -10,6 +10,7 @@ import pytest
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
+from seq2seq_memattn.search.sample import sample
 from tests.marks import slow
 from tests.running import run_python
 from tests.search.models import padded, small_model, sources_of
@@ -34,6 +35,8 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
+from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.sample import sample
 
 folder, *searches = sys.argv[1:]
 with open(f"{folder}/config.json") as stream:
@@ -51,6 +54,10 @@ def greedy(source):
     return greedy_search(model, source, 5)
 
 
+def sampled(source):
+    return sample(model, source, 3, 1.5, 6, 0.8, seed=7, max_length=8)
+
+
 def unlimited(source):
     return beam_search(model, source, 2)
 
@@ -60,9 +67,14 @@ try:
     raise AssertionError("a limit of each sentence was taken")
 except ValueError as error:
     assert "Under jax.jit `max_length` must be an int" in str(error)
+try:
+    jax.jit(lambda source: sample(model, source))(source)
+    raise AssertionError("a number was drawn outside of the function")
+except ValueError as error:
+    assert "random" in str(error)
 for name in searches:
     how, _, what = name.partition(" ")
-    search = {"beam": beam, "greedy": greedy, "unlimited": unlimited}[what]
+    search = {"beam": beam, "greedy": greedy, "sampled": sampled, "unlimited": unlimited}[what]
     result = (jax.jit(search) if how == "compiled" else search)(source)
     arrays = {k: np.asarray(v) for k, v in result._asdict().items() if k != "memory"}
     np.savez(f"{folder}/{name}.npz", **arrays)
@@ -70,6 +82,14 @@ if "eager unlimited" in searches:
     found = BatchDecoder(model, 2)([row[row > 2] for row in source], batch_size=2)
     with open(f"{folder}/decoded.json", "w") as stream:
         json.dump([[h[0].tokens.tolist(), h[0].log_prob] for h in found], stream)
+    decoder = BatchDecoder(model, 3, 3, max_length=8, sampling=Sampling(1.5, 6, 0.8))
+    seeds = np.array([[7, i] for i in range(len(source))], np.uint32)
+    drawn = decoder([row[row > 2] for row in source], batch_size=2, seeds=seeds)
+    expected = sampled(source)
+    for row, samples in enumerate(drawn):
+        for rank, one in enumerate(samples):
+            tokens = np.asarray(expected.tokens)[row, rank, : len(one.tokens)]
+            assert one.tokens.tolist() == tokens.tolist()
 """
 
 
@@ -102,13 +122,14 @@ def assert_same(path: Path, theirs: Any) -> None:
     assert compared >= 4
 
 
-@pytest.mark.parametrize("kind", ["beam", *slow("greedy")])
+@pytest.mark.parametrize("kind", ["beam", "sampled", *slow("greedy")])
 def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) -> None:
     model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
     search_on_jax(tmp_path, "k_memory_sigmoid", [f"compiled {kind}"])
     expected = {
         "beam": lambda: beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True),
         "greedy": lambda: greedy_search(model, source, 5),
+        "sampled": lambda: sample(model, source, 3, 1.5, 6, 0.8, seed=7, max_length=8),
     }[kind]()
     assert_same(tmp_path / f"compiled {kind}.npz", expected)
 

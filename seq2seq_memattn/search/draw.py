@@ -1,0 +1,148 @@
+"""A random token of each distribution: temperature, top-k, top-p."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from keras import ops
+
+from seq2seq_memattn.compute.random_numbers import uniform
+from seq2seq_memattn.compute.rows import batch_gather
+from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.vocabulary import END_ID
+
+MAX_STEPS = 1 << 24  # of a hypothesis; the counter's other 8 bits are for the tries of a step
+
+Numbers = Callable[[Any], Any]
+
+
+def row_seeds(seed: Any, rows: Any) -> Any:
+    """What all random numbers of some sentences are made from: uint32 [batch, 2].
+
+    Args:
+        seed: int, or int32 [batch]. Of the search, or of each sentence.
+        rows: int32 [batch]. Sentences with the same seed and row have the same random numbers.
+    """
+    rows = ops.cast(rows, "uint32")
+    return ops.stack([ops.cast(seed, "uint32") + ops.zeros_like(rows), rows], axis=1)
+
+
+def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, Any]:
+    """Draws a token for each hypothesis.
+
+    Source: Holtzman et al. (2020), section 3.1 (top-p); Fan et al. (2018), section 5.4 (top-k).
+
+    Args:
+        logits: float32 [batch, queries, vocab_size]. Padding and the start token are not drawn.
+        seeds: uint32 [batch, 2]. See `row_seeds`.
+        step: int32 scalar. Steps taken before.
+        sampling: which tokens may be drawn.
+
+    Returns:
+        token: int32 [batch, queries].
+        logit: float32 [batch, queries]. The token's own, whatever the temperature.
+    """
+    batch, num_queries = ops.shape(logits)[0], logits.shape[1]
+    key = (seeds[:, :1], seeds[:, 1:])
+    queries = ops.arange(num_queries, dtype="int32")
+
+    def numbers(tries: Any) -> Any:
+        return ops.reshape(uniform(key, (queries, MAX_STEPS * tries + step)), (-1,))
+
+    # [rows, n], of the n tokens that follow padding and the start token.
+    candidates = ops.reshape(logits[:, :, END_ID:], (-1, logits.shape[2] - END_ID))
+    tokens = None
+    if 0 < sampling.top_k < candidates.shape[1]:
+        candidates, tokens = ops.top_k(candidates, sampling.top_k)
+    relative = candidates - ops.max(candidates, axis=1, keepdims=True)
+    weights = ops.exp(relative / sampling.temperature)
+    if sampling.top_p == 1.0:
+        place = _draw_place(weights, numbers(0))
+    else:
+        place = _draw_probable_place(weights, numbers, sampling.top_p)
+    token = place if tokens is None else ops.cast(_at(tokens, place), "int32")
+    shape = (batch, num_queries)
+    return END_ID + ops.reshape(token, shape), ops.reshape(_at(candidates, place), shape)
+
+
+def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
+    """As `_draw_place`, from the smallest set of most probable places with a share of `top_p`.
+
+    A place is outside of the set if the more probable ones have that share without it. Then it is
+    rejected, and the next try draws among the more probable ones alone. A few tries will do, and
+    each costs far less than sorting the weights.
+
+    Args:
+        weights: float32 [rows, n].
+        numbers: gives another float32 [rows] for each try, from 0 on.
+        top_p: float.
+    """
+    share = top_p * ops.sum(weights, axis=1)
+
+    def body(tries: Any, floor: Any, place: Any, is_open: Any) -> tuple[Any, ...]:
+        drawn = _draw_place(_above(weights, floor), numbers(tries))
+        place = ops.where(is_open, drawn, place)
+        own = _at(weights, place)
+        is_open = ops.sum(_above(weights, own), axis=1) >= share
+        return tries + 1, ops.where(is_open, own, floor), place, is_open
+
+    row = weights[:, 0]
+    start = (
+        ops.zeros((), dtype="int32"),
+        ops.zeros_like(row),
+        ops.zeros_like(row, dtype="int32"),
+        ops.ones_like(row, dtype="bool"),
+    )
+    return ops.while_loop(lambda *carried: ops.any(carried[3]), body, start)[2]
+
+
+def _above(weights: Any, floor: Any) -> Any:
+    """The weights above a floor, float32 [rows]; 0 in place of the others."""
+    return ops.where(weights > floor[:, None], weights, 0.0)
+
+
+def _draw_place(weights: Any, numbers: Any) -> Any:
+    """Draws a place of each row, with a probability in proportion to its weight: int32 [rows].
+
+    It draws a block, then a place in it: cumulative sums over all places would be slow.
+
+    Args:
+        weights: float32 [rows, n].
+        numbers: float32 [rows], in [0, 1).
+    """
+    count = weights.shape[1]
+    size = math.isqrt(count)
+    whole = count // size * size
+    sums = ops.sum(ops.reshape(weights[:, :whole], (-1, whole // size, size)), axis=2)
+    if whole < count:
+        sums = ops.concatenate([sums, ops.sum(weights[:, whole:], axis=1, keepdims=True)], axis=1)
+    block, numbers = _search(sums, numbers * ops.sum(sums, axis=1))
+    places = size * block[:, None] + ops.arange(size, dtype="int32")
+    inside = batch_gather(weights, ops.minimum(places, count - 1))
+    place, _ = _search(ops.where(places < count, inside, 0.0), numbers)
+    return size * block + place
+
+
+def _search(weights: Any, target: Any) -> tuple[Any, Any]:
+    """The first place where the sum of weights exceeds a target, and what the target has left.
+
+    Args:
+        weights: float32 [rows, n].
+        target: float32 [rows].
+
+    Returns:
+        place: int32 [rows].
+        left: float32 [rows]. The target less the weights before the place, and not below 0.
+    """
+    ends = ops.cumsum(weights, axis=1)
+    place = ops.sum(ops.cast(ends <= target[:, None], "int32"), axis=1)
+    # Rounding may lift the target to the sum of all.
+    last = ops.sum(ops.cast(ends < ends[:, -1:], "int32"), axis=1)
+    place = ops.minimum(place, last)
+    before = _at(ends, place) - _at(weights, place)
+    return place, ops.maximum(target - before, 0.0)
+
+
+def _at(array: Any, place: Any) -> Any:
+    """[rows, n], int32 [rows] -> [rows]."""
+    return batch_gather(array, place[:, None])[:, 0]

@@ -1,0 +1,106 @@
+"""Sampling: targets drawn at random, as probable as the model says."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.search.beam import choose_compaction, search_in_graph
+from seq2seq_memattn.search.draw import row_seeds
+from seq2seq_memattn.search.eager import call_compiled
+from seq2seq_memattn.search.prepared import pad_id, prepare, written
+from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_seed, step_limits
+
+
+class SampleResult(NamedTuple):
+    """Targets drawn for each source, in no order.
+
+    Fields:
+        tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
+        log_probs: float32 [batch, num_samples]. Sums over tokens, in nats, the end token included,
+            of the model's own log-probabilities, without temperature, top_k and top_p. They are
+            what `beam_search` and `memattn score` give, and can be compared across settings. The
+            probability that a target was drawn with is theirs only at the default settings.
+        lengths: int32 [batch, num_samples]. Tokens without the end token.
+        is_finished: bool [batch, num_samples]. False where the limit cut a target.
+    """
+
+    tokens: Any
+    log_probs: Any
+    lengths: Any
+    is_finished: Any
+
+
+def sample(
+    model: Any,
+    source: Any,
+    num_samples: int = 1,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: Any = None,
+    max_length: Any = None,
+) -> SampleResult:
+    """Draws each next token at random, with the probability that the model gives to it.
+
+    The same seed gives the same samples, eager or compiled, on TensorFlow and on JAX. A sample
+    depends on the seed, on its source and the row of the source in the batch, and on its own
+    number among the samples. It does not depend on padding, on other sources, or on num_samples.
+    The exception is rounding: the logits of two ways to compute differ in their last digits, and
+    so, rarely, does a token.
+
+    Source: Holtzman et al. (2020), section 3.1 (top-p); Fan et al. (2018), section 5.4 (top-k).
+
+    Args:
+        model, source, max_length: see `beam_search`.
+        num_samples: int > 0. Targets drawn for each source, independently of each other: the same
+            one may come twice.
+        temperature: float > 0. Divides the logits. Below 1, probable tokens become more probable.
+        top_k: int >= 0. Only the top_k most probable tokens can be drawn; 0: all. With 1, samples
+            are those of `greedy_search`.
+        top_p: float in (0, 1]. Of the tokens that top_k leaves, only the smallest set of most
+            probable ones that has this share of their probability can be drawn. Of equally
+            probable tokens, all or none are in the set.
+        seed: int in 0..2**31-1, or an int32 scalar, such as an argument of a compiled function.
+            None: a new seed at each call, drawn by Keras's global generator, which
+            `keras.utils.set_random_seed` sets. Under `jax.jit`, where Keras refuses to draw from
+            it, a seed must be given.
+
+    Returns:
+        `SampleResult`. Padding and the start token are never drawn.
+
+    Raises:
+        ValueError: if an argument is out of range, or the model has no `start` and `step`; under
+            `jax.jit`, if `max_length` is an array or `seed` is None.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import ModelConfig, Seq2Seq, sample
+    >>> model = Seq2Seq(ModelConfig(source_vocab_size=9, target_vocab_size=9))
+    >>> source = np.array([[5, 3, 2], [4, 2, 0]])
+    >>> tuple(sample(model, source, num_samples=4, seed=1, max_length=6).tokens.shape)
+    (2, 4, 6)
+    """
+    if num_samples < 1:
+        raise ValueError(f"`num_samples` must be positive; got {num_samples}.")
+    sampling = Sampling(temperature, top_k, top_p)
+    if seed is None:
+        seed = keras.random.randint((), 0, MAX_SEED, dtype="int32")
+    elif isinstance(seed, int):
+        check_seed(seed)
+    options = (num_samples, sampling)
+    return call_compiled(_sample, model, (source, seed), max_length, options)
+
+
+def _sample(
+    model: Any, source: Any, seed: Any, max_length: Any, num_samples: int, sampling: Sampling
+) -> SampleResult:
+    model = prepare(model, num_samples)
+    limits, num_steps = step_limits(source, max_length, pad_id(model))
+    seeds = row_seeds(seed, ops.arange(ops.shape(source)[0], dtype="int32"))
+    rules = Rules(num_samples, num_samples, 0.0, False, limits[:, None], sampling, seeds)
+    memory, state = model.start(source, num_samples)
+    compaction = choose_compaction(model, source)
+    found = search_in_graph(model, memory, state, rules, num_steps, compaction)
+    found = found._replace(tokens=written(model, found.tokens))
+    return SampleResult(*(getattr(found, name) for name in SampleResult._fields))
