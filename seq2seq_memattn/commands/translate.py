@@ -2,13 +2,16 @@
 
 `-` is standard input or output. What comes through a pipe is translated as it comes: each time, the
 lines that are there. With `--n_best=N` each source gives N lines of
-`number ||| translation ||| log-probability`, numbers from 0 on. Sources and translations are text
+`number ||| translation ||| log-probability`, numbers from 0 on. With `--sample=N` the N lines are
+drawn at random, in place of a search for the best; log-probabilities are the model's own, at
+temperature 1, whatever the lines were drawn from. Sources and translations are text
 as people write it: where the training text was tokenised and truecased, sources are too, and
 translations are so no more. The files of a data directory are so already: they want
 `--noreadable_sources`.
 """
 
 import contextlib
+import secrets
 import sys
 import time
 import zipfile
@@ -39,6 +42,14 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     run_flags.define_run(flags)
     run_flags.define_search(flags)
+    run_flags.define_sampling(flags, "translations drawn per source, in place of beam search")
+    flags.integer(
+        "sample_seed",
+        None,
+        "the same seed draws the same translations; by default another one each time, which the "
+        "figures at the end name",
+        lower_bound=0,
+    )
     run_flags.define_batch_size(flags)
     flags.group("Text")
     flags.string("input", None, "sources, one per line; - is standard input", required=True)
@@ -60,6 +71,8 @@ def define(flags: cli.Flags) -> None:
 
 def main(arguments: cli.Arguments) -> None:
     """Translates from flags."""
+    sampling, seed = _sampling(arguments)
+    num_translations = arguments.n_best if sampling is None else arguments.sample
     for path in filter(None, (arguments.output, arguments.alignments)):
         check_output(path, arguments.input)
     # What can be read twice is looked through before the work begins.
@@ -67,7 +80,7 @@ def main(arguments: cli.Arguments) -> None:
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
     total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
     run, translator = run_flags.make_translator(
-        arguments, arguments.n_best, bool(arguments.alignments)
+        arguments, num_translations, bool(arguments.alignments), sampling, seed
     )
     if is_file:
         number = 1
@@ -94,7 +107,7 @@ def main(arguments: cli.Arguments) -> None:
             for found in translations:
                 texts = form.readable([one.text for one in found])
                 for rank, (text, one) in enumerate(zip(texts, found, strict=True)):
-                    output.write(f"{_line(number, text, one, arguments.n_best)}\n")
+                    output.write(f"{_line(number, text, one, num_translations)}\n")
                     write_alignments(f"{number}.{rank}", one)
                 number += 1
             output.flush()
@@ -105,14 +118,27 @@ def main(arguments: cli.Arguments) -> None:
             "update": run.update,
             "lines": number,
             "cut": translator.sources.num_cut,
+            **({} if sampling is None else {"sample_seed": seed}),
             "seconds": round(seconds, 2),
         },
         to_stderr=arguments.output == "-",
     )
 
 
-def _line(number: int, text: str, translation: Any, n_best: int) -> str:
-    if n_best == 1:
+def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
+    """How to sample, None: not at all, and the seed; ValueError for flags that do not fit."""
+    sampling = run_flags.sampling_of(arguments)
+    if sampling is None:
+        return None, 0
+    for name in ("beam_size", "n_best", "length_penalty"):
+        if name in arguments.given:
+            raise ValueError(f"--{name}: expected without --sample, which searches no beam")
+    given = arguments.sample_seed
+    return sampling, secrets.randbelow(2**31) if given is None else given
+
+
+def _line(number: int, text: str, translation: Any, num_translations: int) -> str:
+    if num_translations == 1:
         return text
     log_prob = translation.hypothesis.log_prob if translation.hypothesis else 0.0
     return f"{number} ||| {text} ||| {log_prob:.4f}"

@@ -7,6 +7,7 @@ import numpy as np
 
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
+from seq2seq_memattn.search.rules import Sampling, check_seed
 from seq2seq_memattn.vocabulary import Vocabulary
 
 
@@ -91,6 +92,12 @@ class Translator:
         run: `Run`. Its weights must stay as they are.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         max_source_length: see `SourceReader`.
+        sampling: `Sampling`, to draw beam_size = n_best translations of each line at random; None:
+            beam search.
+        seed: int in 0..2**31-1. Of what is drawn.
+
+    Raises:
+        ValueError: if the beam's sizes or the seed are out of range.
 
     Attributes:
         sources: `SourceReader`.
@@ -104,9 +111,13 @@ class Translator:
         length_penalty_exponent: float = 0.0,
         max_source_length: int | None = None,
         return_alignments: bool = False,
+        sampling: Sampling | None = None,
+        seed: int = 0,
     ) -> None:
+        check_seed(seed)
         self._run = run
         self._n_best = n_best
+        self._seed = None if sampling is None else seed
         self.sources = SourceReader(run, max_source_length)
         self._decoder = BatchDecoder(
             run.model,
@@ -115,6 +126,7 @@ class Translator:
             length_penalty_exponent,
             return_alignments=return_alignments,
             is_frozen=True,
+            sampling=sampling,
         )
 
     def __call__(
@@ -132,17 +144,23 @@ class Translator:
             batch_size: int > 0. Sources decoded at a time.
             name: what errors call the lines, such as a file's name.
             on_batch: called with the number of sources decoded, after each batch.
-            first_line: int > 0. What errors call the first line.
+            first_line: int > 0. What errors call the first line. What is drawn for a line follows
+                from its number too.
 
         Returns:
-            For each line its n_best translations, best first.
+            For each line its n_best translations, best first, or its samples.
 
         Raises:
             ValueError: for a line that the vocabulary cannot encode; names it.
         """
         sources = self.sources(lines, name, first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]
-        found = self._decoder([sources[i] for i in chosen], batch_size, on_batch)
+        seeds = None
+        if self._seed is not None:
+            # Lines have the numbers that rows of one batch would have.
+            rows = first_line - 1 + np.array(chosen, np.int64)
+            seeds = np.stack([np.full_like(rows, self._seed), rows], axis=1).astype(np.uint32)
+        found = self._decoder([sources[i] for i in chosen], batch_size, on_batch, seeds)
         results = [[Translation("", None)] * self._n_best for _ in lines]
         for index, hypotheses in zip(chosen, found, strict=True):
             results[index] = [self._translation(hypothesis) for hypothesis in hypotheses]

@@ -102,6 +102,73 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
         assert alignments["2.0"].shape[1] == 7
 
 
+def sampled(work, lines, *more):
+    """What `translate --sample=3` answers, and its figures."""
+    done = run_here(
+        "experiments.translate",
+        *(f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--sample=3", *more),
+        standard_input=lines,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().splitlines(), json.loads(done.stderr.splitlines()[-1])
+
+
+def test_translate_draws_translations_that_a_seed_repeats(work):
+    options = ("--temperature=1.5", "--top_k=9", "--top_p=0.95")
+    lines, figures = sampled(work, b"3 4\n\n1 2 3\n", *options)
+    assert [line.split(" ||| ")[0] for line in lines] == [*"000111222"]
+    assert lines[3:6] == ["1 |||  ||| 0.0000"] * 3
+    assert all(float(line.split(" ||| ")[2]) < 0.0 for line in lines[:3] + lines[6:])
+    seed = f"--sample_seed={figures['sample_seed']}"
+    again, repeated = sampled(work, b"3 4\n\n1 2 3\n", *options, seed, "--batch_size=1")
+    assert again == lines and repeated["sample_seed"] == figures["sample_seed"]
+    others, other = sampled(work, b"3 4\n\n1 2 3\n", *options)
+    assert others != lines and other["sample_seed"] != figures["sample_seed"]
+
+
+def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_path):
+    file = tmp_path / "alignments.npz"
+    output = tmp_path / "output.txt"
+    source = tmp_path / "source.txt"
+    source.write_text("3 4 1\n")
+    done = run_here(
+        "experiments.translate",
+        *(f"--run_dir={work / 'run'}", f"--input={source}", f"--output={output}"),
+        *("--sample=1", "--sample_seed=5", f"--alignments={file}"),
+    )
+    assert done.returncode == 0, done.stderr
+    text = output.read_text()
+    assert "|" not in text and text.endswith("\n")
+    with np.load(file) as alignments:
+        assert len(alignments["0.0"]) - len(text.split()) in (0, 1)  # the end token
+        assert alignments["0.0"].shape[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--sample=2", "--beam_size=10"], "--beam_size: expected without --sample"),
+        (["--sample=2", "--n_best=2"], "--n_best: expected without --sample"),
+        (["--sample=2", "--length_penalty=0.6"], "--length_penalty: expected without --sample"),
+        (["--temperature=0.5"], "--temperature: expected --sample too"),
+        (["--sample_seed=1"], "--sample_seed: expected --sample too"),
+        (["--sample=2", "--temperature=0"], "`temperature` must be positive; got 0.0"),
+        (["--sample=2", "--top_k=-1"], "`top_k` must be positive, or 0 for all; got -1"),
+        (["--sample=2", "--top_p=1.5"], "`top_p` must be above 0 and at most 1; got 1.5"),
+        (["--sample=2", "--sample_seed=4294967296"], "`seed` must be in 0..2147483647"),
+        (["--sample=0"], "--sample"),
+    ],
+)
+def test_translate_refuses_flags_that_do_not_fit_sampling(work, flags, message):
+    source, _ = files(work)
+    paths = (f"--run_dir={work / 'run'}", f"--input={source}", f"--output={work / 'never.txt'}")
+    done = run_here("experiments.translate", *paths, *flags)
+    assert done.returncode == 1
+    (line,) = error_lines(done)
+    assert message in line
+    assert not (work / "never.txt").exists()
+
+
 def test_translate_reads_standard_input_and_writes_standard_output(work):
     done = run_here(
         "experiments.translate",

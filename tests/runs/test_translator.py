@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from seq2seq_memattn.config import ModelConfig
-from seq2seq_memattn.runs.translator import SourceReader
+from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.runs.translator import SourceReader, Translator
+from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import SymbolVocabulary
+from tests.search.models import small_model
 
 
 def reader(limit: int | None, **config: Any) -> SourceReader:
@@ -40,3 +44,19 @@ def test_sources_are_cut_at_the_smaller_limit(
     lengths = [len(source) for source in read(lines, "source")]
     assert lengths == [2, 30 if expected is None else expected - 1]
     assert read.num_cut == (expected is not None)
+
+
+def test_a_line_has_the_same_samples_in_whatever_part_of_a_file_it_comes() -> None:
+    sources, targets = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
+    run = Run(Path("run"), small_model(), sources, targets, 1, {"update": 1}, TextForm(), [])
+    translate = Translator(run, 4, 4, sampling=Sampling(), seed=3)
+    lines = ["x y x", "", "v w x y z z y", "x y x"]
+    together = [[one.text for one in found] for found in translate(lines, 4)]
+    apart = [
+        [one.text for one in found]
+        for part, first in ((lines[:1], 1), (lines[1:], 2))
+        for found in translate(part, 2, first_line=first)
+    ]
+    assert apart == together
+    assert together[0] != together[3]  # lines that are equal are drawn each for itself
+    assert together[1] == [""] * 4

@@ -182,6 +182,8 @@ class Flags:
     def parse(self, words: Sequence[str]) -> Arguments:
         """The values of all flags by name; arguments that are no flags are in `rest`.
 
+        The names of flags that the command line has are in `given`.
+
         Args:
             words: the command line behind the command's name.
 
@@ -196,7 +198,8 @@ class Flags:
             if self._flags[name].value is None:
                 raise absl_flags.IllegalFlagValueError(f"--{name} must be given")
         values = {name: self._flags[name].value for name in self._flags}
-        return Arguments(rest=rest, **values)
+        given = {name for name in self._flags if self._flags[name].present}
+        return Arguments(rest=rest, given=given, **values)
 
     def help(self, usage: str, about: str) -> str:
         """What `--help` prints: usage, what the command does, its flags by group."""

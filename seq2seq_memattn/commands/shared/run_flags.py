@@ -50,6 +50,36 @@ def define_search(flags: Flags) -> None:
     flags.number("length_penalty", 0.0, "exponent of the GNMT length penalty")
 
 
+def define_sampling(flags: Flags, samples: str) -> None:
+    """Defines the flags of sampling.
+
+    Args:
+        flags: of the command.
+        samples: what `--sample` asks for.
+    """
+    flags.group("Sampling")
+    flags.integer("sample", None, samples, lower_bound=1)
+    flags.number("temperature", 1.0, "divides the logits; below 1, probable tokens gain")
+    flags.integer("top_k", 0, "tokens that are drawn from, the most probable ones; 0: all")
+    flags.number("top_p", 1.0, "only the most probable tokens that together have this share")
+
+
+def sampling_of(arguments: Arguments) -> Any:
+    """The `Sampling` that the flags ask for; None without `--sample`.
+
+    Raises:
+        ValueError: for a number out of range, or a flag of sampling without `--sample`.
+    """
+    from seq2seq_memattn.search.rules import Sampling
+
+    if arguments.sample is not None:
+        return Sampling(arguments.temperature, arguments.top_k, arguments.top_p)
+    for name in ("temperature", "top_k", "top_p", "sample_seed"):
+        if name in arguments.given:
+            raise ValueError(f"--{name}: expected --sample too")
+    return None
+
+
 def define_batch_size(flags: Flags) -> None:
     """Defines the flag of commands that read a file in batches of one size."""
     flags.integer("batch_size", 100, "sources taken at a time", lower_bound=1)
@@ -78,7 +108,11 @@ def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
 
 
 def make_translator(
-    arguments: Arguments, n_best: int = 1, return_alignments: bool = False
+    arguments: Arguments,
+    n_best: int = 1,
+    return_alignments: bool = False,
+    sampling: Any = None,
+    seed: int = 0,
 ) -> tuple[Any, Any]:
     """The run that the flags name and its `Translator`."""
     from seq2seq_memattn.runs.translator import Translator
@@ -86,11 +120,13 @@ def make_translator(
     run = load_run(arguments)
     return run, Translator(
         run,
-        arguments.beam_size,
+        arguments.beam_size if sampling is None else n_best,
         n_best,
         arguments.length_penalty,
         arguments.max_source_length,
         return_alignments,
+        sampling,
+        seed,
     )
 
 
