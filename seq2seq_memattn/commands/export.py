@@ -17,6 +17,9 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     run_flags.define_run(flags)
     run_flags.define_search(flags)
+    run_flags.define_sampling(
+        flags, "translations drawn per text by the signature `sample`; by default there is none"
+    )
     flags.group("Export")
     flags.string("export_dir", None, "where the model's versions are", required=True)
     flags.integer("n_best", 5, "translations per source", lower_bound=1)
@@ -42,12 +45,17 @@ def main(arguments: cli.Arguments) -> None:
     from seq2seq_memattn.serving.export.saved_model import export
 
     started = time.perf_counter()
+    run_flags.sampling_of(arguments)  # raises what does not fit
     search = SearchOptions(
         arguments.beam_size,
         arguments.n_best,
         arguments.length_penalty,
         arguments.max_length,
         arguments.max_source_length,
+        arguments.sample or 0,
+        arguments.temperature,
+        arguments.top_k,
+        arguments.top_p,
     )
     run = run_flags.load_run(arguments)
     folder = export(run, Path(arguments.export_dir), search, arguments.precision, arguments.example)

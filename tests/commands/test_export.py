@@ -15,7 +15,8 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     work: Path, tmp_path: Path, precision: str
 ) -> None:
     flags = [f"--run_dir={work / 'run'}", "--beam_size=4", f"--precision={precision}"]
-    exported = run_here(COMMAND, *flags, f"--export_dir={tmp_path / 'copy'}", "--n_best=3")
+    more = [f"--export_dir={tmp_path / 'copy'}", "--n_best=3", "--sample=2", "--top_k=1"]
+    exported = run_here(COMMAND, *flags, *more)
     assert exported.returncode == 0, exported.stderr.decode()
     figures = json.loads(exported.stdout.splitlines()[-1])
     assert figures["version"] == 1
@@ -30,6 +31,9 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     copies = [row[0].decode() for row in found["translations"].numpy()]
     assert copies == (tmp_path / "copies.txt").read_text().splitlines()
     assert found["source_is_cut"].numpy().tolist() == [False, False, True]
+    seeds = tf.zeros([len(lines)], tf.int32)
+    drawn = model.signatures["sample"](text=tf.constant(lines), seed=seeds)["translations"]
+    assert [len({*row}) for row in drawn.numpy().tolist()] == [1, 1, 1]  # of top 1
     with pytest.raises(tf.errors.InvalidArgumentError, match="unknown symbol.*wrong"):
         model.signatures["align"](text=tf.constant(["3 wrong"]))
     description = json.loads((tmp_path / "copy" / "1" / "assets.extra" / "export.json").read_text())
@@ -45,6 +49,8 @@ def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
     cases = {
         f"--run_dir={tmp_path / 'missing'}": "expected a run directory",
         f"--run_dir={work / 'run'}|--n_best=20": "n_best",
+        f"--run_dir={work / 'run'}|--top_p=0.5": "--top_p: expected --sample too",
+        f"--run_dir={work / 'run'}|--sample=2|--top_p=0": "`top_p` must be above 0",
         f"--run_dir={work / 'run'}|--example=3 wrong": "unknown symbol 'wrong'",
         f"--run_dir={work / 'run'}|--export_dir=/proc/nowhere": "/proc/nowhere",
     }

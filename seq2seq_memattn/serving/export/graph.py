@@ -12,31 +12,46 @@ from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
 from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import drop_done
+from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.prepared import PreparedModel, PreparedWeights, folds_rows, make_weights
 from seq2seq_memattn.search.replay import replay_attention
-from seq2seq_memattn.search.rules import Rules, check_sizes, step_limits
+from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_sizes, step_limits
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 Outputs = dict[str, Any]
 Function = Callable[..., Outputs]
 
-# The texts that each takes.
-SIGNATURES = {
+# Texts, but for the seed.
+_INPUTS = {
     "serving_default": ("text",),
     "align": ("text",),
     "score": ("text", "translation"),
+    "sample": ("text", "seed"),
 }
 
 
 class SearchOptions(NamedTuple):
-    """How an exported model searches; see `beam_search` and `SourceReader`."""
+    """How an exported model searches; see `beam_search`, `SourceReader` and `sample`.
+
+    Without `num_samples` it does not sample.
+    """
 
     beam_size: int = 10
     n_best: int = 5
     length_penalty: float = 0.0
     max_length: int | None = None
     max_source_length: int | None = None
+    num_samples: int = 0
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+def signatures(options: SearchOptions) -> dict[str, tuple[str, ...]]:
+    """The inputs of each signature by its name."""
+    has_samples = options.num_samples > 0
+    return {name: inputs for name, inputs in _INPUTS.items() if has_samples or name != "sample"}
 
 
 class _Sources(NamedTuple):
@@ -54,7 +69,7 @@ class _Sources(NamedTuple):
 
 
 class ServingGraph:
-    """The answers of a run's model, as functions of string tensors [batch].
+    """The answers of a run's model, as functions of tensors [batch].
 
     Args:
         run: `Run`.
@@ -82,14 +97,18 @@ class ServingGraph:
         )
 
     def function(self, name: str) -> Any:
-        """The traced function of one of `SIGNATURES`."""
+        """The traced function of one of the signatures."""
         answers: dict[str, Function] = {
             "serving_default": self.translate,
             "align": self.align,
             "score": self.score,
+            "sample": self.sample,
         }
         function = tf.function(_of_any_batch(answers[name]), autograph=False)
-        specs = (tf.TensorSpec([None], tf.string, name=text) for text in SIGNATURES[name])
+        specs = (
+            tf.TensorSpec([None], tf.int32 if each == "seed" else tf.string, name=each)
+            for each in _INPUTS[name]
+        )
         return function.get_concrete_function(*specs)
 
     def translate(self, text: Any) -> Outputs:
@@ -103,7 +122,8 @@ class ServingGraph:
         """
         sources, decoder = self._read(text), self._decoder()
         memory, state = decoder.start(sources.ids, self._options.beam_size)
-        return self._translations(sources, self._search(decoder, sources.ids, memory, state))
+        found = self._search(decoder, sources.ids, memory, state)
+        return self._translations(sources, found, self._options.n_best)
 
     def align(self, text: Any) -> Outputs:
         """As `translate`, with what the attention looked at along the best translation.
@@ -125,7 +145,7 @@ class ServingGraph:
         beta, alignments, _ = replay_attention(
             decoder, memory, state, tokens[:, None], steps[:, None]
         )
-        outputs = self._translations(sources, found) | {
+        outputs = self._translations(sources, found, self._options.n_best) | {
             "source_pieces": pieces_with_ends(self._source_text, sources.ids),
             "target_pieces": pieces_with_ends(self._target_text, tokens),
             "alignments": tf.cast(alignments[:, 0], tf.float32),
@@ -155,6 +175,32 @@ class ServingGraph:
             "num_tokens": tf.cast(target.row_lengths() + 1, tf.int32),
             "source_is_cut": sources.is_cut,
         }
+
+    def sample(self, text: Any, seed: Any) -> Outputs:
+        """Translations of each text, drawn at random.
+
+        Args:
+            text: string [batch].
+            seed: int32 [batch]. A text and its seed always give the same translations, whatever
+                else is in the batch. Below 0: others at each call.
+
+        Returns:
+            What `translate` returns, with num_samples in place of n_best, as drawn: nothing tells
+            the first one from the others. log_probs are the model's own, whatever temperature,
+            top_k and top_p are.
+        """
+        options = self._options
+        sources, decoder = self._read(text), self._decoder()
+        # The operation itself: TensorFlow's function would keep a seed that is set at the export.
+        other = tf.raw_ops.RandomUniformInt(shape=tf.shape(seed), minval=0, maxval=MAX_SEED)
+        seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
+        limits, most = step_limits(sources.ids, options.max_length)
+        sizes = (options.num_samples, options.num_samples)
+        sampling = Sampling(options.temperature, options.top_k, options.top_p)
+        rules = Rules(*sizes, 0.0, False, limits[:, None], sampling, seeds)
+        memory, state = decoder.start(sources.ids, options.num_samples)
+        found = search_in_graph(decoder, memory, state, rules, most, drop_done())
+        return self._translations(sources, found, options.num_samples)
 
     def _log_probs(self, *pairs: Any) -> Any:
         """`target_log_probs`, of few pairs at a time where logits are many: float32 [batch]."""
@@ -198,12 +244,15 @@ class ServingGraph:
         )
         return search_in_graph(decoder, memory, state, rules, most, drop_done())
 
-    def _translations(self, sources: _Sources, found: BeamResult) -> Outputs:
-        """What `translate` returns. As in files, an empty text has an empty translation."""
+    def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
+        """What `translate` returns, of so many translations of each text.
+
+        As in files, an empty text has an empty translation.
+        """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
         ids = tf.RaggedTensor.from_tensor(tokens, tf.reshape(found.lengths, [-1]))
-        texts = tf.reshape(self._target_text.decode(ids), [-1, self._options.n_best])
+        texts = tf.reshape(self._target_text.decode(ids), [-1, count])
         return {
             "translations": tf.where(is_empty, "", texts),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
@@ -215,10 +264,10 @@ class ServingGraph:
 def _of_any_batch(function: Function) -> Function:
     """A function that also takes no texts: some of TensorFlow's kernels divide by the batch."""
 
-    def call(*texts: Any) -> Outputs:
-        num_texts = tf.shape(texts[0])[0]
-        one = tf.fill([tf.maximum(1 - num_texts, 0)], "")
-        outputs = function(*(tf.concat([text, one], axis=0) for text in texts))
+    def call(*inputs: Any) -> Outputs:
+        num_texts = tf.shape(inputs[0])[0]
+        missing = [[0, tf.maximum(1 - num_texts, 0)]]
+        outputs = function(*(tf.pad(each, missing) for each in inputs))
         return {name: output[:num_texts] for name, output in outputs.items()}
 
     return call

@@ -28,9 +28,14 @@ first; `source_is_cut` [batch] |
 `alignments` [batch, target_length, source_length]; with K-memory `alpha` and `beta`, its slots' \
 own scores |
 | `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut` [batch] |
-
+{samples}
 Texts are UTF-8 strings [batch]; log-probabilities are sums over tokens, in nats, the end token \
 included. The graph needs TensorFlow's own ops{ops}, and no others."""
+
+SAMPLES = """\
+| `sample` | `text`, `seed` (int32 [batch]) | as `serving_default`, but num_samples drawn at \
+random, in no order: the same for the same text and seed; others at each call if it is below 0 |
+"""
 
 
 def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]) -> str:
@@ -52,7 +57,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         "## Scores",
         "\n".join(_scores(run)),
         "## Use",
-        ANSWERS.format(ops=ops),
+        ANSWERS.format(ops=ops, samples=SAMPLES if description["num_samples"] else ""),
         _search(description),
         "## Options of the model",
         _table(["option", "value"], [[f"`{key}`", f"{value}"] for key, value in options.items()]),
@@ -107,7 +112,9 @@ def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _search(description: Mapping[str, Any]) -> str:
-    keys = ("beam_size", "n_best", "length_penalty", "max_length", "max_source_length", "precision")
+    keys = ["beam_size", "n_best", "length_penalty", "max_length", "max_source_length", "precision"]
+    if description["num_samples"]:
+        keys += ["num_samples", "temperature", "top_k", "top_p"]
     said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)
     text = f"Fixed in the graph: {said}. A translation may have twice as many tokens as its source"
     text += " and 10 more." if description["max_length"] is None else ", or the maximum length."

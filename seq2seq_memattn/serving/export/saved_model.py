@@ -12,7 +12,7 @@ import tensorflow as tf
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
-from seq2seq_memattn.serving.export.graph import SIGNATURES, SearchOptions, ServingGraph
+from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph, signatures
 from seq2seq_memattn.serving.export.model_card import model_card
 from seq2seq_memattn.serving.export.warmup import write_warmup
 from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
@@ -52,7 +52,7 @@ def export(
         _write_json(folder / EXPORT, description)
         for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
             shutil.copyfile(run.directory / name, extra / name)
-        write_warmup(folder, export_dir.resolve().name, example or "a")
+        write_warmup(folder, export_dir.resolve().name, example or "a", signatures(options))
         card = model_card(run, export_dir.resolve().name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return export_dir / str(version)
@@ -87,7 +87,7 @@ def _example(run: Run) -> str:
 
 def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
     graph = ServingGraph(run, options)
-    functions = {name: graph.function(name) for name in SIGNATURES}
+    functions = {name: graph.function(name) for name in signatures(options)}
     module = tf.Module()
     module.texts = graph.modules
     # What the graphs read, and nothing else of the model: no weights of training alone.

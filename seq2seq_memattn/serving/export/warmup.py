@@ -1,5 +1,6 @@
 """Requests that a server takes a new version through before it answers anybody."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -10,28 +11,29 @@ from seq2seq_memattn.serving.layout import WARMUP_REQUESTS
 BATCH_SIZES = (1, 8)
 
 
-def write_warmup(folder: Path, name: str, text: str) -> None:
+def write_warmup(
+    folder: Path, name: str, text: str, signatures: Mapping[str, Sequence[str]]
+) -> None:
     """Writes TensorFlow Serving's file of warm-up requests.
 
     Args:
         folder: of the version.
         name: of the model.
         text: a source.
+        signatures: the inputs of each by its name.
     """
     with tf.io.TFRecordWriter(str(folder / WARMUP_REQUESTS)) as writer:
         for batch_size in BATCH_SIZES:
-            texts = [text] * batch_size
-            inputs = {"text": texts}
-            writer.write(_log(name, "serving_default", inputs))
-            writer.write(_log(name, "align", inputs))
-            writer.write(_log(name, "score", {**inputs, "translation": texts}))
+            for signature, inputs in signatures.items():
+                values = {each: [0 if each == "seed" else text] * batch_size for each in inputs}
+                writer.write(_log(name, signature, values))
 
 
-def _log(name: str, signature: str, inputs: dict[str, list[str]]) -> bytes:
+def _log(name: str, signature: str, inputs: Mapping[str, list[str | int]]) -> bytes:
     request = predict_pb2.PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = signature
     for key, values in inputs.items():
-        request.inputs[key].CopyFrom(tf.make_tensor_proto(values, tf.string))
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(values))
     log = prediction_log_pb2.PredictLog(request=request)
     return prediction_log_pb2.PredictionLog(predict_log=log).SerializeToString()

@@ -11,16 +11,17 @@ import tensorflow as tf
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import Translator
-from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph
+from seq2seq_memattn.search.sample import sample
+from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph, signatures
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.vocabulary import SymbolVocabulary
+from seq2seq_memattn.vocabulary import END_ID, SymbolVocabulary
 from tests.compute.test_precision import rounded_products
 from tests.marks import slow
 from tests.search.models import one_quick_attention, small_model, with_rounded_products
 
 SOURCES, TARGETS = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
 TEXTS = ["x y x", "", "v w x y z z y", "z", "   "]
-OPTIONS = SearchOptions(beam_size=4, n_best=3)
+OPTIONS = SearchOptions(4, 3, num_samples=3, temperature=1.5, top_k=5, top_p=0.9)
 
 Function = Callable[..., dict[str, Any]]
 
@@ -38,8 +39,8 @@ def answers(attention: str, signature: str) -> Function:
     return ServingGraph(run_of(attention), OPTIONS).function(signature)
 
 
-def call(function: Function, *texts: list[str]) -> dict[str, Any]:
-    outputs = function(*(tf.constant(each, tf.string) for each in texts))
+def call(function: Function, *texts: list[str], **more: Any) -> dict[str, Any]:
+    outputs = function(*(tf.constant(each, tf.string) for each in texts), **more)
     return {name: output.numpy() for name, output in outputs.items()}
 
 
@@ -127,11 +128,48 @@ def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.Mon
     np.testing.assert_allclose(found["log_probs"], expected["log_probs"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("signature", ["serving_default", *slow("align", "score")])
+@pytest.mark.parametrize("signature", ["serving_default", *slow("align", "score", "sample")])
 def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> None:
     run = run_of("k_memory")
     rounding = dataclasses.replace(run, model=with_rounded_products(run.model))
     assert not rounded_products(ServingGraph(rounding, OPTIONS).function(signature).graph)
+
+
+def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
+    run, seeds = run_of("k_memory"), [5, 1, 1, 2**31 - 1, 5]
+    function = answers("k_memory", "sample")
+    found = call(function, TEXTS, seed=tf.constant(seeds))
+    for row, (text, seed) in enumerate(zip(TEXTS, seeds, strict=True)):
+        if not text.split():
+            assert not found["num_tokens"][row].any() and not found["log_probs"][row].any()
+            assert set(found["translations"][row]) == {b""}
+            continue
+        source = np.array([[*SOURCES.encode(text), END_ID]], np.int32)
+        expected = sample(run.model, source, 3, 1.5, 5, 0.9, seed=seed)
+        np.testing.assert_allclose(found["log_probs"][row], expected.log_probs[0], rtol=1e-5)
+        for rank, length in enumerate(expected.lengths[0]):
+            tokens = expected.tokens[0, rank, :length].numpy()
+            assert found["translations"][row, rank].decode() == TARGETS.decode(tokens)
+            steps = int(length) + int(expected.is_finished[0, rank])
+            assert found["num_tokens"][row, rank] == steps
+    again = call(function, TEXTS[2:4], seed=tf.constant(seeds[2:4]))
+    assert again["translations"].tolist() == found["translations"][2:4].tolist()
+
+
+def test_a_seed_below_0_is_another_at_each_call() -> None:
+    tf.random.set_seed(3)  # which shall not enter an export
+    function = ServingGraph(run_of("k_memory"), OPTIONS).function("sample")
+    texts, seeds = ["v w x y z"] * 6, tf.fill([6], -1)
+    first, second = (call(function, texts, seed=seeds)["translations"].tolist() for _ in range(2))
+    assert first != second
+    assert any(row != first[0] for row in first)
+    (number,) = (op for op in function.graph.get_operations() if op.type == "RandomUniformInt")
+    assert number.get_attr("seed") == number.get_attr("seed2") == 0
+
+
+def test_an_export_that_draws_nothing_has_no_such_signature() -> None:
+    assert set(signatures(SearchOptions())) == {"serving_default", "align", "score"}
+    assert set(signatures(OPTIONS)) - set(signatures(SearchOptions())) == {"sample"}
 
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
@@ -143,10 +181,11 @@ def test_long_texts_are_cut_and_that_is_said() -> None:
     assert found["translations"][0].tolist() == found["translations"][1].tolist()
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
+@pytest.mark.parametrize("signature", ["serving_default", "align", "score", "sample"])
 def test_no_texts_have_no_answers(signature: str) -> None:
     texts: list[list[str]] = [[], []] if signature == "score" else [[]]
-    outputs = call(answers("k_memory", signature), *texts)
+    seeds = {"seed": tf.zeros([0], tf.int32)} if signature == "sample" else {}
+    outputs = call(answers("k_memory", signature), *texts, **seeds)
     assert outputs and all(len(output) == 0 for output in outputs.values())
 
 

@@ -19,23 +19,28 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.search.rules import Sampling
 from seq2seq_memattn.serving.export import saved_model as exporting
 from seq2seq_memattn.serving.export.graph import SearchOptions
 from seq2seq_memattn.serving.export.saved_model import export
+from seq2seq_memattn.serving.models.loaded_model import LoadedModel
+from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
+from seq2seq_memattn.serving.protocol.predict import parse_predict
 from seq2seq_memattn.training.loop import Trainer
 from tests.running import run_python
 from tests.serving.clients import running
 from tests.texts import STRANGE, make_text_data, sentences
 from tests.training.runs import MODEL, TRAINING
 
-OPTIONS = SearchOptions(beam_size=2, n_best=2)
+OPTIONS = SearchOptions(beam_size=2, n_best=2, num_samples=4, temperature=0.8, top_p=0.9)
 TEXTS = ["", *sentences(5, seed=4), *STRANGE]
 # What a user without this project's code has.
 LOAD = """
 import json, sys
 import tensorflow as tf, tensorflow_text
 model = tf.saved_model.load(sys.argv[1])
-found = model.signatures["serving_default"](text=tf.constant(json.loads(sys.argv[2])))
+inputs = {name: tf.constant(values) for name, values in json.loads(sys.argv[2]).items()}
+found = model.signatures["sample" if "seed" in inputs else "serving_default"](**inputs)
 assert not any(name.startswith("seq2seq_memattn") for name in sys.modules)
 print(json.dumps([[text.decode() for text in row] for row in found["translations"].numpy()]))
 """
@@ -68,11 +73,37 @@ def align(version: Path) -> Any:
 
 
 def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
-    process = run_python("-c", LOAD, str(version), json.dumps(TEXTS))
+    process = run_python("-c", LOAD, str(version), json.dumps({"text": TEXTS}))
     assert process.returncode == 0, process.stderr.decode()
     expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=len(TEXTS))
     found = json.loads(process.stdout.splitlines()[-1])
     assert found == [[one.text for one in translations] for translations in expected]
+
+
+def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Path) -> None:
+    texts = sentences(3, seed=4)
+    inputs = {"text": texts, "seed": [3, 4, 3]}
+    process = run_python("-c", LOAD, str(version), json.dumps(inputs))
+    assert process.returncode == 0, process.stderr.decode()
+    found = json.loads(process.stdout.splitlines()[-1])
+    for row, (text, seed) in enumerate(zip(texts, inputs["seed"], strict=True)):
+        sampling = Sampling(OPTIONS.temperature, OPTIONS.top_k, OPTIONS.top_p)
+        translate = Translator(run, 4, 4, sampling=sampling, seed=int(seed))
+        (expected,) = translate([text], batch_size=1)
+        assert found[row] == [one.text for one in expected]
+
+
+def test_a_server_may_batch_requests_for_samples(version: Path) -> None:
+    model = LoadedModel(version)
+    signature = model.signatures["sample"]
+    assert signature.rows_are_separate
+    text = sentences(1, seed=4)[0]
+    body = {"signature_name": "sample", "inputs": {"text": [text, "ba"], "seed": [7, 8]}}
+    request = parse_predict(json.dumps(body).encode(), model.signatures, InputBounds(10, 1000))
+    both = model.run("sample", request.inputs)["translations"]
+    for row in range(2):
+        alone = {name: array[row : row + 1] for name, array in request.inputs.items()}
+        assert model.run("sample", alone)["translations"][0].tolist() == both[row].tolist()
 
 
 def test_no_operation_calls_python_or_a_gpu_library(version: Path) -> None:
@@ -117,8 +148,8 @@ def test_warm_up_requests_are_answered(version: Path) -> None:
     assert {*names} == {*model.signatures}
     for name, log in zip(names, logs, strict=True):
         inputs = log.predict_log.request.inputs
-        texts = {key: tf.constant(tf.make_ndarray(value)) for key, value in inputs.items()}
-        assert model.signatures[name](**texts)
+        given = {key: tf.constant(tf.make_ndarray(value)) for key, value in inputs.items()}
+        assert model.signatures[name](**given)
 
 
 def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> None:
@@ -141,6 +172,10 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     of_checkpoint = dataclasses.replace(load_run(directory), record=record)
     card = exporting.model_card(of_checkpoint, "model", 3, description)
     assert "Best validation BLEU of the run: 7.00, at update 1,200." in card
+    assert "| `sample` | `text`, `seed` (int32 [batch]) |" in card
+    assert "num_samples 4, temperature 0.8, top_k 0, top_p 0.9" in card
+    without = exporting.describe(load_run(directory), SearchOptions(), "float32")
+    assert "sample" not in exporting.model_card(load_run(directory), "model", 3, without)
     assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
 
 
