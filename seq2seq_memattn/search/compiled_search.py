@@ -43,7 +43,8 @@ class CompiledSearch:
     """Searches batches with one model.
 
     Args:
-        model: `Seq2Seq` or `Searchable`. Its weights are read by `update_weights`, once when this is made.
+        model: `Seq2Seq` or `Searchable`. Its weights are read by `update_weights`, once when this
+            is made.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         batch_size: int > 0. The most sources that come at a time.
         jit_compile: bool. Whether XLA compiles the steps: faster, but a second or more for each
