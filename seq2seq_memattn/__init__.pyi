@@ -23,6 +23,7 @@ from .search.greedy import greedy_search as greedy_search
 from .search.sample import SampleResult as SampleResult
 from .search.sample import sample as sample
 from .search.searchable import Searchable as Searchable
+from .serving.export.saved_model import export_searchable as export_searchable
 
 __all__ = [
     "Attention",
@@ -46,6 +47,7 @@ __all__ = [
     "TrainingConfig",
     "__version__",
     "beam_search",
+    "export_searchable",
     "greedy_search",
     "sample",
 ]

@@ -189,6 +189,10 @@ class Seq2Seq(keras.Model):
         """The ids of what a search wrote."""
         return tokens
 
+    def numbers(self, ids: Any) -> Any:
+        """What search has in place of ids: the inverse of `written`."""
+        return ids
+
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, in float32 at least."""
         if isinstance(self.logits, TiedDense):

@@ -124,6 +124,12 @@ class Searchable:
         narrow = keras.backend.standardize_dtype(logits.dtype) in ("float16", "bfloat16")
         return ops.cast(logits, "float32") if narrow else logits
 
+    def numbers(self, ids: Any) -> Any:
+        """What search has in place of ids: the inverse of `written`; an unknown id is an error."""
+        inverse = np.zeros(self.vocab_size, np.int32)
+        inverse[self.ids[::-1]] = np.arange(len(self.ids))[::-1]  # of one id, its first part
+        return ops.take(inverse, ids)
+
     def written(self, tokens: Any) -> Any:
         """The ids of what a search wrote."""
         if isinstance(tokens, np.ndarray):

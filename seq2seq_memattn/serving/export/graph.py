@@ -14,8 +14,9 @@ from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import drop_done
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.prepared import PreparedModel, PreparedWeights, folds_rows, make_weights
-from seq2seq_memattn.search.replay import replay_attention
+from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
 from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_sizes, step_limits
+from seq2seq_memattn.search.searchable import Searchable
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -68,11 +69,39 @@ class _Sources(NamedTuple):
     is_cut: Any
 
 
+class ServedModel(NamedTuple):
+    """A model, and how texts become its sources and its targets become texts.
+
+    Fields:
+        model: `Seq2Seq` or `Searchable`.
+        source_text, target_text: `GraphVocabulary`.
+        source_end: int or None. The id behind every source; None: none.
+        limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
+    """
+
+    model: Any
+    source_text: Any
+    target_text: Any
+    source_end: int | None
+    limit: int | None
+
+
+def served_run(run: Run, options: SearchOptions) -> ServedModel:
+    """A run's model with its vocabularies."""
+    return ServedModel(
+        run.model,
+        graph_vocabulary(run.source_vocabulary),
+        graph_vocabulary(run.target_vocabulary),
+        source_end=END_ID,
+        limit=SourceReader(run, options.max_source_length).limit,
+    )
+
+
 class ServingGraph:
-    """The answers of a run's model, as functions of tensors [batch].
+    """The answers of a model, as functions of tensors [batch].
 
     Args:
-        run: `Run`.
+        served: `ServedModel`.
         options: `SearchOptions`.
 
     Attributes:
@@ -82,18 +111,16 @@ class ServingGraph:
         ValueError: if the beam's sizes are out of range.
     """
 
-    def __init__(self, run: Run, options: SearchOptions) -> None:
-        self._model = run.model
+    def __init__(self, served: ServedModel, options: SearchOptions) -> None:
+        self._model = served.model
+        self._served = served
         self._options = options
-        self._limit = SourceReader(run, options.max_source_length).limit
-        self._source_text = graph_vocabulary(run.source_vocabulary)
-        self._target_text = graph_vocabulary(run.target_vocabulary)
-        self.modules = [self._source_text, self._target_text]
-        self._folded = folds_rows(run.model, options.beam_size)
+        self.modules = [served.source_text, served.target_text]
+        self._folded = folds_rows(self._model, options.beam_size)
         # Made once, as in search: a graph that made them would do so at every call.
         self._weights: PreparedWeights = keras.tree.map_structure(
             lambda array: tf.Variable(array, trainable=False),
-            make_weights(run.model, self._folded),
+            make_weights(self._model, self._folded),
         )
 
     def function(self, name: str) -> Any:
@@ -146,8 +173,13 @@ class ServingGraph:
             decoder, memory, state, tokens[:, None], steps[:, None]
         )
         outputs = self._translations(sources, found, self._options.n_best) | {
-            "source_pieces": pieces_with_ends(self._source_text, sources.ids),
-            "target_pieces": pieces_with_ends(self._target_text, tokens),
+            "source_pieces": self._source_pieces(sources.ids),
+            "target_pieces": pieces_with_ends(
+                self._served.target_text,
+                self._model.written(tokens),
+                is_end=tokens == END_ID,
+                is_padding=tokens == PAD_ID,
+            ),
             "alignments": tf.cast(alignments[:, 0], tf.float32),
         }
         if isinstance(memory.attention, KMemory):
@@ -163,15 +195,18 @@ class ServingGraph:
             num_tokens: int32 [batch]. Tokens of the translations, the end token included.
             source_is_cut: bool [batch]. As of `translate`.
         """
-        sources = self._read(text)
-        target = self._target_text.encode(translation)
-        log_probs = self._log_probs(
-            sources.ids,
-            _padded(tf.concat([_column(target, START_ID), target], axis=1)),
-            _padded(tf.concat([target, _column(target, END_ID)], axis=1)),
-        )
+        sources, target = self._read(text), self._served.target_text.encode(translation)
+        target = target.with_flat_values(self._model.numbers(target.flat_values))
+        outputs = _padded(tf.concat([target, _column(target, END_ID)], axis=1), PAD_ID)
+        if isinstance(self._model, Searchable):
+            decoder = self._decoder()
+            memory, state = decoder.start(sources.ids, 1)
+            log_probs = replay_log_probs(decoder, memory, state, outputs[:, None])[:, 0]
+        else:
+            inputs = _padded(tf.concat([_column(target, START_ID), target], axis=1), PAD_ID)
+            log_probs = self._log_probs(sources.ids, inputs, outputs)
         return {
-            "log_probs": log_probs,
+            "log_probs": tf.cast(log_probs, tf.float32),
             "num_tokens": tf.cast(target.row_lengths() + 1, tf.int32),
             "source_is_cut": sources.is_cut,
         }
@@ -194,7 +229,7 @@ class ServingGraph:
         # The operation itself: TensorFlow's function would keep a seed that is set at the export.
         other = tf.raw_ops.RandomUniformInt(shape=tf.shape(seed), minval=0, maxval=MAX_SEED)
         seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
-        limits, most = step_limits(sources.ids, options.max_length)
+        limits, most = step_limits(sources.ids, options.max_length, self._model.pad_id)
         sizes = (options.num_samples, options.num_samples)
         sampling = Sampling(options.temperature, options.top_k, options.top_p)
         rules = Rules(*sizes, 0.0, False, limits[:, None], sampling, seeds)
@@ -222,14 +257,25 @@ class ServingGraph:
         return found
 
     def _read(self, text: Any) -> _Sources:
-        ids = self._source_text.encode(text)
+        ids = self._served.source_text.encode(text)
+        end, limit = self._served.source_end, self._served.limit
         lengths = ids.row_lengths()
         is_cut = tf.zeros_like(lengths, tf.bool)
-        if self._limit:
-            is_cut = lengths >= self._limit  # the end token counts
-            ids = ids[:, : self._limit - 1]
-        source = _padded(tf.concat([ids, _column(ids, END_ID)], axis=1))
-        return _Sources(source, lengths == 0, is_cut)
+        if limit:
+            limit -= end is not None
+            is_cut = lengths > limit
+            ids = ids[:, :limit]
+        if end is not None:
+            ids = tf.concat([ids, _column(ids, end)], axis=1)
+        return _Sources(_padded(ids, self._model.pad_id), lengths == 0, is_cut)
+
+    def _source_pieces(self, ids: Any) -> Any:
+        is_padding = ids == self._model.pad_id
+        lengths = tf.reduce_sum(tf.cast(~is_padding, tf.int32), axis=1, keepdims=True)
+        is_end = tf.range(tf.shape(ids)[1]) == lengths - 1
+        has_end = self._served.source_end is not None
+        is_end = is_end if has_end else tf.zeros_like(is_end)
+        return pieces_with_ends(self._served.source_text, ids, is_end, is_padding)
 
     def _decoder(self) -> PreparedModel:
         weights = keras.tree.map_structure(tf.convert_to_tensor, self._weights)
@@ -238,7 +284,7 @@ class ServingGraph:
     def _search(self, decoder: PreparedModel, ids: Any, memory: Any, state: Any) -> BeamResult:
         options = self._options
         check_sizes(options.beam_size, options.n_best)
-        limits, most = step_limits(ids, options.max_length)
+        limits, most = step_limits(ids, options.max_length, self._model.pad_id)
         rules = Rules(
             options.beam_size, options.n_best, options.length_penalty, True, limits[:, None]
         )
@@ -251,8 +297,10 @@ class ServingGraph:
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
-        ids = tf.RaggedTensor.from_tensor(tokens, tf.reshape(found.lengths, [-1]))
-        texts = tf.reshape(self._target_text.decode(ids), [-1, count])
+        ids = tf.RaggedTensor.from_tensor(
+            self._model.written(tokens), tf.reshape(found.lengths, [-1])
+        )
+        texts = tf.reshape(self._served.target_text.decode(ids), [-1, count])
         return {
             "translations": tf.where(is_empty, "", texts),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
@@ -278,7 +326,8 @@ def _column(ids: Any, token: int) -> Any:
     return tf.fill([ids.nrows(), 1], token)
 
 
-def _padded(ids: Any) -> Any:
+def _padded(ids: Any, pad_id: int) -> Any:
     """Ragged ids with padding; at least a column, since a loop over none has no shapes."""
-    padded = ids.to_tensor(PAD_ID)
-    return tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])
+    padded = ids.to_tensor(pad_id)
+    missing = tf.maximum(1 - tf.shape(padded)[1], 0)
+    return tf.pad(padded, [[0, 0], [0, missing]], constant_values=pad_id)

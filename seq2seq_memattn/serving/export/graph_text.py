@@ -1,15 +1,13 @@
 """Vocabularies inside of TensorFlow's graph: the same ids and texts as those of `vocabulary/`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from seq2seq_memattn.vocabulary import (
-    END_ID,
     NUM_SPECIAL_IDS,
-    PAD_ID,
     UNKNOWN_ID,
     CharacterVocabulary,
     SubwordVocabulary,
@@ -21,10 +19,15 @@ from seq2seq_memattn.vocabulary import (
 Function = Callable[[Any], Any]
 
 END_PIECE = "</s>"
+UNKNOWN = "[UNK]"
+_NOWHERE = -1  # the id of what is no token
 
 
 class GraphVocabulary(Protocol):
     """What a kind of vocabulary does in the graph; a `tf.Module`, which a SavedModel keeps."""
+
+    first_id: int
+    """The first id of a token; those before are special."""
 
     def encode(self, texts: Any) -> Any:
         """Ids of texts, ragged int32 [batch, None], without start and end token.
@@ -33,34 +36,54 @@ class GraphVocabulary(Protocol):
         """
 
     def decode(self, ids: Any) -> Any:
-        """Texts of ids that are in [3, size): string [batch] of ragged int32 [batch, None]."""
+        """Texts of ids from `first_id` on: string [batch] of ragged int32 [batch, None]."""
 
     def pieces(self, ids: Any) -> Any:
-        """The token of each id that is in [3, size): string of the shape of `ids`, int32."""
+        """The token of each id from `first_id` on: string of the shape of `ids`, int32."""
 
 
-def graph_vocabulary(vocabulary: Vocabulary) -> GraphVocabulary:
-    """The same vocabulary in the graph."""
+def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVocabulary:
+    """The same vocabulary in the graph.
+
+    Args:
+        vocabulary: `Vocabulary`, or a list of tokens that stand between spaces, the token of id 0
+            first, as `keras.layers.TextVectorization.get_vocabulary` makes it. Unknown tokens are
+            `UNKNOWN` where the list has it, else they are errors. None: tokens are their ids.
+
+    Raises:
+        ValueError: if it is of another kind, or a token stands twice in the list.
+    """
+    if vocabulary is None:
+        return _Numbers()
     if isinstance(vocabulary, SubwordVocabulary):
         return _Subwords(vocabulary)
-    if isinstance(vocabulary, WordVocabulary):
-        return _Listed(vocabulary, _between_spaces, " ")
-    if isinstance(vocabulary, CharacterVocabulary):
-        return _Listed(vocabulary, _characters, "")
-    if isinstance(vocabulary, SymbolVocabulary):
-        return _Listed(vocabulary, _between_spaces, " ", is_closed=True)
-    raise ValueError(f"expected a vocabulary that can be in a graph, got {vocabulary!r}")
+    if isinstance(vocabulary, Sequence):
+        unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
+        return _Listed(list(vocabulary), 0, unknown, _between_spaces, " ")
+    separators = {
+        WordVocabulary: (_between_spaces, " "),
+        CharacterVocabulary: (_characters, ""),
+        SymbolVocabulary: (_between_spaces, " "),
+    }
+    for kind, (split, separator) in separators.items():
+        if isinstance(vocabulary, kind):
+            tokens = [vocabulary.decode([i]) for i in range(NUM_SPECIAL_IDS, vocabulary.size)]
+            unknown = None if kind is SymbolVocabulary else UNKNOWN_ID
+            return _Listed(tokens, NUM_SPECIAL_IDS, unknown, split, separator)
+    raise ValueError(f"expected a vocabulary that can be in a graph; got {vocabulary!r}")
 
 
-def pieces_with_ends(vocabulary: GraphVocabulary, ids: Any) -> Any:
-    """The tokens of padded ids, as `GraphVocabulary.pieces`; "</s>" ends, "" is padding."""
-    found = vocabulary.pieces(tf.maximum(ids, NUM_SPECIAL_IDS))
-    found = tf.where(ids == END_ID, END_PIECE, found)
-    return tf.where(ids == PAD_ID, "", found)
+def pieces_with_ends(vocabulary: GraphVocabulary, ids: Any, is_end: Any, is_padding: Any) -> Any:
+    """The tokens of ids, as `GraphVocabulary.pieces`; "</s>" ends, "" is padding."""
+    found = vocabulary.pieces(tf.where(is_end | is_padding, vocabulary.first_id, ids))
+    found = tf.where(is_end, END_PIECE, found)
+    return tf.where(is_padding, "", found)
 
 
 class _Subwords(tf.Module):
     """A SentencePiece model."""
+
+    first_id = NUM_SPECIAL_IDS
 
     def __init__(self, vocabulary: SubwordVocabulary) -> None:
         super().__init__()
@@ -82,28 +105,38 @@ class _Listed(tf.Module):
     """A list of tokens.
 
     Args:
-        vocabulary: each of its ids from 3 on is that of a token.
+        tokens: those from `first_id` on.
+        first_id: int.
+        unknown_id: of other tokens; None: they are errors.
         split: string [batch] to the tokens of each text, ragged string [batch, None].
         separator: what stands between tokens.
-        is_closed: whether there is no unknown token, so that others are errors.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, split: Function, separator: str, is_closed: bool = False
+        self,
+        tokens: list[str],
+        first_id: int,
+        unknown_id: int | None,
+        split: Function,
+        separator: str,
     ) -> None:
         super().__init__()
+        if len(set(tokens)) < len(tokens):
+            twice = next(token for token in tokens if tokens.count(token) > 1)
+            raise ValueError(f"expected each token of a vocabulary once; got {twice!r} twice")
+        self.first_id = first_id
         self._split = split
         self._separator = separator
-        self._is_closed = is_closed
-        ids = range(NUM_SPECIAL_IDS, vocabulary.size)
-        self._tokens = tf.constant([vocabulary.decode([i]) for i in ids])
-        entries = tf.lookup.KeyValueTensorInitializer(self._tokens, tf.constant(ids, tf.int32))
-        self._ids = tf.lookup.StaticHashTable(entries, PAD_ID if is_closed else UNKNOWN_ID)
+        self._is_closed = unknown_id is None
+        self._tokens = tf.constant(tokens)
+        ids = tf.range(first_id, first_id + len(tokens))
+        entries = tf.lookup.KeyValueTensorInitializer(self._tokens, ids)
+        self._ids = tf.lookup.StaticHashTable(entries, _NOWHERE if self._is_closed else unknown_id)
 
     def encode(self, texts: Any) -> Any:
         tokens = self._split(texts)
         ids = self._ids.lookup(tokens.flat_values)
-        unknown = tf.boolean_mask(tokens.flat_values, ids == PAD_ID)
+        unknown = tf.boolean_mask(tokens.flat_values, ids == _NOWHERE)
         checks = [tf.debugging.Assert(tf.size(unknown) == 0, [_unknown_symbol(unknown)])]
         with tf.control_dependencies(checks if self._is_closed else []):
             return tokens.with_flat_values(tf.identity(ids))
@@ -112,7 +145,28 @@ class _Listed(tf.Module):
         return tf.strings.reduce_join(self.pieces(ids), axis=-1, separator=self._separator)
 
     def pieces(self, ids: Any) -> Any:
-        return tf.ragged.map_flat_values(tf.gather, self._tokens, ids - NUM_SPECIAL_IDS)
+        return tf.ragged.map_flat_values(tf.gather, self._tokens, ids - self.first_id)
+
+
+class _Numbers(tf.Module):
+    """Tokens without a vocabulary: a text is their ids, with spaces between them."""
+
+    first_id = 0
+
+    def encode(self, texts: Any) -> Any:
+        words = _between_spaces(texts)
+        is_number = tf.strings.regex_full_match(words.flat_values, "[0-9]{1,9}")
+        unknown = tf.boolean_mask(words.flat_values, ~is_number)
+        check = tf.debugging.Assert(tf.size(unknown) == 0, [_unknown_symbol(unknown)])
+        with tf.control_dependencies([check]):
+            numbers = tf.where(is_number, words.flat_values, "0")
+        return words.with_flat_values(tf.strings.to_number(numbers, tf.int32))
+
+    def decode(self, ids: Any) -> Any:
+        return tf.strings.reduce_join(self.pieces(ids), axis=-1, separator=" ")
+
+    def pieces(self, ids: Any) -> Any:
+        return tf.ragged.map_flat_values(tf.strings.as_string, ids)
 
 
 def _unknown_symbol(unknown: Any) -> Any:

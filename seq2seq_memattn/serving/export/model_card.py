@@ -67,6 +67,22 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
     return "\n\n".join(parts) + "\n"
 
 
+def searchable_card(name: str, version: int, description: Mapping[str, Any]) -> str:
+    """The card of a user's own model, as Markdown; see `model_card`."""
+    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
+    parts = [
+        f"# {name}, version {version}",
+        "A Keras model made searchable with seq2seq_memattn, attention: "
+        f"`{description['attention']}`, {description['parameters']:,} parameters.",
+        "## Use",
+        ANSWERS.format(ops=ops, samples=SAMPLES if description["num_samples"] else ""),
+        _search(description),
+        "## Versions",
+        _table(["package", "version"], [[*pair] for pair in description["versions"].items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def _summary(run: Run, manifest: Manifest, description: Mapping[str, Any]) -> str:
     languages = [description[f"{side}_language"] for side in ("source", "target")]
     pair = f" from {languages[0]} to {languages[1]}" if all(languages) else ""

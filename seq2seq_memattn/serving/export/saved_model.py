@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import math
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,20 @@ import tensorflow as tf
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
-from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph, signatures
-from seq2seq_memattn.serving.export.model_card import model_card
+from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.serving.export.graph import (
+    SearchOptions,
+    ServedModel,
+    ServingGraph,
+    served_run,
+    signatures,
+)
+from seq2seq_memattn.serving.export.graph_text import graph_vocabulary
+from seq2seq_memattn.serving.export.model_card import model_card, searchable_card
 from seq2seq_memattn.serving.export.warmup import write_warmup
 from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
-from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
+from seq2seq_memattn.text.form import TextForm
+from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary, Vocabulary
 
 EXAMPLE_TOKENS = 10
 
@@ -44,18 +55,88 @@ def export(
     example = example or _example(run)
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
-    export_dir.mkdir(parents=True, exist_ok=True)
-    with locked(export_dir, "exporting to it"), _new_version(export_dir) as (folder, version):
-        _write_graph(run, options, folder)
-        extra = folder / EXTRA
-        extra.mkdir()
-        _write_json(folder / EXPORT, description)
+    with _new_export(export_dir) as (folder, version):
+        _write(served_run(run, options), options, folder, description, example or "a")
         for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
-            shutil.copyfile(run.directory / name, extra / name)
-        write_warmup(folder, export_dir.resolve().name, example or "a", signatures(options))
+            shutil.copyfile(run.directory / name, folder / EXTRA / name)
         card = model_card(run, export_dir.resolve().name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return export_dir / str(version)
+
+
+def export_searchable(
+    searchable: Searchable,
+    export_dir: str | os.PathLike[str],
+    source_vocabulary: Vocabulary | Sequence[str] | None = None,
+    target_vocabulary: Vocabulary | Sequence[str] | None = None,
+    source_end_id: int | None = None,
+    example: str = "",
+    source_language: str = "",
+    target_language: str = "",
+    **search: Any,
+) -> Path:
+    """Writes a model of one's own as `memattn export` writes a run: from strings to strings.
+
+    `memattn serve` and TensorFlow Serving answer with it. TensorFlow alone can export.
+
+    Args:
+        searchable: `Searchable`.
+        export_dir: path. Its versions are folders named by whole numbers; the next one is written.
+        source_vocabulary, target_vocabulary: each a `Vocabulary` of this package; a list of tokens
+            that stand between spaces, the token of id 0 first, as
+            `keras.layers.TextVectorization.get_vocabulary` makes it, with `[UNK]` for unknown ones;
+            or None: texts are then ids with spaces between them, such as "17 4 9".
+        source_end_id: int, the id that the model expects behind every source, or None.
+        example: a text for those who try the model out, and for its warm-up.
+        source_language, target_language: codes such as "en", for the page.
+        search: fields of `SearchOptions`, such as `beam_size`; they are fixed in the graph.
+
+    Returns:
+        The version's folder.
+
+    Raises:
+        ValueError: if an option is out of its range, a vocabulary is none, or another process is
+            exporting to the folder.
+        OSError: if the folder cannot be written.
+    """
+    options, folder_name = SearchOptions(**search), Path(export_dir).resolve().name
+    attention = searchable.cell.attention
+    limits = (options.max_source_length, getattr(attention, "max_source_length", None))
+    served = ServedModel(
+        searchable,
+        graph_vocabulary(source_vocabulary),
+        graph_vocabulary(target_vocabulary),
+        source_end_id,
+        min((limit for limit in limits if limit), default=None),
+    )
+    description = {
+        "attention": type(attention).__name__,
+        "attention_label": type(attention).__name__,
+        "source_language": source_language,
+        "target_language": target_language,
+        "kind": _kind(source_vocabulary),
+        **options._asdict(),
+        "precision": searchable.cell.dtype_policy.name,
+        "parameters": sum(math.prod(v.shape) for v in searchable.variables if v.trainable),
+        "text_form": TextForm().to_dict(),
+        "versions": versions(),
+        "example": example,
+    }
+    # Without an example, what any vocabulary can read: the first token that it can write.
+    first = served.source_text.pieces(tf.constant([served.source_text.first_id]))
+    warmup = example or first.numpy()[0].decode() or "1"
+    with _new_export(Path(export_dir)) as (folder, version):
+        _write(served, options, folder, description, warmup)
+        card = searchable_card(folder_name, version, description)
+        (folder / CARD).write_text(card, encoding="utf-8")
+    return Path(export_dir) / str(version)
+
+
+def _kind(vocabulary: Any) -> str:
+    """What the page shows texts as."""
+    if vocabulary is None:
+        return "symbols"
+    return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"
 
 
 def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]:
@@ -85,8 +166,14 @@ def _example(run: Run) -> str:
     return vocabulary.decode(ids)
 
 
-def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
-    graph = ServingGraph(run, options)
+def _write(
+    served: ServedModel,
+    options: SearchOptions,
+    folder: Path,
+    description: dict[str, Any],
+    warmup: str,
+) -> None:
+    graph = ServingGraph(served, options)
     functions = {name: graph.function(name) for name in signatures(options)}
     module = tf.Module()
     module.texts = graph.modules
@@ -94,6 +181,17 @@ def _write_graph(run: Run, options: SearchOptions, folder: Path) -> None:
     used = {id(v): v for function in functions.values() for v in function.graph.variables}
     module.weights = list(used.values())
     tf.saved_model.save(module, str(folder), signatures=functions)
+    (folder / EXTRA).mkdir()
+    _write_json(folder / EXPORT, description)
+    write_warmup(folder, folder.parent.resolve().name, warmup, signatures(options))
+
+
+@contextlib.contextmanager
+def _new_export(export_dir: Path) -> Iterator[tuple[Path, int]]:
+    """As `_new_version`, in a folder that is made, while no other process exports to it."""
+    export_dir.mkdir(parents=True, exist_ok=True)
+    with locked(export_dir, "exporting to it"), _new_version(export_dir) as made:
+        yield made
 
 
 @contextlib.contextmanager

@@ -12,7 +12,12 @@ from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.sample import sample
-from seq2seq_memattn.serving.export.graph import SearchOptions, ServingGraph, signatures
+from seq2seq_memattn.serving.export.graph import (
+    SearchOptions,
+    ServingGraph,
+    served_run,
+    signatures,
+)
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import END_ID, SymbolVocabulary
 from tests.compute.test_precision import rounded_products
@@ -26,6 +31,10 @@ OPTIONS = SearchOptions(4, 3, num_samples=3, temperature=1.5, top_k=5, top_p=0.9
 Function = Callable[..., dict[str, Any]]
 
 
+def graph_of(run: Any, options: SearchOptions) -> ServingGraph:
+    return ServingGraph(served_run(run, options), options)
+
+
 def run_of(attention: str, **options: Any) -> Run:
     """An untrained run whose hypotheses end at different lengths."""
     model = small_model(attention, **options)
@@ -36,7 +45,7 @@ def run_of(attention: str, **options: Any) -> Run:
 @functools.cache
 def answers(attention: str, signature: str) -> Function:
     """A signature of a run of `run_of`; each takes seconds to trace."""
-    return ServingGraph(run_of(attention), OPTIONS).function(signature)
+    return graph_of(run_of(attention), OPTIONS).function(signature)
 
 
 def call(function: Function, *texts: list[str], **more: Any) -> dict[str, Any]:
@@ -94,7 +103,7 @@ def test_a_translation_and_its_alignment_share_one_encoding(
         return encode(source, training)
 
     monkeypatch.setattr(run.model, "encode", counted)
-    ServingGraph(run, OPTIONS).function("align")
+    graph_of(run, OPTIONS).function("align")
     assert len(encoded) == 1
 
 
@@ -121,7 +130,7 @@ def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.Mon
     sources, targets = ["x y x", "", "z", "y", "x"], ["a b", "c", "", "a a a", "b"]
     expected = call(answers("k_memory", "score"), sources, targets)
     monkeypatch.setattr("seq2seq_memattn.serving.export.graph.MAX_LOGITS", 2 * 4 * 6)
-    in_parts = ServingGraph(run_of("k_memory"), OPTIONS).function("score")
+    in_parts = graph_of(run_of("k_memory"), OPTIONS).function("score")
     loops = [op for op in in_parts.graph.get_operations() if op.type == "StatelessWhile"]
     assert loops or [op for op in in_parts.graph.get_operations() if op.type == "While"]
     found = call(in_parts, sources, targets)
@@ -132,7 +141,7 @@ def test_translations_of_many_logits_are_scored_in_parts(monkeypatch: pytest.Mon
 def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> None:
     run = run_of("k_memory")
     rounding = dataclasses.replace(run, model=with_rounded_products(run.model))
-    assert not rounded_products(ServingGraph(rounding, OPTIONS).function(signature).graph)
+    assert not rounded_products(graph_of(rounding, OPTIONS).function(signature).graph)
 
 
 def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
@@ -158,7 +167,7 @@ def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
 
 def test_a_seed_below_0_is_another_at_each_call() -> None:
     tf.random.set_seed(3)  # which shall not enter an export
-    function = ServingGraph(run_of("k_memory"), OPTIONS).function("sample")
+    function = graph_of(run_of("k_memory"), OPTIONS).function("sample")
     texts, seeds = ["v w x y z"] * 6, tf.fill([6], -1)
     first, second = (call(function, texts, seed=seeds)["translations"].tolist() for _ in range(2))
     assert first != second
@@ -174,7 +183,7 @@ def test_an_export_that_draws_nothing_has_no_such_signature() -> None:
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
     options = OPTIONS._replace(max_source_length=4)
-    function = ServingGraph(run_of("k_memory"), options).function("align")
+    function = graph_of(run_of("k_memory"), options).function("align")
     found = call(function, ["x y z", "x y z x"])
     assert found["source_is_cut"].tolist() == [False, True]
     assert found["source_pieces"][1].tolist() == [b"x", b"y", b"z", b"</s>"]
@@ -190,11 +199,11 @@ def test_no_texts_have_no_answers(signature: str) -> None:
 
 
 def test_the_maximum_length_is_kept() -> None:
-    graph = ServingGraph(run_of("none"), OPTIONS._replace(max_length=2))
+    graph = graph_of(run_of("none"), OPTIONS._replace(max_length=2))
     assert call(graph.function("serving_default"), TEXTS)["num_tokens"].max() == 2
 
 
 def test_a_beam_that_is_out_of_range_is_an_error() -> None:
-    graph = ServingGraph(run_of("none"), SearchOptions(2, 3))
+    graph = graph_of(run_of("none"), SearchOptions(2, 3))
     with pytest.raises(ValueError, match="n_best"):
         graph.function("serving_default")

@@ -65,7 +65,9 @@ def test_pieces_are_named_with_ends_and_without_padding(
     vocabulary = vocabularies[kind]
     text = sentences(1, seed=1)[0]
     ids = vocabulary.encode(text)
-    pieces = pieces_with_ends(graph_vocabulary(vocabulary), tf.constant([[*ids, END_ID, PAD_ID]]))
+    every = tf.constant([[*ids, END_ID, PAD_ID]])
+    graph = graph_vocabulary(vocabulary)
+    pieces = pieces_with_ends(graph, every, every == END_ID, every == PAD_ID)
     *found, end, padding = [piece.decode() for piece in pieces.numpy()[0]]
     assert (end, padding) == ("</s>", "")
     separator = " " if kind in ("words", "symbols") else ""

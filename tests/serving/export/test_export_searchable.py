@@ -1,0 +1,137 @@
+"""A user's model as a SavedModel: its answers are those of search."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from seq2seq_memattn import (
+    AttentionDecoder,
+    KMemoryAttention,
+    Searchable,
+    beam_search,
+    export_searchable,
+)
+from seq2seq_memattn.serving.layout import CARD
+from seq2seq_memattn.serving.models.loaded_model import LoadedModel
+from seq2seq_memattn.vocabulary import CharacterVocabulary
+from tests.inputs import randomise, tensor
+from tests.running import run_python
+from tests.tolerances import as_array, assert_close
+
+SIZE = 9
+WORDS = ["", "[UNK]", "[START]", "[END]", "red", "green", "blue", "grey", "pink"]
+
+
+def searchable(**ids: int) -> Searchable:
+    """A small model with random weights."""
+    source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(SIZE, 5)
+    encode = keras.Model(source, keras.layers.GRU(6, return_sequences=True)(embedding(source)))
+    decoder = AttentionDecoder(keras.layers.GRUCell(7), KMemoryAttention(3), mixing_units=4)
+    logits = keras.layers.Dense(SIZE)
+    model = keras.Model([source, target], logits(decoder(embedding(target), encode(source))))
+    randomise(model, scale=1.5)
+    return Searchable(encode, embedding, decoder, logits, **ids)
+
+
+def answer(folder: Path, signature: str, **texts: list[str]) -> dict[str, Any]:
+    function = tf.saved_model.load(str(folder)).signatures[signature]
+    found = function(**{name: tf.constant(each) for name, each in texts.items()})
+    return {name: as_array(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("ids", "vocabulary", "text", "source"),
+    [
+        ({}, None, "4 7 5", [4, 7, 5]),
+        ({"start_id": 2, "end_id": 3}, WORDS, "red grey mauve", [4, 7, 1]),
+    ],
+    ids=["numbers", "words"],
+)
+def test_answers_are_those_of_search(
+    ids: dict[str, int], vocabulary: Any, text: str, source: list[int], tmp_path: Path
+) -> None:
+    model = searchable(**ids)
+    folder = export_searchable(
+        model, tmp_path / "own", vocabulary, vocabulary, beam_size=4, n_best=2, max_length=6
+    )
+    assert folder == tmp_path / "own" / "1"
+    found = answer(folder, "serving_default", text=[text, "", text])
+    given = tensor([source], "int32")
+    expected = beam_search(model, given, 4, n_best=2, max_length=6, return_alignments=True)
+    names = vocabulary or [str(index) for index in range(SIZE)]
+    for rank in range(2):
+        length = int(expected.lengths[0, rank])
+        tokens = as_array(expected.tokens)[0, rank, :length]
+        written = " ".join(names[token] for token in tokens)
+        assert [one.decode() for one in found["translations"][[0, 2], rank]] == [written] * 2
+        assert found["num_tokens"][0, rank] == as_array(expected.steps)[0, rank]
+    assert_close(found["log_probs"][0], expected.log_probs[0])
+    assert found["translations"][1, 0] == b""
+
+    aligned = answer(folder, "align", text=[text])
+    steps = int(as_array(expected.steps)[0, 0])
+    assert [piece.decode() for piece in aligned["source_pieces"][0]] == [names[i] for i in source]
+    assert_close(aligned["alignments"][0], as_array(expected.alignments)[0, 0, :steps])
+
+    finished = [rank for rank in range(2) if as_array(expected.is_finished)[0, rank]]
+    for rank in finished:
+        translation = found["translations"][0, rank].decode()
+        scored = answer(folder, "score", text=[text], translation=[translation])
+        assert_close(scored["log_probs"], expected.log_probs[0, rank : rank + 1])
+
+
+def test_the_server_loads_it_and_says_what_it_refuses(tmp_path: Path) -> None:
+    folder = export_searchable(
+        searchable(), tmp_path / "own", example="4 5", num_samples=2, n_best=1, beam_size=2
+    )
+    model = LoadedModel(folder)
+    assert set(model.signatures) == {"serving_default", "align", "score", "sample"}
+    assert model.export["attention"] == "KMemoryAttention"
+    found = model.run("sample", {"text": np.array([b"4 5"]), "seed": np.array([1], np.int32)})
+    assert found["translations"].shape == (1, 2)
+    with pytest.raises(Exception, match="unknown symbol 'x5'"):
+        model.run("serving_default", {"text": np.array([b"4 x5"])})
+    assert "`KMemoryAttention`" in (folder / CARD).read_text()
+
+
+def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
+    model = searchable()
+    folder = export_searchable(
+        model, tmp_path / "own", source_end_id=2, max_source_length=3, beam_size=2, n_best=1
+    )
+    found = answer(folder, "align", text=["4 5", "4 5 6"])
+    pieces = [[piece.decode() for piece in row] for row in found["source_pieces"]]
+    assert pieces == [["4", "5", "</s>"]] * 2
+    assert found["source_is_cut"].tolist() == [False, True]
+    expected = beam_search(model, tensor([[4, 5, 2]], "int32"), 2)
+    assert_close(found["log_probs"][:1], expected.log_probs)
+
+
+def test_wrong_vocabularies_are_refused(tmp_path: Path) -> None:
+    model = searchable()
+    with pytest.raises(ValueError, match="expected each token of a vocabulary once; got 'a' twice"):
+        export_searchable(model, tmp_path / "own", ["", "a", "a"])
+    with pytest.raises(ValueError, match="`n_best` must be in 1..2"):
+        export_searchable(model, tmp_path / "own", beam_size=2, n_best=3)
+    assert not list(tmp_path.glob("own/[0-9]*"))
+
+
+def test_it_runs_without_this_package(tmp_path: Path) -> None:
+    vocabulary = CharacterVocabulary(list("abcde"), "characters.txt")
+    folder = export_searchable(searchable(), tmp_path / "own", vocabulary, vocabulary)
+    script = (
+        "import sys; sys.modules['seq2seq_memattn'] = sys.modules['keras'] = None\n"
+        "import tensorflow as tf, tensorflow_text\n"
+        "model = tf.saved_model.load(sys.argv[1])\n"
+        "found = model.signatures['serving_default'](text=tf.constant(['abc', 'e']))\n"
+        "print(found['log_probs'].numpy().tolist())"
+    )
+    done = run_python("-c", script, str(folder))
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    expected = answer(folder, "serving_default", text=["abc", "e"])["log_probs"]
+    np.testing.assert_allclose(eval(done.stdout), expected, rtol=1e-6)
