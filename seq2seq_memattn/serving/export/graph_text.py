@@ -60,7 +60,7 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
     if isinstance(vocabulary, Sequence):
         unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
         return _Listed(list(vocabulary), 0, unknown, _between_spaces, " ")
-    separators = {
+    separators: dict[Any, tuple[Function, str]] = {
         WordVocabulary: (_between_spaces, " "),
         CharacterVocabulary: (_characters, ""),
         SymbolVocabulary: (_between_spaces, " "),
