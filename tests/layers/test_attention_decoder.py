@@ -16,6 +16,7 @@ from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from tests.inputs import mask_of, normal, randomise, tensor
+from tests.layers.stepping import OwnCell, step_by_step
 from tests.tolerances import as_array, assert_close
 
 BATCH, TARGET_LENGTH, SOURCE_LENGTH, WIDTH, ENCODER_UNITS, UNITS = 2, 4, 5, 6, 7, 8
@@ -23,34 +24,6 @@ LENGTHS, SOURCE_LENGTHS = (2, 4), (5, 3)
 REAL, MASK = mask_of(LENGTHS, TARGET_LENGTH), mask_of(SOURCE_LENGTHS, SOURCE_LENGTH)
 INPUTS = normal(BATCH, TARGET_LENGTH, WIDTH)
 OUTPUTS = normal(BATCH, SOURCE_LENGTH, ENCODER_UNITS)
-
-
-class OwnCell(keras.layers.Layer):
-    """A user's cell: its output is not its state, and its first state is a weight."""
-
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.units = self.output_size = units
-        self.state_size = [units + 1]
-        self.to_state = keras.layers.Dense(units + 1, dtype=self.dtype_policy)
-        self.to_output = keras.layers.Dense(units, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any) -> None:
-        self.first = self.add_weight(shape=(1, self.units + 1), initializer="ones", name="first")
-        self.to_state.build((None, input_shape[-1] + self.units + 1))
-        self.to_output.build((None, self.units + 1))
-        self.built = True
-
-    def call(self, inputs: Any, states: Any) -> Any:
-        state = ops.tanh(self.to_state(ops.concatenate([inputs, states[0]], axis=-1)))
-        return self.to_output(state), [state]
-
-    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        first = ops.convert_to_tensor(self.first)
-        return [ops.broadcast_to(first, (batch_size, self.units + 1))]
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "units": self.units}
 
 
 ATTENTIONS: dict[str, Any] = {
@@ -90,23 +63,9 @@ def call(decoder: AttentionDecoder, **more: Any) -> Any:
     )
 
 
-def step_by_step(cell: AttentionCell) -> tuple[Any, Any, list[Any]]:
-    """What single steps of the cell give: outputs, alignments, last states of each row."""
-    memory = cell.attention.prepare(tensor(OUTPUTS, "float64"), tensor(MASK, "bool"))
-    state, every, states = cell.initial_state(memory, 1), [], []
-    for step in range(TARGET_LENGTH):
-        output, scores, state = cell(tensor(INPUTS[:, step, None], "float64"), memory, state)
-        every.append((output[:, 0], cell.attention.alignment(scores, memory)[:, 0]))
-        states.append([as_array(array)[:, 0] for array in keras.tree.flatten(state.cells)])
-    outputs, alignments = (
-        as_array(ops.stack(values, axis=1)) * REAL[:, :, None]
-        for values in zip(*every, strict=True)
-    )
-    last = [
-        np.stack([states[length - 1][index][row] for row, length in enumerate(LENGTHS)])
-        for index in range(len(states[0]))
-    ]
-    return outputs, alignments, last
+def step_by_hand(decoder: AttentionDecoder) -> list[Any]:
+    inputs, outputs = tensor(INPUTS, "float64"), tensor(OUTPUTS, "float64")
+    return step_by_step(decoder.cell, inputs, REAL, outputs, tensor(MASK, "bool"))
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
@@ -118,8 +77,7 @@ def test_outputs_alignments_and_states_are_those_of_single_steps(
     decoder = make(attention, cell, mixing_units=9, input_feeding=fed)
     for training in (False, True):
         outputs, alignments, state = call(decoder, training=training)
-        expected = step_by_step(decoder.cell)
-        assert_close([outputs, alignments, state], list(expected), "float64")
+        assert_close([outputs, alignments, state], step_by_hand(decoder), "float64")
 
 
 def test_an_attention_cell_of_ones_own_gives_the_same() -> None:

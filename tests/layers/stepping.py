@@ -1,0 +1,74 @@
+"""A user's own cell, and a decoder's cell stepped by hand: what decoders are compared with."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from seq2seq_memattn.layers.attention_cell import AttentionCell
+from tests.tolerances import as_array
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class OwnCell(keras.layers.Layer):
+    """A user's cell: its output is not its state, and its first state is a weight."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = self.output_size = units
+        self.state_size = [units + 1]
+        self.to_state = keras.layers.Dense(units + 1, dtype=self.dtype_policy)
+        self.to_output = keras.layers.Dense(units, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any) -> None:
+        self.first = self.add_weight(shape=(1, self.units + 1), initializer="ones", name="first")
+        self.to_state.build((None, input_shape[-1] + self.units + 1))
+        self.to_output.build((None, self.units + 1))
+        self.built = True
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        state = ops.tanh(self.to_state(ops.concatenate([inputs, states[0]], axis=-1)))
+        return self.to_output(state), [state]
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        first = ops.convert_to_tensor(self.first)
+        return [ops.broadcast_to(first, (batch_size, self.units + 1))]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+def step_by_step(
+    cell: AttentionCell,
+    inputs: Any,
+    real: npt.NDArray[np.bool_],
+    outputs: Any,
+    mask: Any,
+    training: bool = False,
+) -> list[Any]:
+    """What single steps of a cell give: outputs, alignments and the last states of each row.
+
+    Args:
+        cell: built.
+        inputs: float [batch, target_length, n].
+        real: bool [batch, target_length]. True on the real steps of the targets, one at least.
+        outputs, mask: of the sources; see `Attention.prepare`.
+        training: bool.
+    """
+    memory = cell.attention.prepare(outputs, mask)
+    state, every, states = cell.initial_state(memory, 1), [], []
+    for step in range(inputs.shape[1]):
+        output, scores, state = cell(inputs[:, step, None], memory, state, training=training)
+        every.append((output[:, 0], cell.attention.alignment(scores, memory)[:, 0]))
+        states.append([as_array(array)[:, 0] for array in keras.tree.flatten(state.cells)])
+    found = [
+        as_array(ops.stack(values, axis=1)) * real[:, :, None]
+        for values in zip(*every, strict=True)
+    ]
+    last = [
+        np.stack([states[step][index][row] for row, step in enumerate(real.sum(axis=1) - 1)])
+        for index in range(len(states[0]))
+    ]
+    return [*found, last]
