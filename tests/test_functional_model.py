@@ -36,7 +36,7 @@ def run_on(backend: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax", *slow("tensorflow with XLA")])
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax", "tensorflow with XLA")])
 def test_a_functional_model_is_trained_saved_loaded_and_searched(
     backend: str, tmp_path: Path
 ) -> None:

@@ -155,6 +155,12 @@ def make(case: Case) -> Made:
     return made
 
 
+FEW = sample()[::4]
+few = pytest.mark.parametrize(  # for what takes longest
+    "made",
+    [*named(FEW), *named((case for case in ALL if case not in FEW), is_slow=True)],
+    indirect=True,
+)
 OTHERS = [case for case in ALL if case not in sample()]
 
 
@@ -201,6 +207,7 @@ def test_lengths_of_none_survive_in_shapes(made: Made) -> None:
         assert keras.backend.standardize_dtype(array.dtype) == spec.dtype == made.case.dtype
 
 
+@few
 def test_padding_changes_nothing_in_a_graph_of_any_lengths(made: Made) -> None:
     found = made(SOURCE, TARGET)
     spec = tf.TensorSpec([None, None], tf.int32)
@@ -233,6 +240,7 @@ def test_a_config_rebuilds_the_decoder(made: Made) -> None:
     assert json.dumps(again.get_config()) == config
 
 
+@few
 def test_a_saved_model_comes_back(made: Made, tmp_path: Path) -> None:
     made.model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
