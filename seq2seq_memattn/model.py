@@ -8,6 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
@@ -119,7 +120,7 @@ class Seq2Seq(keras.Model):
             dtype=dtype,
             name="attention_decoder",
         )
-        _seed_initializers(self._flatten_layers(include_self=False), seeds)
+        _seed_initializers(layers_inside(self), seeds)
         self._build_all()
 
     def _build_all(self) -> None:

@@ -1,6 +1,8 @@
 """Every private name of Keras and TensorFlow that is used here; there is no public one for either.
 
-An upgrade that takes one away fails in this file's tests.
+An upgrade that takes one away fails in this file's tests. `tensorflow.core.protobuf` is not among
+them: those are the public formats of TensorFlow's files, and its path is the only one to their
+classes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,11 @@ def attached_mask(x: Any) -> Any:
     JAX's arrays take no attributes: Keras keeps their masks beside them.
     """
     return get_keras_mask(x)
+
+
+def layers_inside(layer: Any) -> list[Any]:
+    """Every layer inside of another, at any depth."""
+    return list(layer._flatten_layers(include_self=False))
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tensorflow.python.eager import context
 from seq2seq_memattn.compute.private import (
     attached_mask,
     is_traced_for_xla,
+    layers_inside,
     leave_gradients_as_they_are,
     serialise_shared,
     wait_for_peers,
@@ -21,6 +22,14 @@ def test_a_mask_that_keras_attached_is_found() -> None:
     embedded = keras.layers.Embedding(5, 2, mask_zero=True)(np.array([[3, 0]]))
     np.testing.assert_array_equal(attached_mask(embedded), [[True, False]])
     assert attached_mask(keras.ops.zeros([1, 2])) is None
+
+
+def test_layers_inside_of_a_layer_are_found_at_any_depth() -> None:
+    cells = [keras.layers.LSTMCell(2), keras.layers.GRUCell(2)]
+    rnn = keras.layers.RNN(cells)
+    found = layers_inside(rnn)
+    assert {*cells, rnn.cell} <= set(found)
+    assert rnn not in found
 
 
 def test_a_layer_is_marked_as_shared_while_a_model_is_saved() -> None:
