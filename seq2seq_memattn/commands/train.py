@@ -7,7 +7,7 @@ says. Started again with the same flags, a run goes on where it stopped.
 from pathlib import Path
 
 from seq2seq_memattn.attention.registry import CHOICES
-from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
@@ -75,12 +75,14 @@ def main(arguments: cli.Arguments) -> None:
     from seq2seq_memattn.training.loop import InterruptedRun
 
     preset = load_preset(arguments.config)
+    training = cli.replaced(preset.training, arguments)
+    run_flags.report_slow_products(training.precision)
     try:
         figures = train(
             Path(arguments.data_dir),
             Path(arguments.run_dir),
             cli.replaced(preset.model, arguments),
-            cli.replaced(preset.training, arguments),
+            training,
             Path(arguments.init_from) if arguments.init_from else None,
             cli.options_from(arguments, DevicesConfig),
             profiled_updates(arguments.profile_steps),

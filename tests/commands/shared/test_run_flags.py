@@ -1,5 +1,7 @@
 import pytest
 
+from seq2seq_memattn.commands import train
+from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.commands.shared.run_flags import report_slow_products
 
 
@@ -25,3 +27,9 @@ def test_products_of_bfloat16_without_units_for_them_are_said_to_be_slow(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == is_said
     assert all(line.startswith("bfloat16_products will be slow: ") for line in said)
+    flags = cli.Flags()
+    train.define(flags)
+    monkeypatch.setattr(train, "train", lambda *arguments: None)
+    words = ["--config=copy_20_k4", "--data_dir=D", "--run_dir=R", f"--precision={precisions[-1]}"]
+    train.main(flags.parse(words))
+    assert capsys.readouterr().err.splitlines() == said
