@@ -215,8 +215,11 @@ class AttentionCell(keras.layers.Layer):
     def products(self, steps: list[CellStep], memory: Any, training: bool = False) -> Products:
         """The products of a loop over steps that read `memory`; `training`: see `product`."""
         weights = {name: w for step in steps for name, w in step.weights().items()}
-        plain = self.attention.combines_plainly and memory.rows.shape[-1]
-        return Products(weights, memory.rows if plain else None, training)
+        return Products(weights, self.rows_to_combine(memory.rows), training)
+
+    def rows_to_combine(self, rows: Any) -> Any:
+        """The rows whose plain weighted sum a step takes; None where it takes none."""
+        return rows if self.attention.combines_plainly and rows.shape[-1] else None
 
     def step_without_mixing(
         self,

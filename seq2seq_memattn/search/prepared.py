@@ -38,6 +38,9 @@ class PreparedWeights(NamedTuple):
 class SearchMemory(NamedTuple):
     """What the steps of a search read.
 
+    Folded rows stand beside the record, because an attention, a user's too, may read its own rows
+    in `score` and in `alignment`.
+
     Fields:
         attention: the record of the attention's `prepare`.
         rows: float [batch, rows, n]. What scores combine: the record's rows, or folded ones.
@@ -72,7 +75,6 @@ class PreparedModel:
         self.weights = make_weights(model, folded) if weights is None else weights
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model.cell, self._folds)
-        self._combines_plainly = model.cell.attention.combines_plainly
 
     def start(self, source: Any, num_queries: int) -> tuple[SearchMemory, AttentionCellState]:
         """See `SearchedModel`."""
@@ -84,9 +86,7 @@ class PreparedModel:
             shape = (*ops.shape(state.context)[:2], rows.shape[-1])
             # The map of a context of zeros.
             state = state._replace(context=ops.zeros(shape, dtype=rows.dtype))
-        if self._combines_plainly:
-            rows = ops.cast(rows, product_dtype(self._cell))
-        return SearchMemory(memory, rows), state
+        return SearchMemory(memory, ops.cast(rows, product_dtype(self._cell))), state
 
     def step(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
@@ -100,10 +100,9 @@ class PreparedModel:
     ) -> tuple[Any, Any, AttentionCellState]:
         """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
         weights = self.weights
-        plain = self._combines_plainly and memory.rows.shape[-1]
         output, scores, state = self._cell.step_without_mixing(
             self._steps,
-            _RoundedProducts(weights.products, memory.rows if plain else None),
+            _RoundedProducts(weights.products, self._cell.rows_to_combine(memory.rows)),
             ops.take(weights.table, ops.reshape(tokens, (-1,)), axis=0),
             memory.attention,
             state,
