@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.benchmarks.process_memory import work_peak_mib
-from experiments.benchmarks.step_parts import step_parts
 from experiments.benchmarks.time_plots import draw_times
 from experiments.benchmarks.timed_work import (
     MODES,
@@ -37,7 +36,6 @@ from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
 from seq2seq_memattn.config import Precision, TrainingConfig
 from seq2seq_memattn.notes import print_note
-from seq2seq_memattn.runs.directory import read_model_config
 
 GRAPHS = ("xla", "plain")
 
@@ -108,6 +106,8 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
     for setting in settings if options.memory else ():
         print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
         peaks.append(work_peak_mib(setting))
+    if options.parts:
+        from experiments.benchmarks.step_parts import step_parts
     rows = measure(settings, options.repeats)
     for row in rows:
         row["threads"] = options.threads or num_cores()
@@ -221,6 +221,8 @@ def _settings(options: Any) -> list[list[Setting]]:
         )
 
     if options.run_dir:
+        from seq2seq_memattn.runs.directory import read_model_config
+
         attention = read_model_config(Path(options.run_dir)).attention
         modes, attentions = ["run"], [attention]
     else:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from seq2seq_memattn.__main__ import command_names
-from tests.running import ROOT, run_here
+from tests.running import ROOT, run_here, run_python
 
 
 def commands() -> dict[str, str]:
@@ -49,3 +49,30 @@ def test_help_says_what_a_command_does_and_lists_its_flags(command: str) -> None
     listed = re.findall(r"^  --(?:\[no\])?(\w+): *(.*)", text, re.MULTILINE)
     assert listed
     assert all(meaning for name, meaning in listed)
+
+
+def test_help_waits_for_no_backend() -> None:
+    modules = sorted(set(COMMANDS.values()))
+    program = (
+        "import importlib, sys\n"
+        f"for module in {modules}:\n"
+        "    importlib.import_module(module)\n"
+        "    if loaded := {'keras', 'tensorflow', 'jax'} & set(sys.modules):\n"
+        "        sys.exit(f'{module} imports {loaded}')"
+    )
+    assert run_python("-c", program).stderr == b""
+
+
+def test_a_configuration_that_is_none_is_an_error_before_a_backend_starts() -> None:
+    program = (
+        "import sys\n"
+        "from seq2seq_memattn.__main__ import main\n"
+        "sys.argv = ['memattn', 'train', '--config=typo', '--data_dir=D', '--run_dir=R']\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print({'keras', 'tensorflow', 'jax'} & set(sys.modules))"
+    )
+    done = run_python("-c", program)
+    assert b"error: --config: expected a preset" in done.stderr
+    assert done.stdout == b"set()\n"

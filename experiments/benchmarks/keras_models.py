@@ -14,30 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
-from experiments.benchmarks.plain_keras import LoopOverCells, PlainKeras
+import seq2seq_memattn  # its layers are imported when one is made: --help needs no Keras
 from experiments.reproduction.results import provenance, write_json
-from seq2seq_memattn import (
-    AttentionDecoder,
-    BahdanauAttention,
-    Encoder,
-    KMemoryAttention,
-    ModelConfig,
-    Searchable,
-    Seq2Seq,
-    TokenCrossEntropy,
-    beam_search,
-    greedy_search,
-)
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, START_ID
 
 NEVER = -1e9  # the bias of a token that is not to be written
-ATTENTIONS = {"k_memory:64": lambda units: KMemoryAttention(64), "bahdanau": BahdanauAttention}
+ATTENTIONS = {
+    "k_memory:64": lambda units: seq2seq_memattn.KMemoryAttention(64),
+    "bahdanau": lambda units: seq2seq_memattn.BahdanauAttention(units),
+}
 Work = Callable[[], Any]
 
 
@@ -50,10 +41,12 @@ class Parts:
     """
 
     def __init__(self, units: int, vocab_size: int) -> None:
+        import keras
+
         self.source = keras.Input((None,), dtype="int32")
         self.target = keras.Input((None,), dtype="int32")
         embedded = keras.layers.Embedding(vocab_size, units, mask_zero=True)(self.source)
-        self.encoded = Encoder(units)(embedded).outputs
+        self.encoded = seq2seq_memattn.Encoder(units)(embedded).outputs
         self.encode = keras.Model(self.source, self.encoded)
         self.embedding = keras.layers.Embedding(vocab_size, units, mask_zero=True)
         self.logits = keras.layers.Dense(vocab_size)
@@ -75,9 +68,9 @@ class Data:
         self.targets_in = np.pad(self.source, [(0, 0), (1, 0)], constant_values=START_ID)
         self.targets_out = np.pad(self.source, [(0, 0), (0, 1)], constant_values=END_ID)
 
-    def fit(self, model: keras.Model, inputs: Any) -> Work:
+    def fit(self, model: Any, inputs: Any) -> Work:
         """An epoch of training."""
-        model.compile("adam", TokenCrossEntropy())
+        model.compile("adam", seq2seq_memattn.TokenCrossEntropy())
         options = {"batch_size": self.batch_size, "verbose": 0, "shuffle": False}
         return lambda: model.fit(inputs, self.targets_out, **options)
 
@@ -89,13 +82,15 @@ class Data:
 
 def functional(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
     """The works of a functional model around `AttentionDecoder`."""
+    import keras
+
     parts = Parts(units, vocab_size)
-    decoder = AttentionDecoder(
+    decoder = seq2seq_memattn.AttentionDecoder(
         keras.layers.LSTMCell(units), ATTENTIONS[attention](units), mixing_units=units
     )
     decoded = decoder(parts.embedding(parts.target), parts.encoded)
     model = keras.Model([parts.source, parts.target], parts.logits(decoded))
-    searchable = Searchable(parts.encode, parts.embedding, decoder, parts.logits)
+    searchable = seq2seq_memattn.Searchable(parts.encode, parts.embedding, decoder, parts.logits)
     training = data.fit(model, [data.source, data.targets_in])
     return {"training": training, **_searches(searchable, parts.logits, data)}
 
@@ -114,7 +109,7 @@ def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[s
         attention_units=units,
         dropout=0.0,
     )
-    model = Seq2Seq(config)
+    model = seq2seq_memattn.Seq2Seq(config)
     training = data.fit(model, {"source": data.source, "target_inputs": data.targets_in})
     return {"training": training, **_searches(model, model.logits, data)}
 
@@ -122,7 +117,7 @@ def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[s
 def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
     def never_ending(search: Work) -> Work:
         def work() -> Any:
-            bias = np.array(keras.ops.convert_to_numpy(logits.bias))
+            bias = np.array(logits.bias)
             bias[END_ID] = NEVER
             logits.bias.assign(bias)
             return np.asarray(search().tokens)
@@ -132,14 +127,18 @@ def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
     length = data.length
     return {
         "beam search": never_ending(
-            lambda: beam_search(model, data.batch, beam_size=10, max_length=length)
+            lambda: seq2seq_memattn.beam_search(model, data.batch, beam_size=10, max_length=length)
         ),
-        "greedy search": never_ending(lambda: greedy_search(model, data.batch, max_length=length)),
+        "greedy search": never_ending(
+            lambda: seq2seq_memattn.greedy_search(model, data.batch, max_length=length)
+        ),
     }
 
 
 def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
     """The works of attention in plain Keras, which is additive whatever ours is."""
+    from experiments.benchmarks.plain_keras import PlainKeras
+
     del attention
     parts = Parts(units, vocab_size)
     layers = (parts.encode, parts.embedding, parts.logits)
@@ -152,6 +151,8 @@ def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict
 
 def loop_over_cells(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
     """The work of a loop in Python over `AttentionCell`, additive as well; it cannot search."""
+    from experiments.benchmarks.plain_keras import LoopOverCells
+
     del attention
     parts = Parts(units, vocab_size)
     model = LoopOverCells(parts.encode, parts.embedding, parts.logits, units)

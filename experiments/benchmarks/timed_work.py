@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 
 from experiments.reproduction.results import portable
 from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.search.prepared import folds_rows
 from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, vocabulary_from_dict
 
@@ -180,6 +178,8 @@ def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
     """Decodes sources, each to the length that is given for its target, without end token."""
+    import keras
+
     from seq2seq_memattn.compute.precision import dtype_policy
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
@@ -246,6 +246,8 @@ def _run_work(setting: Setting) -> Work:
 def is_folded(setting: Setting, model: Any) -> bool:
     """Whether decoding folds the context's maps into the rows: as the setting says, or by rule."""
     if setting.folded == "auto":
+        from seq2seq_memattn.search.prepared import folds_rows
+
         return folds_rows(model, setting.beam_size)
     return setting.folded == "yes"
 
