@@ -127,14 +127,20 @@ def label(name: str) -> str:
     return entry.label if entry else name
 
 
+def checked(name: str) -> Entry:
+    """As `find`; ValueError if there is no such attention, or K is no positive number."""
+    entry = find(name)
+    if entry is None:
+        raise ValueError(f"`attention` must be {CHOICES}, above 0; got {name!r}.")
+    return entry
+
+
 def make_attention(config: ModelConfig, dtype: Any = None) -> "Attention":
     """The attention that `config.attention` names; `dtype` is that of a Keras layer.
 
     Raises:
         ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
     """
-    entry = find(config.attention)
-    if entry is None:
-        raise ValueError(f"`attention` must be {CHOICES}, above 0; got {config.attention!r}.")
+    entry = checked(config.attention)
     kind = getattr(seq2seq_memattn, entry.kind)
     return kind(**entry.arguments(config), dtype=dtype, name="attention")

@@ -13,7 +13,7 @@ from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import FROM_DATA, fit_to_data
 from seq2seq_memattn.notes import print_note
-from seq2seq_memattn.presets.load import load_preset
+from seq2seq_memattn.presets.load import FAMILIES, load_preset
 
 
 def train(
@@ -51,7 +51,10 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.group("Run")
     flags.string(
-        "config", None, "a preset's name, or a file: TOML, or a run's config.json", required=True
+        "config",
+        None,
+        f"a preset's name ({', '.join(FAMILIES)}), or a file: TOML, or a run's config.json",
+        required=True,
     )
     flags.string("data_dir", None, "data directory", required=True)
     flags.string("run_dir", None, "run directory, made or gone on with", required=True)
@@ -71,17 +74,18 @@ def define(flags: cli.Flags) -> None:
 
 def main(arguments: cli.Arguments) -> None:
     """Trains one run from flags."""
-    from seq2seq_memattn.training.distributed.peers import LostWorker
-    from seq2seq_memattn.training.loop import InterruptedRun
-
     preset = load_preset(arguments.config)
+    model = cli.replaced(preset.model, arguments)
     training = cli.replaced(preset.training, arguments)
+    from seq2seq_memattn.training.distributed.peers import LostWorker
+    from seq2seq_memattn.training.loop import InterruptedRun  # TensorFlow: not before options
+
     run_flags.report_slow_products(training.precision)
     try:
         figures = train(
             Path(arguments.data_dir),
             Path(arguments.run_dir),
-            cli.replaced(preset.model, arguments),
+            model,
             training,
             Path(arguments.init_from) if arguments.init_from else None,
             cli.options_from(arguments, DevicesConfig),

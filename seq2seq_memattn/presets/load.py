@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from seq2seq_memattn.attention.registry import checked
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.presets import copy_task, flexible, small_text, wmt17
 from seq2seq_memattn.presets.preset import Preset
@@ -15,6 +16,8 @@ PRESETS = {
     **small_text.PRESETS,
     **flexible.PRESETS,
 }
+# What the names of presets begin with, for people.
+FAMILIES = ("copy_*", "wmt17_*", "multi30k_en_de_*", "wmt_news_en_de_*", "flexible_*")
 BASE = "base"  # in a file: the preset that its options change
 TABLES = {"model": ModelConfig, "training": TrainingConfig}
 
@@ -49,10 +52,10 @@ def load_preset(name_or_file: str) -> Preset:
             f"{path}: expected {BASE} and the tables {', '.join(TABLES)}; got {unknown[0]!r}"
         )
     try:
-        return Preset(
-            ModelConfig.from_dict({**preset.model.to_dict(), **_table(content, "model")}),
-            TrainingConfig.from_dict({**preset.training.to_dict(), **_table(content, "training")}),
-        )
+        model = ModelConfig.from_dict({**preset.model.to_dict(), **_table(content, "model")})
+        checked(model.attention)
+        training = {**preset.training.to_dict(), **_table(content, "training")}
+        return Preset(model, TrainingConfig.from_dict(training))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

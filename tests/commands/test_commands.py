@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.conftest import TINY
 from tests.marks import slow
 from tests.pictures import assert_drawn
 from tests.running import error_lines, run_here, run_python
+from tests.test_readme import blocks
 from tests.texts import make_multi30k, make_tanaka
 
 
@@ -264,6 +266,24 @@ def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work
     assert done.returncode == 1
     assert "strange.txt, line 2" in error_lines(done)[-1] and "'x'" in error_lines(done)[-1]
     assert not (work / "never.txt").exists()
+
+
+def test_train_takes_the_file_of_the_readme(work, tmp_path):
+    (example,) = blocks("toml")
+    (tmp_path / "mine.toml").write_text(example)
+    done = run_here(
+        "experiments.train",
+        f"--config={tmp_path / 'mine.toml'}",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={tmp_path / 'run'}",
+        *TINY,
+        "--num_updates=1",
+    )
+    assert done.returncode == 0, done.stderr
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    expected = tomllib.loads(example)
+    assert config["model"] | expected["model"] == config["model"]
+    assert config["training"] | expected["training"] == config["training"]
 
 
 def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):

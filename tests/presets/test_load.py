@@ -1,10 +1,11 @@
+import fnmatch
 import json
 from pathlib import Path
 
 import pytest
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.presets.load import PRESETS, load_preset
+from seq2seq_memattn.presets.load import FAMILIES, PRESETS, load_preset
 
 TOML = """
 base = "multi30k_en_de_k32"
@@ -28,6 +29,12 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert preset.model.attention == "k_memory:64"
     assert preset.model.position_encoding == "mean_one"
     assert preset.training.num_updates == 1_000_000
+
+
+def test_each_preset_is_of_one_family() -> None:
+    for name in PRESETS:
+        assert sum(fnmatch.fnmatch(name, family) for family in FAMILIES) == 1
+    assert all(fnmatch.filter(PRESETS, family) for family in FAMILIES)
 
 
 def test_a_file_changes_the_preset_that_it_names(tmp_path: Path) -> None:
@@ -65,6 +72,7 @@ def test_the_configuration_of_a_run_is_taken(tmp_path: Path) -> None:
         ("[model]\nunits = 3", "Unknown option 'units' for ModelConfig"),
         ("[model]\ndecoder_units = 'x'", "`decoder_units` must be int; got 'x'"),
         ("[model]\ndecoder_units = 0", "`decoder_units` must be positive; got 0"),
+        ("[model]\nattention = 'x'", "`attention` must be one of none, "),
         ("[training]\njit_compile = 1", "`jit_compile` must be bool; got 1"),
         ("[model", "expected TOML"),
     ],
