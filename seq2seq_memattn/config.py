@@ -25,9 +25,15 @@ def _is_of_kind(value: Any, kind: type) -> bool:
     return isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (kind is bool)
 
 
-def option(default: Any, meaning: str) -> Any:
-    """A dataclass field with its one-line meaning, which also becomes the help of its flag."""
-    return dataclasses.field(default=default, metadata={"help": meaning})
+def option(default: Any, meaning: str, group: str = "") -> Any:
+    """A dataclass field with its one-line meaning, which also becomes the help of its flag.
+
+    Args:
+        default: its value where none is given.
+        meaning: of the field.
+        group: of its flag in a command's help; by default the one that the command began.
+    """
+    return dataclasses.field(default=default, metadata={"help": meaning, "group": group})
 
 
 class Options:

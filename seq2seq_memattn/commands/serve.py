@@ -34,6 +34,7 @@ def export_folders(values: list[str]) -> dict[str, Path]:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
+    flags.group("Models")
     flags.repeated(
         "export_dir", "folder that `memattn export` wrote, or NAME=DIR; may be given several times"
     )

@@ -36,10 +36,16 @@ class CorpusOptions(TextOptions):
 
     FREE: ClassVar[tuple[str, ...]] = (*TextOptions.FREE, "source_dir", "download_dir")
 
-    pair: str = option(dataclasses.MISSING, "source and target language, such as en-de")
-    source_dir: str = option("", "a folder that has the files already; nothing is downloaded")
+    pair: str = option(
+        dataclasses.MISSING, "source and target language, such as en-de", group="Files"
+    )
+    source_dir: str = option(
+        "", "a folder that has the files already; nothing is downloaded", group="Files"
+    )
     download_dir: str = option(
-        "", "where downloads go and stay; by default OUTPUT_DIR.downloads, beside the directory"
+        "",
+        "where downloads go and stay; by default OUTPUT_DIR.downloads, beside the directory",
+        group="Files",
     )
 
 
@@ -269,7 +275,9 @@ class Multi30kOptions(CorpusOptions):
     FREE: ClassVar[tuple[str, ...]] = (*CorpusOptions.FREE, "tokenised")  # the task's name says it
 
     tokenised: bool = option(
-        False, "the release's tokenised and lower-cased text, not the text as written: for words"
+        False,
+        "the release's tokenised and lower-cased text, not the text as written: for words",
+        group="Files",
     )
 
 

@@ -14,37 +14,58 @@ class TextOptions(Options):
     # Which leave the files as they are.
     FREE: ClassVar[tuple[str, ...]] = ("output_dir", "processes")
 
-    output_dir: str = option(dataclasses.MISSING, "data directory to make")
+    output_dir: str = option(dataclasses.MISSING, "data directory to make", group="Files")
     kind: Literal["subwords", "words", "characters"] = option(
-        "subwords", "tokens: SentencePiece BPE pieces, what stands between spaces, or characters"
+        "subwords",
+        "tokens: SentencePiece BPE pieces, what stands between spaces, or characters",
+        group="Vocabulary",
     )
-    vocab_size: int = option(16_000, "ids of a vocabulary, special ones included")
-    separate_vocabularies: bool = option(False, "one vocabulary for each side, not one for both")
-    model_file: str = option("", "subwords: use this SentencePiece model and train none")
+    vocab_size: int = option(
+        16_000, "ids of a vocabulary, special ones included", group="Vocabulary"
+    )
+    separate_vocabularies: bool = option(
+        False, "one vocabulary for each side, not one for both", group="Vocabulary"
+    )
+    model_file: str = option(
+        "", "subwords: use this SentencePiece model and train none", group="Vocabulary"
+    )
     normalisation: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = option(
-        "identity", "subwords: how SentencePiece rewrites text; identity keeps its characters"
+        "identity",
+        "subwords: how SentencePiece rewrites text; identity keeps its characters",
+        group="Vocabulary",
     )
     character_coverage: float = option(
-        0.9999, "subwords: share of the text whose characters get pieces; others are spelt in bytes"
+        0.9999,
+        "subwords: share of the text whose characters get pieces; others are spelt in bytes",
+        group="Vocabulary",
     )
     vocab_sentences: int = option(
-        1_000_000, "a vocabulary is made from at most this many lines, drawn with the seed"
+        1_000_000,
+        "a vocabulary is made from at most this many lines, drawn with the seed",
+        group="Vocabulary",
     )
     max_length: int = option(
         0,
         "leave out training pairs with a side of more tokens, end token included; 0: more than "
         "100, or than 500 characters",
+        group="Pairs that are left out",
     )
     max_length_ratio: float = option(
-        9.0, "leave out training pairs with one side more times as long in tokens; 0: keep them"
+        9.0,
+        "leave out training pairs with one side more times as long in tokens; 0: keep them",
+        group="Pairs that are left out",
     )
     remove_duplicates: bool = option(
-        True, "leave out training pairs that occurred before, both sides alike"
+        True,
+        "leave out training pairs that occurred before, both sides alike",
+        group="Pairs that are left out",
     )
-    shard_pairs: int = option(50_000, "pairs read for each shard")
-    processes: int = option(0, "processes that encode; 0: one per CPU core")
-    seed: int = option(0, "seed of the sample that vocabularies are made from")
-    unescape: bool = option(False, "undo the escapes of Moses's scripts, such as &apos;")
+    shard_pairs: int = option(50_000, "pairs read for each shard", group="Work")
+    processes: int = option(0, "processes that encode; 0: one per CPU core", group="Work")
+    seed: int = option(0, "seed of the sample that vocabularies are made from", group="Vocabulary")
+    unescape: bool = option(
+        False, "undo the escapes of Moses's scripts, such as &apos;", group="Form of the text"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

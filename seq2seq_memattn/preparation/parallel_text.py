@@ -21,15 +21,21 @@ class ParallelTextOptions(TextForm, TextOptions):
     """Options of the command. Text files are UTF-8, plain or `.gz`."""
 
     train_source: str = option(
-        dataclasses.MISSING, "training text, source side; several files are separated by commas"
+        dataclasses.MISSING,
+        "training text, source side; several files are separated by commas",
+        group="Files",
     )
-    train_target: str = option(dataclasses.MISSING, "training text, target side, in the same order")
-    valid_source: str = option(dataclasses.MISSING, "validation text, source side")
-    valid_target: str = option(dataclasses.MISSING, "validation text, target side")
+    train_target: str = option(
+        dataclasses.MISSING, "training text, target side, in the same order", group="Files"
+    )
+    valid_source: str = option(dataclasses.MISSING, "validation text, source side", group="Files")
+    valid_target: str = option(dataclasses.MISSING, "validation text, target side", group="Files")
     test_source: str = option(
-        "", "test sets, source sides, separated by commas; each is called by its file's first part"
+        "",
+        "test sets, source sides, separated by commas; each is called by its file's first part",
+        group="Files",
     )
-    test_target: str = option("", "test sets, target sides, in the same order")
+    test_target: str = option("", "test sets, target sides, in the same order", group="Files")
 
     def __post_init__(self) -> None:
         super().__post_init__()

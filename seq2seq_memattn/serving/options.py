@@ -11,19 +11,35 @@ LAST_PORT = 65_535
 class ServerOptions(Options):
     """How a server listens, batches and bounds what it takes."""
 
-    host: str = option("127.0.0.1", "address to listen at; 0.0.0.0: all of this machine's")
-    port: int = option(8501, "port to listen at; 0: a free one")
-    max_batch: int = option(32, "sentences computed at once")
-    max_wait_ms: float = option(
-        5.0, "milliseconds that a free model waits for as many sentences as came together before"
+    host: str = option(
+        "127.0.0.1", "address to listen at; 0.0.0.0: all of this machine's", group="Address"
     )
-    max_queue: int = option(512, "sentences that may wait; more are refused with status 503")
-    parallel_batches: int = option(1, "batches of a model computed at once, sharing the cores")
-    max_body_bytes: int = option(262_144, "bytes of a request's body; more: status 413")
-    max_text_bytes: int = option(5_000, "bytes of one text, in UTF-8; more: status 400")
-    token_file: str = option("", "file with a token that requests must carry; empty: none needed")
-    poll_seconds: float = option(2.0, "seconds between looks for new versions")
-    access_log: bool = option(False, "say each request, without its text, on standard error")
+    port: int = option(8501, "port to listen at; 0: a free one", group="Address")
+    max_batch: int = option(32, "sentences computed at once", group="Batches")
+    max_wait_ms: float = option(
+        5.0,
+        "milliseconds that a free model waits for as many sentences as came together before",
+        group="Batches",
+    )
+    max_queue: int = option(
+        512, "sentences that may wait; more are refused with status 503", group="Batches"
+    )
+    parallel_batches: int = option(
+        1, "batches of a model computed at once, sharing the cores", group="Batches"
+    )
+    max_body_bytes: int = option(
+        262_144, "bytes of a request's body; more: status 413", group="Requests"
+    )
+    max_text_bytes: int = option(
+        5_000, "bytes of one text, in UTF-8; more: status 400", group="Requests"
+    )
+    token_file: str = option(
+        "", "file with a token that requests must carry; empty: none needed", group="Requests"
+    )
+    poll_seconds: float = option(2.0, "seconds between looks for new versions", group="Models")
+    access_log: bool = option(
+        False, "say each request, without its text, on standard error", group="Requests"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,20 +21,40 @@ class TextForm(Options):
     Moses' tokenisation and truecasing are those of sacremoses.
     """
 
-    source_language: str = option("", "code of the source's language, such as en")
-    target_language: str = option("", "code of the target's language, such as de")
-    is_tokenised: bool = option(
-        False, "Moses' tokenizer.perl separated words and punctuation, with or without escapes"
+    source_language: str = option(
+        "", "code of the source's language, such as en", group="Form of the text"
     )
-    splits_hyphens: bool = option(False, "it did so with -a: a hyphen in a word stands as @-@")
-    has_escapes: bool = option(True, "it did so without -no-escape: an ampersand stands as &amp;")
+    target_language: str = option(
+        "", "code of the target's language, such as de", group="Form of the text"
+    )
+    is_tokenised: bool = option(
+        False,
+        "Moses' tokenizer.perl separated words and punctuation, with or without escapes",
+        group="Form of the text",
+    )
+    splits_hyphens: bool = option(
+        False,
+        "Moses' tokenizer.perl was given -a: a hyphen in a word stands as @-@",
+        group="Form of the text",
+    )
+    has_escapes: bool = option(
+        True,
+        "Moses' tokenizer.perl was not given -no-escape: an ampersand stands as &amp;",
+        group="Form of the text",
+    )
     is_truecased: bool = option(
-        False, "Moses' truecase.perl gave first words the case that they have inside sentences"
+        False,
+        "Moses' truecase.perl gave first words the case that they have inside sentences",
+        group="Form of the text",
     )
     truecase_model: str = option(
-        "", "the file by which it did so for sources; in a manifest, its name beside that"
+        "",
+        "model of Moses' truecase.perl for sources, a file; in a manifest, its name beside that",
+        group="Form of the text",
     )
-    is_lowercased: bool = option(False, "all letters were made lower-case")
+    is_lowercased: bool = option(
+        False, "all letters were made lower-case", group="Form of the text"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

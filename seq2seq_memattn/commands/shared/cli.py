@@ -65,6 +65,7 @@ class Flags:
 
     def group(self, title: str) -> None:
         """Begins a group: flags defined from now on are listed under this title."""
+        self._title = title
         self._members = self._groups.setdefault(title, [])
 
     def positional(self, what: str) -> None:
@@ -145,14 +146,18 @@ class Flags:
 
         Args:
             kind: a dataclass whose fields are int, float, bool, str or Literal, each with its
-                meaning in `metadata["help"]`.
+                meaning in `metadata["help"]`. Those with a `metadata["group"]` are listed there,
+                the others in the group that was begun.
             leave_out: names of fields that are no flags.
         """
+        title = self._title
         for field in dataclasses.fields(kind):
             if field.name not in leave_out:
+                self.group(field.metadata.get("group") or title)
                 is_required = field.default is dataclasses.MISSING
                 default = None if is_required else field.default
                 self._field(kind, field, default, field.metadata["help"], is_required)
+        self.group(title)
 
     def replacements(
         self, kind: type, leave_out: Collection[str] = (), more: Mapping[str, str] | None = None

@@ -30,7 +30,7 @@ class Options:
     rate: float = dataclasses.field(default=0.5, metadata={"help": "a fraction"})
     is_fast: bool = dataclasses.field(default=False, metadata={"help": "faster"})
     kind: Literal["lstm", "gru"] = dataclasses.field(default="lstm", metadata={"help": "cell"})
-    name: str = dataclasses.field(default="", metadata={"help": "a name"})
+    name: str = dataclasses.field(default="", metadata={"help": "a name", "group": "Names"})
 
 
 def define(flags):
@@ -79,6 +79,9 @@ def test_help_lists_the_flags_with_their_meaning_and_default() -> None:
     assert "--rate: a fraction (default: 0.5)" in text
     assert "--size: in tokens (required)" in text
     assert text.startswith("usage: ") and "--size=... [flags]" in text
+    groups = text.split("\n\n")
+    assert [group.split(":\n")[0] for group in groups[-3:]] == ["Flags", "Names", "Other"]
+    assert "--name: a name" in groups[-2] and "--verbosity: " in groups[-1]
 
 
 @pytest.mark.parametrize("options", [ModelConfig, TrainingConfig])
