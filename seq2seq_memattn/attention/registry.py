@@ -1,6 +1,7 @@
 """The registry of attentions: for each name in an option, its label, its look and its maker.
 
-Nothing else lists attentions. The classes are imported when one is made, so that a command's help
+Nothing else lists attentions; what a paper's tables call some stands with the pages of results.
+The classes are imported when one is made, so that a command's help
 and the figures do not wait for Keras.
 """
 
