@@ -572,7 +572,7 @@ def test_fit_compiled_by_xla_gives_the_same_loss(attention: str) -> None:
 
 @pytest.mark.slow
 def test_two_replicas_train_every_layer() -> None:
-    process = run_python("-m", "tests.two_replicas")
+    process = run_python("-m", "tests.replicated_layers")
     assert process.returncode == 0, process.stderr.decode()[-3000:]
     names = {line.removeprefix("trained ") for line in process.stdout.decode().splitlines()}
     assert names == {name.split()[0] for name in LAYERS}
