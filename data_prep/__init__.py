@@ -1,1 +1,1 @@
-"""Scripts that prepare data directories, one per corpus."""
+"""Launchers of the commands that prepare data directories, for a checkout."""

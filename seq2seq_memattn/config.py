@@ -1,6 +1,6 @@
 """Every option of a model and of a training run, each declared once with its meaning and unit.
 
-The launchers make their flags from these fields; `to_dict` and `from_dict` write them beside a run.
+Commands make their flags from these fields; `to_dict` and `from_dict` write them beside a run.
 """
 
 import dataclasses

