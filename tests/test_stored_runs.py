@@ -1,13 +1,16 @@
 """Runs that earlier code trained are read, and decode as they did (stored_runs/README.md)."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from seq2seq_memattn.runs.directory import load_run
 from tests.marks import quick, slow
-from tests.running import run_python
+from tests.running import run_here, run_python
 from tests.stored_runs.decoding import SEARCHES, Record, decoded
 from tests.stored_runs.make import RUNS, STORED
 from tests.tolerances import assert_close
@@ -69,3 +72,21 @@ def test_stored_runs_do_the_same_on_jax(runs: list[str], what: str) -> None:
     assert list(found) == runs
     for run, records in found.items():
         assert_decoded_as_before(run, records)
+
+
+def test_an_unfinished_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    shutil.copytree(STORED / "unfinished", tmp_path / "work")
+    folder = tmp_path / "work"
+    done = run_here(
+        "experiments.train",
+        f"--config={folder / 'run' / 'config.json'}",
+        f"--data_dir={folder / 'data'}",
+        f"--run_dir={folder / 'run'}",
+        "--num_updates=12",
+    )
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    trained, expected = (
+        load_run(run_dir, checkpoint).model.get_weights()
+        for run_dir, checkpoint in ((folder / "run", "latest"), (folder / "run", "after.npz"))
+    )
+    assert_close(trained, expected)

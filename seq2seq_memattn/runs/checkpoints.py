@@ -36,7 +36,8 @@ def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -
     Raises:
         OSError: if the disk is full or does not take it; names the file, which stays as it was.
     """
-    arrays: dict[str, Any] = {_key(i, v): np.asarray(v) for i, v in enumerate(variables)}
+    numbered = enumerate(_distinct(variables))
+    arrays: dict[str, Any] = {_key(i, v.path): np.asarray(v) for i, v in numbered}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
     try:
         with atomic_binary(path) as stream:
@@ -67,8 +68,12 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
         ValueError: if the file is damaged, or was written for other variables; names it.
     """
     record, arrays = _read(path)
-    named = {_without_numbers(name): array for name, array in arrays.items()}
-    found = [named.get(_without_numbers(_key(i, v))) for i, v in enumerate(variables)]
+    variables = _distinct(variables)
+    firsts: dict[str, Any] = {}
+    for key, array in arrays.items():  # files of unreleased versions list a shared seed twice
+        firsts.setdefault(key.partition(":")[2], array)
+    named = {_without_numbers(_key(i, name)): firsts[name] for i, name in enumerate(firsts)}
+    found = [named.get(_without_numbers(_key(i, v.path))) for i, v in enumerate(variables)]
     _check_fit(path, variables, found)
     _assign(variables, found)
     return record
@@ -151,8 +156,13 @@ def _only_weights(arrays: dict[str, Any]) -> dict[str, Any]:
     return weights
 
 
-def _key(index: int, variable: Any) -> str:
-    return f"{index:04d}:{variable.path}"
+def _distinct(variables: Sequence[Any]) -> list[Any]:
+    """Each variable once: Keras lists a seed generator again for every layer that shares it."""
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _key(index: int, path: str) -> str:
+    return f"{index:04d}:{path}"
 
 
 def _without_numbers(key: str) -> str:
