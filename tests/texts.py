@@ -107,6 +107,12 @@ def make_tanaka(folder: Path) -> None:
     _make_corpus(folder, {"train": 300, "dev": 12, "test": 11}, ("en", "ja"))
 
 
+def make_wmt_news(folder: Path) -> None:
+    """Made-up text under the names of the test sets of the news tasks."""
+    years = (*range(2008, 2016), 2017)
+    _make_corpus(folder, {f"newstest{year}": year - 1948 for year in years}, ("en", "de"))
+
+
 def _make_corpus(folder: Path, splits: dict[str, int], languages: tuple[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, count in splits.items():

@@ -3,10 +3,11 @@
 import base64
 import gzip
 import io
+import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from seq2seq_memattn.preparation.known_corpora import (
 from seq2seq_memattn.preparation.stages import TextPreparation
 from tests.preparation.web_server import Server, serving
 from tests.running import error_lines, run_here
-from tests.texts import pairs
+from tests.texts import make_tanaka, make_wmt_news, pairs
 
 CORPORA = sorted(path.stem for path in FOLDER.glob("*.toml"))
 SETS = {"corpus.tc": 300, "newstest2015.tc": 9, "newstest2016.tc": 8, "newsdev2016.tc": 7}
@@ -330,16 +331,32 @@ def test_every_corpus_says_what_its_files_are(name: str) -> None:
                 assert len(known_sum) == 64
 
 
-def test_the_command_prepares_from_a_folder_and_says_what_it_made(tmp_path: Path) -> None:
-    source = tmp_path / "there"
+def make_wmt17(folder: Path) -> None:
     for name, content in release("de-en").items():
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes(content)
-    arguments = ["data_prep.wmt17", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
-    done = run_here(*arguments, "--pair=en-de", f"--source_dir={source}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("command", "pair", "make", "num_train"),
+    [
+        ("wmt17", "en-de", make_wmt17, 300),
+        ("wmt_news", "en-de", make_wmt_news, sum(range(60, 67))),
+        ("small_parallel_enja", "en-ja", make_tanaka, 300),
+    ],
+)
+def test_the_command_prepares_from_a_folder_and_says_what_it_made(
+    command: str, pair: str, make: Callable[[Path], None], num_train: int, tmp_path: Path
+) -> None:
+    source = tmp_path / "there"
+    make(source)
+    arguments = [f"data_prep.{command}", f"--output_dir={tmp_path / 'data'}", "--vocab_size=400"]
+    done = run_here(*arguments, f"--pair={pair}", f"--source_dir={source}")
     assert done.returncode == 0, done.stderr
-    assert b'"command": "wmt17"' in done.stdout and b'"num_train": 300' in done.stdout
-    again = run_here(*arguments, "--pair=en-de")
+    made = json.loads(done.stdout)
+    assert (made["command"], made["num_train"]) == (command, num_train)
+    again = run_here(*arguments, f"--pair={pair}")
     assert b"already prepared" in again.stderr and again.returncode == 0
-    other = run_here(*arguments, "--pair=de-en")
-    assert "pair (there 'en-de', now 'de-en')" in error_lines(other)[0]
+    reverse = "-".join(reversed(pair.split("-")))
+    other = run_here(*arguments, f"--pair={reverse}")
+    assert f"pair (there '{pair}', now '{reverse}')" in error_lines(other)[0]

@@ -6,6 +6,7 @@ import pytest
 
 from experiments.benchmarks import compare_checkouts
 from experiments.benchmarks.compare_checkouts import Round, measure, summarise
+from seq2seq_memattn.commands.shared import cli
 
 
 def checkout(folder: Path, script: str) -> Path:
@@ -60,3 +61,42 @@ def test_the_machine_is_at_least_as_busy_as_this_process() -> None:
         pass
     busy = compare_checkouts._busy_seconds() - before[0]
     assert busy > 0.2  # counted in hundredths
+
+
+def test_two_checkouts_are_compared_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("base", 3.0), ("ours", 1.5)):
+        rows = json.dumps({"rows": [{"attention": "none", "seconds": seconds}]})
+        checkout(tmp_path / name, f"print('{rows}')")
+    monkeypatch.setattr(compare_checkouts, "ROOT", tmp_path / "ours")
+    words = [f"--base={tmp_path / 'base'}", "--kinds=training", "--rounds=2", "--max_elsewhere=99"]
+    flags = cli.Flags()
+    compare_checkouts.define(flags)
+    compare_checkouts.main(flags.parse([*words, f"--output={tmp_path / 'found.json'}"]))
+    found = json.loads((tmp_path / "found.json").read_text())
+    (row,) = found["summary"]
+    assert row["measured"] == "training, none"
+    assert (row["ratios"], row["ratio_of_equal_code"]) == ([2.0, 2.0], 1.0)
+    assert [each["ours"] for each in found["rounds"]] == [{"training, none": 1.5}] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--base: expected a checkout"),
+        (["--kinds=speed"], "--kinds: expected some of batches"),
+        (["--max_elsewhere=0"], "other programs used more than 0.0 cores in 3 rounds"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if words:
+        checkout(tmp_path, "")
+    busy = Round({"training": 1.0}, {"training": 1.0}, 0.5)
+    monkeypatch.setattr(compare_checkouts, "measure_round", lambda *_: busy)
+    flags = cli.Flags()
+    compare_checkouts.define(flags)
+    with pytest.raises(ValueError, match=message):
+        compare_checkouts.main(flags.parse([f"--base={tmp_path}", *words]))
