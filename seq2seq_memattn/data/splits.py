@@ -27,6 +27,7 @@ from seq2seq_memattn.data.groups import Group, make_group, numpy_batch, read_ahe
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.pairs import TokenPairs, read_shards, read_text
 from seq2seq_memattn.data.records import id_dtype
+from seq2seq_memattn.packages import needed
 from seq2seq_memattn.text.files import iterate_lines
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
@@ -183,7 +184,8 @@ class SplitData:
 
         The position after n of its batches is `position_after(position, n)`.
         """
-        from seq2seq_memattn.data.tf_batches import batches_of
+        with needed():  # TensorFlow
+            from seq2seq_memattn.data.tf_batches import batches_of
 
         return batches_of(lambda: self._groups(position, num_epochs), self._dtype)
 
@@ -196,7 +198,8 @@ class SplitData:
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).
         """
-        from seq2seq_memattn.data.tf_batches import as_fitted
+        with needed():  # TensorFlow
+            from seq2seq_memattn.data.tf_batches import as_fitted
 
         num_batches = None if num_epochs is None else self._batches_of_epochs(num_epochs)
         return as_fitted(self.tf_dataset(num_epochs=num_epochs), num_batches)
@@ -207,7 +210,8 @@ class SplitData:
         What a file that is not as it should be raises is raised as it is: TensorFlow would wrap it
         in an error of its own, traceback and all.
         """
-        from seq2seq_memattn.data.tf_batches import batches_of
+        with needed():  # TensorFlow
+            from seq2seq_memattn.data.tf_batches import batches_of
 
         failures: list[Exception] = []
 

@@ -9,11 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import uvicorn
-
-from seq2seq_memattn.serving.http.app import make_app
+from seq2seq_memattn.packages import needed
 from seq2seq_memattn.serving.options import ServerOptions
-from seq2seq_memattn.serving.service import Service
+
+with needed():  # what the extra `serving` brings
+    import uvicorn
+
+    from seq2seq_memattn.serving.http.app import make_app
+    from seq2seq_memattn.serving.service import Service
 
 # What clients may be waiting for when the server is told to end.
 PATIENCE = 30  # seconds

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -225,3 +226,16 @@ def test_evaluation_batches_are_sorted_by_length(tmp_path: Path) -> None:
         [(batch["source"] != PAD_ID).sum(1) for batch, _ in data.numpy_batches(num_epochs=1)]
     )
     assert (np.diff(lengths) >= 0).all()
+
+
+def test_a_dataset_without_tensorflow_names_the_extra_that_brings_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = open_train(directory)
+    monkeypatch.delitem(sys.modules, "seq2seq_memattn.data.tf_batches", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)  # importing it fails
+    for make in (data.tf_dataset, data.fit_dataset):
+        with pytest.raises(
+            ModuleNotFoundError, match=r"pip install 'seq2seq_memattn\[tensorflow\]"
+        ):
+            make()
