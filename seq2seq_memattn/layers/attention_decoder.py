@@ -182,6 +182,11 @@ class AttentionDecoder(keras.layers.Layer):
         """
         return self._loops(inputs, lengths, memory, cell_states, training, asked)
 
+    @property
+    def encoder_units(self) -> int | None:
+        """The width of the encoder outputs that a built layer takes."""
+        return self._widths[1]
+
     def cell_states(self, initial_state: Any) -> list[list[Any]]:
         """For each cell its states, of the argument `initial_state` of a call.
 

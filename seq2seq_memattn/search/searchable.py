@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_size
+from seq2seq_memattn.checks import check_rank, check_size
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -28,7 +28,8 @@ class Searchable:
         logits: a Keras layer. Of the decoder's outputs it makes logits, float
             [batch, length, vocab_size].
         start_id, end_id, pad_id: int. Ids of the target: what it starts with, what ends it, and
-            what fills it up. The first and the last are never found by a search.
+            what fills it up. They may be equal. A search never finds the start token or padding,
+            unless that id also ends the target.
 
     Raises:
         ValueError: if a part is of another kind, has not been called, or does not fit the others.
@@ -62,24 +63,29 @@ class Searchable:
             kind = AttentionDecoder if name == "decoder" else keras.layers.Layer
             if not isinstance(part, kind):
                 wanted = "an AttentionDecoder" if name == "decoder" else "a Keras layer or model"
-                raise ValueError(f"`{name}`: expected {wanted}; got {part!r}.")
+                raise ValueError(f"`{name}`: expected {wanted}; got {type(part).__name__}.")
             if not part.built:
                 raise ValueError(f"`{name}`: expected a layer that has been called; it has not.")
         self.encoder, self.embedding, self.decoder, self.logits = parts.values()
         self.cell = decoder.cell
+        check_size("logits", "input width", _input_units(logits), self.cell.output_units)
         mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
         self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             if not 0 <= value < self.vocab_size:
                 raise ValueError(f"`{name}`: expected an id below {self.vocab_size}; got {value}.")
+        if type(embedding) is keras.layers.Embedding:
+            check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
         # The ids that stand where search has those of padding, start and end, and then the others.
-        # One id may have two of these parts.
         special = (pad_id, start_id, end_id)
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
+        # One id may have two of these parts. Its probability counts once: where it may be written.
+        self._counts = np.ones(len(self.ids), bool)
+        self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
 
     @property
     def variables(self) -> list[Any]:
@@ -94,7 +100,9 @@ class Searchable:
         masks = [array for array in others if _is_bool(array)]
         states = [array for array in others if not _is_bool(array)]
         mask = masks[0] if masks else ops.not_equal(source, self.pad_id)
-        check_size("encode", "source_length", outputs.shape[1], mask.shape[1])
+        check_rank("encode", outputs, ("batch", "source_length", "units"))
+        check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
+        check_size("encode", "source_length", mask.shape[1], outputs.shape[1])
         memory = self.cell.attention.prepare(outputs, mask)
         return memory, self.decoder.cell_states(states) if states else None
 
@@ -116,13 +124,17 @@ class Searchable:
             return None
         kernel = ops.convert_to_tensor(layer.kernel)
         bias = layer.bias if layer.use_bias else ops.zeros(self.vocab_size, kernel.dtype)
-        return ops.take(kernel, self.ids, axis=1), ops.take(bias, self.ids, axis=0)
+        return ops.take(kernel, self.ids, axis=1), self._counted(ops.take(bias, self.ids, axis=0))
 
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, for tokens by their numbers in search; float32 at least."""
-        logits = ops.take(self.logits(mixed, training=False), self.ids, axis=-1)
+        logits = self._counted(ops.take(self.logits(mixed, training=False), self.ids, axis=-1))
         narrow = keras.backend.standardize_dtype(logits.dtype) in ("float16", "bfloat16")
         return ops.cast(logits, "float32") if narrow else logits
+
+    def _counted(self, logits: Any) -> Any:
+        """Logits [..., ids] by which each id has its probability once."""
+        return ops.where(self._counts, logits, ops.cast(-np.inf, logits.dtype))
 
     def numbers(self, ids: Any) -> Any:
         """What search has in place of ids: the inverse of `written`; an unknown id is an error."""
@@ -135,6 +147,12 @@ class Searchable:
         if isinstance(tokens, np.ndarray):
             return self.ids[tokens]
         return ops.take(self.ids, tokens)
+
+
+def _input_units(layer: Any) -> int | None:
+    """How wide the inputs of a built layer must be, where that is known."""
+    first = layer.layers[0] if isinstance(layer, keras.Sequential) else layer
+    return first.kernel.shape[0] if isinstance(first, keras.layers.Dense) else None
 
 
 def _is_bool(x: Any) -> bool:

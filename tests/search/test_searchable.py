@@ -1,0 +1,354 @@
+"""Search with the parts of a user's own model."""
+
+import json
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.flexible import FlexibleAttention
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.prepared import PreparedModel
+from seq2seq_memattn.vocabulary import PAD_ID, START_ID
+from tests.layers.stepping import OwnCell
+from tests.marks import quick, slow
+from tests.reference.beam_search import exhaustive_search
+from tests.running import run_python
+from tests.search import own_parts
+from tests.search.models import assert_same_search
+from tests.search.own_parts import ENCODER_UNITS, SOURCE, UNITS, VOCABULARY, WIDTH, Own, Stepped
+from tests.tolerances import as_array, assert_close
+
+BEAM, N_BEST, STEPS = 4, 3, 6
+
+
+def search(model: Any, source: Any = SOURCE) -> BeamResult:
+    found: BeamResult = keras.tree.map_structure(
+        as_array, beam_search(model, source, BEAM, N_BEST, max_length=STEPS)
+    )
+    return found
+
+
+def written(found: BeamResult) -> Any:
+    """Which tokens the hypotheses wrote themselves, the end token included."""
+    return np.arange(found.tokens.shape[2]) < as_array(found.steps)[:, :, None]
+
+
+def assert_rescored(own: Own, found: BeamResult, source: Any = SOURCE, starts: Any = 1) -> None:
+    log_probs = own_parts.rescored(own.trained, source, found.tokens.astype(np.int32), starts)
+    assert_close(found.log_probs, np.sum(log_probs * written(found), axis=2))
+
+
+# Ids
+
+
+IDS = {
+    "others": (5, 3, 6),
+    "exchanged": (2, 1, 0),
+    "one for start and end": (4, 4, 0),
+    "one for end and padding": (1, 6, 6),
+    "one for start and padding": (0, 2, 0),
+    "one for all three": (3, 3, 3),
+}
+
+
+def with_ids_of_ours(own: Own, start_id: int, end_id: int, pad_id: int) -> Own:
+    """A model that does the same with the ids 0, 1 and 2, each of which has one part alone.
+
+    Where one id of `own` has two parts, there are two ids here. What can never be written has a
+    probability of its own only if no other id has it already.
+    """
+    special = [pad_id, start_id, end_id]
+    ids = [*special, *(index for index in range(VOCABULARY) if index not in special)]
+    embedding = keras.layers.Embedding(len(ids), WIDTH)
+    logits = keras.layers.Dense(len(ids))
+    ours = own_parts.make(embedding=embedding, logits=logits)
+    ours.encode.set_weights(own.encode.get_weights())
+    ours.decoder.set_weights(own.decoder.get_weights())
+    embedding.set_weights([own.embedding.get_weights()[0][ids]])
+    kernel, bias = own.logits.get_weights()
+    bias = bias[ids]
+    for place in (PAD_ID, START_ID):
+        if special[place] in special[place + 1 :]:
+            bias[place] = -1e9
+    logits.set_weights([kernel[:, ids], bias])
+    return ours
+
+
+def sources(pad_id: int) -> tuple[Any, Any]:
+    """Sources padded with an id, and with 0; none of their tokens is either."""
+    real, ids = SOURCE != PAD_ID, np.where(pad_id == SOURCE, 1, SOURCE)
+    return np.where(real, ids, pad_id).astype(np.int32), np.where(real, ids, 0).astype(np.int32)
+
+
+@pytest.mark.parametrize("name", quick(IDS, "others", "one for start and end"))
+def test_ids_may_be_any(name: str) -> None:
+    start_id, end_id, pad_id = IDS[name]
+    own = own_parts.make()
+    searchable = own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id)
+    source, ours = sources(pad_id)
+    found, expected = (
+        search(searchable, source),
+        search(with_ids_of_ours(own, *IDS[name]).searchable(), ours),
+    )
+    special = [pad_id, start_id, end_id]
+    ids = np.array([*special, *(i for i in range(VOCABULARY) if i not in special)])
+    np.testing.assert_array_equal(found.tokens, ids[expected.tokens.astype(int)])
+    for field in ("log_probs", "normalised_log_probs", "lengths", "is_finished"):
+        assert_close(getattr(found, field), getattr(expected, field))
+    assert found.is_finished.any() and found.lengths.max() > 0
+    tokens = found.tokens[written(found)]
+    assert set(tokens) & (set(range(VOCABULARY)) - set(special))
+    for excluded in {pad_id, start_id} - {end_id}:
+        assert excluded not in tokens
+
+
+@pytest.mark.parametrize("name", quick(IDS, "one for end and padding", "one for all three"))
+def test_probabilities_are_those_of_the_models_own_ids(name: str) -> None:
+    start_id, end_id, pad_id = IDS[name]
+    own = own_parts.make(own_parts.outputs_and_mask)
+    for logits in (own.logits, keras.Sequential([own.logits])):  # a plain layer is folded
+        logits(np.zeros([1, 1, 4]))
+        own = own._replace(logits=logits)
+        found = search(own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id))
+        assert_rescored(own, found, starts=start_id)
+
+
+# Parts
+
+
+def sequential(*layers: Any) -> Any:
+    return keras.Sequential(layers)
+
+
+PARTS: dict[str, dict[str, Any]] = {
+    "logits without a bias": {"logits": lambda: keras.layers.Dense(VOCABULARY, use_bias=False)},
+    "logits of two layers": {
+        "logits": lambda: sequential(
+            keras.layers.Dense(9, "tanh"), keras.layers.Dense(VOCABULARY, use_bias=False)
+        )
+    },
+    "an activation in the last layer": {
+        "logits": lambda: keras.layers.Dense(VOCABULARY, activation="log_softmax")
+    },
+    "an embedding of two layers": {
+        "embedding": lambda: sequential(
+            keras.layers.Embedding(VOCABULARY, 4), keras.layers.Dense(WIDTH, "tanh")
+        )
+    },
+    "a cell of a user's": {"cell": lambda: OwnCell(UNITS)},
+    "two cells": {"cell": lambda: [keras.layers.GRUCell(UNITS), keras.layers.LSTMCell(9)]},
+    "attention to positions": {"attention": lambda: BahdanauAttention(4)},
+    "attention that reads what is fed back": {
+        "attention": lambda: FlexibleAttention(4, threshold=0.5)
+    },
+}
+
+
+QUICK = (
+    "logits of two layers",
+    "an activation in the last layer",
+    "an embedding of two layers",
+    "attention that reads what is fed back",
+)
+
+
+@pytest.mark.parametrize("name", quick(PARTS, *QUICK))
+def test_a_search_equals_one_that_calls_the_parts(name: str) -> None:
+    own = own_parts.make(**{part: make() for part, make in PARTS[name].items()})
+    found = search(own.searchable())
+    assert_same_search(found, search(Stepped(own)))
+    assert_rescored(own, found)
+
+
+ENCODERS = {
+    "states": own_parts.outputs_and_states,
+    "states of both directions": own_parts.states_of_both_directions,
+    "states and a mask": own_parts.all_three,
+    "a mask": own_parts.outputs_and_mask,
+}
+
+
+@pytest.mark.parametrize("name", quick(ENCODERS, "states of both directions", "a mask"))
+def test_an_encoder_may_make_states_and_a_mask(name: str) -> None:
+    own = own_parts.make(ENCODERS[name])
+    found = search(own.searchable())
+    assert_same_search(found, search(Stepped(own)))
+    assert_rescored(own, found)
+    alone = Own(keras.Model(own.encode.input, own.encode.outputs[0]), *own[1:])
+    assert np.abs(search(alone.searchable()).log_probs - found.log_probs).max() > 1e-3
+
+
+class Triple(keras.layers.Layer):
+    """Makes a tuple of outputs, states and mask, each of the last two or None."""
+
+    def __init__(self, encode: Any, has_states: bool, has_mask: bool) -> None:
+        super().__init__()
+        self.encode, self.has_states, self.has_mask = encode, has_states, has_mask
+
+    def call(self, source: Any) -> Any:
+        outputs, *states, mask = self.encode(source)
+        return outputs, states if self.has_states else None, mask if self.has_mask else None
+
+
+@pytest.mark.parametrize(
+    ("has_states", "has_mask"), [(False, True), *slow((True, False), (True, True), (False, False))]
+)
+def test_of_three_results_two_may_be_none(has_states: bool, has_mask: bool) -> None:
+    own = own_parts.make(own_parts.all_three)
+    outputs, *states, mask = own.encode.outputs
+    encode = Triple(own.encode, has_states, has_mask)
+    encode(SOURCE)
+    kept = [outputs, *(states if has_states else []), *([mask] if has_mask else [])]
+    flat = own._replace(encode=keras.Model(own.encode.input, kept))
+    assert_same_search(search(own._replace(encode=encode).searchable()), search(flat.searchable()))
+
+
+@pytest.mark.parametrize("name", ["an embedding of two layers", "two cells"])
+def test_what_is_folded_gives_the_same(name: str) -> None:
+    own = own_parts.make(**{part: make() for part, make in PARTS[name].items()})
+    found = []
+    for folded in (True, False):
+        model = PreparedModel(own.searchable(), folded)
+        assert isinstance(model.weights.folds, tuple) and bool(model.weights.folds) == folded
+        (memory, state), logits = model.start(SOURCE, 2), []
+        for token in (START_ID, 3, 6):
+            tokens = np.full([len(SOURCE), 2], token, np.int32)
+            made, _, state = model.step(tokens, memory, state)
+            logits.append(made)
+        found.append(logits)
+    assert_close(*found)
+
+
+def test_a_wide_beam_finds_what_exhaustive_enumeration_finds() -> None:
+    own, ids, max_length = own_parts.make(), (5, 3, 6), 3
+    searchable = own.searchable(start_id=ids[0], end_id=ids[1], pad_id=ids[2])
+    source = SOURCE[:1, :3]
+
+    def log_probs(prefix: tuple[int, ...]) -> Any:
+        logits = own.trained([source, np.array([prefix], np.int32)])[0, -1]
+        found = as_array(ops.log_softmax(logits))
+        found[[ids[0], ids[2]]] = -np.inf
+        return found
+
+    # 4 ** 3 outputs are cut at the limit, and 1 + 4 + 16 end before it.
+    expected = exhaustive_search(log_probs, *ids[:2], max_length)
+    assert len(expected) == 85
+    found = beam_search(searchable, source, 85, 85, max_length=max_length)
+    assert_close(as_array(found.log_probs)[0], [hypothesis.log_prob for hypothesis in expected])
+    tokens = as_array(found.tokens)[0].astype(int)
+    for row, hypothesis in zip(tokens[:20], expected[:20], strict=True):
+        end = [ids[1]] if hypothesis.is_finished else []
+        row_expected = [*hypothesis.tokens, *end]
+        assert row.tolist() == row_expected + [ids[2]] * (max_length - len(row_expected))
+
+
+# Weights
+
+SCRIPT = """
+import os
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+from tests.search.own_parts import found_while_weights_change
+
+print(json.dumps(found_while_weights_change()))
+"""
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
+    if backend == "jax":
+        process = run_python("-c", SCRIPT)
+        assert process.returncode == 0, process.stderr.decode()[-3000:]
+        results = json.loads(process.stdout)
+    else:
+        results = own_parts.found_while_weights_change()
+    found = np.array(results)
+    assert (np.abs(np.diff(found[:-1], axis=0)).max(axis=(1, 2)) > 1e-3).all()
+    assert_close(found[-2], found[-1])
+
+
+# Errors
+
+
+def refused(function: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(ValueError) as error:
+        function(*arguments, **named)
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_parts_of_a_wrong_kind_are_refused() -> None:
+    own = own_parts.make()
+    for part, given, message in [
+        ("encode", lambda source: source, "expected a Keras layer or model; got function."),
+        ("embedding", np.zeros([3, 4]), "expected a Keras layer or model; got ndarray."),
+        ("decoder", keras.layers.GRU(3), "expected an AttentionDecoder; got GRU."),
+        ("logits", keras.layers.Dense(3), "expected a layer that has been called; it has not."),
+        (
+            "decoder",
+            AttentionDecoder(keras.layers.GRUCell(3), KMemoryAttention(2)),
+            "expected a layer that has been called; it has not.",
+        ),
+    ]:
+        found = refused(own._replace(**{part: given}).searchable)
+        assert found.startswith(f"`{part}`: ") and message in found
+
+
+def test_ids_out_of_range_are_refused() -> None:
+    own = own_parts.make()
+    for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99)]:
+        message = refused(own.searchable, **{name: value})
+        assert message == f"`{name}`: expected an id below 7; got {value}."
+
+
+def called(layer: Any, *units: int) -> Any:
+    layer(np.zeros([1, 1, *units], np.int32))
+    return layer
+
+
+def test_parts_of_wrong_widths_are_refused() -> None:
+    own = own_parts.make()
+    wide = called(keras.layers.Embedding(VOCABULARY, WIDTH + 1))
+    narrow = called(keras.layers.Dense(VOCABULARY), 5)
+    few = called(keras.layers.Embedding(VOCABULARY - 1, WIDTH))
+    for part, given, message in [
+        ("embedding", wide, "expected width 5; got 6."),
+        ("embedding", few, "expected ids 7; got 6."),
+        ("logits", narrow, "expected input width 4; got 5."),
+        ("logits", called(sequential(narrow), 5), "expected input width 4; got 5."),
+    ]:
+        assert refused(own._replace(**{part: given}).searchable) == f"`{part}`: {message}"
+
+
+def test_an_encoder_that_does_not_fit_is_refused() -> None:
+    own = own_parts.make()
+    source = own.encode.input
+    embedded = own_parts.embedded(source)
+    outputs, state = keras.layers.GRU(ENCODER_UNITS, return_sequences=True, return_state=True)(
+        embedded
+    )
+    for encoded, message in [
+        (embedded, "`encode`: expected units 6; got 5."),
+        (embedded[:, 0], "`encode`: expected shape [batch, source_length, units]; got"),
+        ([outputs, state], "`initial_state`: expected states [8, 8] wide"),
+        ([outputs, source[:, 1:] != PAD_ID], "`encode`: expected source_length 5; got 4."),
+    ]:
+        searchable = own._replace(encode=keras.Model(source, encoded)).searchable()
+        assert message in refused(beam_search, searchable, SOURCE)
+
+
+def test_a_bare_functional_model_is_told_to_become_a_searchable() -> None:
+    message = refused(beam_search, own_parts.make().trained, SOURCE)
+    assert message.endswith("got Functional. Make a `Searchable` of its layers.")
