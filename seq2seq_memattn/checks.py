@@ -24,6 +24,15 @@ def check_size(name: str, axis: str, size: int | None, expected: int | None) -> 
         raise ValueError(f"`{name}`: expected {axis} {expected}; got {size}.")
 
 
+def check_mask(name: str, mask: Any, x: Any) -> None:
+    """Raises ValueError if a mask, which may be None, is not one of the rows and steps of `x`."""
+    if mask is None:
+        return
+    check_rank(name, mask, ("batch", "length"))
+    for axis, size, expected in zip(("batch", "length"), mask.shape, x.shape, strict=False):
+        check_size(name, axis, size, expected)
+
+
 def check_policy(name: str, layer: Any, owner: Any) -> None:
     """Raises ValueError if a layer computes in other dtypes than the layer that it belongs to."""
     policy = getattr(layer, "dtype_policy", owner.dtype_policy)

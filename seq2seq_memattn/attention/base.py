@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_rank
+from seq2seq_memattn.checks import check_mask, check_rank, check_size
 from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.compute.rows import on_rows
 
@@ -54,6 +54,9 @@ class Attention(keras.layers.Layer, abc.ABC):
         context: float [batch, queries, memory_units], 0 where the queries are masked.
         scores: float [batch, queries, rows], those of `read`. Of an attention that computes a
             window alone outside of training, the alignment.
+
+    Raises:
+        ValueError: if an argument has a wrong shape, or the attention keeps a state.
     """
 
     needs_inputs = False
@@ -173,18 +176,23 @@ class Attention(keras.layers.Layer, abc.ABC):
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Any:
         # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
-        if not isinstance(inputs, (list, tuple)) or len(inputs) != 2:
-            raise ValueError("`inputs`: expected a list of two, the queries and the outputs.")
-        for name, x in zip(("queries", "encoder_outputs"), inputs, strict=True):
+        _check_pair("inputs", inputs)
+        names = ("queries", "encoder_outputs")
+        for name, x in zip(names, inputs, strict=True):
             check_rank(name, x, ("batch", "length", "units"))
+        check_size("encoder_outputs", "batch", inputs[1].shape[0], inputs[0].shape[0])
+        if mask is not None:
+            _check_pair("mask", mask)
+            for name, one, x in zip(names, mask, inputs, strict=True):
+                check_mask(f"mask of {name}", one, x)
         if self.keeps_state or self.needs_inputs:
             raise ValueError(
                 f"{type(self).__name__} keeps a state from step to step, or reads what is fed "
                 "back: run it in an AttentionDecoder."
             )
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(inputs, mask=mask, **kwargs)
 
     def call(
         self,
@@ -208,6 +216,13 @@ class Attention(keras.layers.Layer, abc.ABC):
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
         del inputs
         return None if previous_mask is None else previous_mask[0]
+
+
+def _check_pair(name: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(
+            f"`{name}`: expected a list of two, for the queries and the encoder's outputs."
+        )
 
 
 class _DenseOnRows(keras.layers.Dense):

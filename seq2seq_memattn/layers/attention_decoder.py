@@ -5,7 +5,7 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_policy, check_rank, check_size
+from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_size
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
@@ -132,7 +132,7 @@ class AttentionDecoder(keras.layers.Layer):
         _check_sequence("encoder_outputs", encoder_outputs, "source_length", self._widths[1])
         check_size("encoder_outputs", "batch", encoder_outputs.shape[0], inputs.shape[0])
         for name, sequence in (("inputs", inputs), ("encoder_outputs", encoder_outputs)):
-            _check_mask(f"{name}_mask", kwargs.get(f"{name}_mask"), sequence)
+            check_mask(f"{name}_mask", kwargs.get(f"{name}_mask"), sequence)
         if initial_state is not None:
             self.cell_states(initial_state)
         return super().__call__(inputs, encoder_outputs, initial_state, **kwargs)
@@ -279,11 +279,3 @@ def _mask(x: Any, mask: Any) -> Any:
 def _check_sequence(name: str, x: Any, length: str, units: int | None) -> None:
     check_rank(name, x, ("batch", length, "units"))
     check_size(name, "units", x.shape[-1], units)
-
-
-def _check_mask(name: str, mask: Any, x: Any) -> None:
-    if mask is None:
-        return
-    check_rank(name, mask, ("batch", "length"))
-    for axis, size, expected in zip(("batch", "length"), mask.shape, x.shape, strict=False):
-        check_size(name, axis, size, expected)

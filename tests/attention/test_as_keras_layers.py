@@ -1,0 +1,189 @@
+"""Attentions called as Keras's own: `attention([queries, outputs])`."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.local import LocalAttention
+from tests.inputs import mask_of, normal, randomise, tensor
+from tests.layers.test_decoder_conformance import ATTENTIONS, UNITS, attention_of, encoder_units
+from tests.marks import quick
+from tests.tolerances import as_array, assert_close
+
+BATCH, QUERIES, SOURCE_LENGTH = 2, 3, 5
+QUERIES_MASK, MASK = mask_of((1, 3), QUERIES), mask_of((5, 2), SOURCE_LENGTH)
+STATEFUL = {"local_m", "flexible", "flexible with a window"}
+STATELESS = [name for name in ATTENTIONS if name not in STATEFUL]
+stateless = pytest.mark.parametrize("name", STATELESS)
+some_stateless = pytest.mark.parametrize("name", quick(STATELESS, "k_memory", "local_p"))
+
+
+def arrays(name: str) -> list[Any]:
+    """Queries and encoder outputs."""
+    sizes = [(BATCH, QUERIES, UNITS), (BATCH, SOURCE_LENGTH, encoder_units(name))]
+    return [tensor(normal(*size)) for size in sizes]
+
+
+def made(name: str) -> Attention:
+    attention = attention_of(name, "float32")
+    attention(arrays(name))
+    randomise(attention)
+    return attention
+
+
+def expected(attention: Attention, queries: Any, outputs: Any, mask: Any, training: bool) -> Any:
+    """Context and scores of `prepare` and `read`; for scores of a window, the alignment."""
+    memory = attention.prepare(outputs, mask)
+    context, scores, _ = attention.read(queries, memory, training=training)
+    return context, scores if ops.is_tensor(scores) else attention.alignment(scores, memory)
+
+
+def test_every_attention_is_here() -> None:
+    found = {name: attention_of(name, "float32") for name in ATTENTIONS}
+    assert {
+        name for name, layer in found.items() if layer.keeps_state or layer.needs_inputs
+    } == STATEFUL
+
+
+@stateless
+@pytest.mark.parametrize("training", [False, True])
+def test_the_result_is_that_of_prepare_and_read(name: str, training: bool) -> None:
+    attention, (queries, outputs) = made(name), arrays(name)
+    mask = tensor(MASK, "bool")
+    context, scores = expected(attention, queries, outputs, mask, training)
+    options = {"mask": [None, mask], "training": training}
+    found = attention([queries, outputs], return_attention_scores=True, **options)
+    assert isinstance(found, tuple)
+    assert_close(list(found), [context, scores])
+    assert_close(attention([queries, outputs], **options), context)
+    assert not as_array(found[1])[1, :, 2:].any() or scores.shape[2] != SOURCE_LENGTH
+
+
+@stateless
+def test_a_functional_model_takes_lengths_of_none_and_a_mask(name: str) -> None:
+    attention = made(name)
+    query, value = keras.Input((None, UNITS)), keras.Input((None, encoder_units(name)))
+    value_mask = keras.Input((None,), dtype="bool")
+    found = attention([query, value], mask=[None, value_mask], return_attention_scores=True)
+    model = keras.Model([query, value, value_mask], found)
+    assert found[0].shape[:2] == found[1].shape[:2] == (None, None)
+    queries, outputs = arrays(name)
+    for length in (SOURCE_LENGTH, SOURCE_LENGTH - 1):
+        given = queries[:, 1:], outputs[:, :length], tensor(MASK[:, :length], "bool")
+        assert_close(list(model(given)), list(expected(attention, *given, training=False)))
+    assert found[0].shape[2] == model(given)[0].shape[2]
+
+
+@some_stateless
+def test_the_example_of_the_docstring_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
+    query, value = keras.Input((None, UNITS)), keras.Input((None, encoder_units(name)))
+    value_mask = keras.Input((None,), dtype="bool")
+    found = attention_of(name, "float32")(
+        [query, value], mask=[None, value_mask], return_attention_scores=True
+    )
+    model = keras.Model([query, value, value_mask], found)
+    randomise(model)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    given = [*arrays(name), tensor(MASK, "bool")]
+    for ours, theirs in zip(again(given), model(given), strict=True):
+        np.testing.assert_array_equal(as_array(ours), as_array(theirs))
+
+
+# Masks that Keras attached
+
+
+def of_ids(attention: Attention) -> keras.Model:
+    """Reads embedded ids, whose masks Keras attaches; behind it stands a layer that sees a mask."""
+    query, value = (keras.Input((None,), dtype="int32") for _ in range(2))
+    embedding = keras.layers.Embedding(9, UNITS, mask_zero=True)
+    encoder = keras.layers.GRU(UNITS, return_sequences=True)
+    context, scores = attention(
+        [embedding(query), encoder(embedding(value))], return_attention_scores=True
+    )
+    return keras.Model([query, value], [context, scores, keras.layers.GRU(4)(context)])
+
+
+@stateless
+def test_masks_that_keras_attached_are_used(name: str) -> None:
+    attention = attention_of(name, "float32")
+    model = of_ids(attention)
+    randomise(model)
+    queries, sources = [[3, 4, 5], [6, 0, 0]], [[3, 4, 5, 6, 7], [8, 3, 0, 0, 0]]
+    context, scores, last = map(as_array, model([tensor(queries, "int32"), tensor(sources)]))
+    assert not context[1, 1:].any() and (name == "none" or context[0].any())
+    short = model([tensor([[6]], "int32"), tensor([[8, 3]], "int32")])
+    assert_close(context[1, :1], as_array(short[0])[0])
+    width = 2 if scores.shape[2] == len(sources[0]) else scores.shape[2]
+    assert_close(scores[1, :1, :width], as_array(short[1])[0])
+    assert not scores[1, :, width:].any()
+    # A layer behind it skips the masked queries.
+    assert_close(last[1], as_array(short[2])[0])
+
+
+def test_a_mask_given_wins_over_those_attached() -> None:
+    attention, layer = KMemoryAttention(8), keras.layers.Embedding(9, UNITS, mask_zero=True)
+    queries, outputs = layer(tensor([[3, 0]])), layer(tensor([[4, 0, 5]]))
+    given = tensor([[True, True, False]], "bool")
+    context, _ = expected(attention, queries, outputs, given, training=False)
+    assert_close(attention([queries, outputs], mask=[None, given]), context)
+
+
+# Windows
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_scores_of_a_window_are_a_tensor_over_the_source(training: bool, compiled: bool) -> None:
+    attention = LocalAttention(1, UNITS, "predictive")
+
+    def read(queries: Any, outputs: Any) -> Any:
+        return attention([queries, outputs], training=training, return_attention_scores=True)
+
+    read(*arrays("local_p"))
+    randomise(attention)
+    context, scores = (tf.function(read) if compiled else read)(*arrays("local_p"))
+    assert ops.is_tensor(scores)
+    assert tuple(scores.shape) == (BATCH, QUERIES, SOURCE_LENGTH)
+    assert_close(context, ops.matmul(scores, arrays("local_p")[1]))
+    assert ((as_array(scores) > 0).sum(axis=2) <= 3).all()
+
+
+# Errors
+
+
+@pytest.mark.parametrize("name", sorted(STATEFUL))
+def test_one_that_keeps_a_state_says_what_runs_it(name: str) -> None:
+    with pytest.raises(ValueError, match="run it in an AttentionDecoder") as error:
+        attention_of(name, "float32")(arrays(name))
+    assert "\n" not in str(error.value)
+
+
+def test_other_arguments_are_refused_in_one_line() -> None:
+    attention, (queries, outputs) = KMemoryAttention(8), arrays("k_memory")
+    for given, message in [
+        (queries, "`inputs`: expected a list of two, for the queries and the"),
+        ([queries], "`inputs`: expected a list of two, for the queries and the"),
+        ([queries[0], outputs], "`queries`: expected shape [batch, length, units]; got [3, 6]"),
+        ([queries, outputs[0]], "`encoder_outputs`: expected shape [batch, length, units]; got"),
+        ([queries[:1], outputs], "`encoder_outputs`: expected batch 1; got 2."),
+    ]:
+        with pytest.raises(ValueError) as error:
+            attention(given)
+        assert str(error.value).startswith(message) and "\n" not in str(error.value)
+    for mask, message in [
+        (MASK, "`mask`: expected a list of two, for the queries and the encoder's outputs."),
+        ([MASK, None], "`mask of queries`: expected length 3; got 5."),
+        ([None, MASK[:, 1:]], "`mask of encoder_outputs`: expected length 5; got 4."),
+        ([None, MASK[0]], "`mask of encoder_outputs`: expected shape [batch, length]; got [5]"),
+    ]:
+        with pytest.raises(ValueError) as error:
+            attention([queries, outputs], mask=mask)
+        assert str(error.value).startswith(message) and "\n" not in str(error.value)
