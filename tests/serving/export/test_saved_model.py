@@ -23,6 +23,7 @@ from seq2seq_memattn.search.rules import Sampling
 from seq2seq_memattn.serving.export import saved_model as exporting
 from seq2seq_memattn.serving.export.graph import SearchOptions
 from seq2seq_memattn.serving.export.saved_model import export
+from seq2seq_memattn.serving.layout import EXTRA
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
 from seq2seq_memattn.serving.protocol.predict import parse_predict
@@ -182,7 +183,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
 def test_versions_follow_one_another(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "_write_graph", lambda run, options, folder: None)
+    monkeypatch.setattr(exporting, "_write", lambda *given: (given[2] / EXTRA).mkdir())
     (tmp_path / "7").mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / ".9.tmp").mkdir()  # a killed export
@@ -201,7 +202,7 @@ def test_a_failed_export_leaves_nothing(
     def fail(*arguments: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(exporting, "_write_graph", fail)
+    monkeypatch.setattr(exporting, "_write", fail)
     with pytest.raises(OSError, match="disk full"):
         export(run, tmp_path / "model", OPTIONS, "float32")
     assert not os.listdir(tmp_path / "model")
