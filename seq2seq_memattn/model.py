@@ -169,7 +169,7 @@ class Seq2Seq(keras.Model):
         inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        decoded = self.decoder.run(inputs, lengths, memory, cell_states, training)
+        decoded = self.decoder.teacher_force(inputs, lengths, memory, cell_states, training)
         return self.to_logits(decoded.outputs), decoded.strengths
 
     # What search reads; see `Searchable`, which has the same of other models.
@@ -237,7 +237,7 @@ class _OneStep(keras.Operation):
 
 
 def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:
-    """What `Encoder` and `AttentionDecoder.run` read: embeddings, or a small table and its ids.
+    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
 
     A sentence that is translated alone has fewer tokens than most tables.
     """

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_rank, check_size
+from seq2seq_memattn.compute.padding import full_mask
 from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.compute.rows import on_rows
 
@@ -203,9 +204,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     ) -> Any:
         queries, outputs = inputs
         queries_mask, outputs_mask = mask or (None, None)
-        if outputs_mask is None:
-            outputs_mask = ops.ones_like(outputs[:, :, 0], dtype="bool")
-        memory = self.prepare(outputs, outputs_mask)
+        memory = self.prepare(outputs, full_mask(outputs, outputs_mask))
         context, scores, _ = self.read(queries, memory, training=training)
         if queries_mask is not None:
             context *= ops.cast(queries_mask, context.dtype)[:, :, None]
@@ -236,9 +235,7 @@ def source_mask(encoder_outputs: Any, mask: Any) -> Any:
     """The mask given, else the one Keras attached to `encoder_outputs`, else all true."""
     if mask is None:
         mask = attached_mask(encoder_outputs)
-    if mask is None:
-        return ops.ones_like(encoder_outputs[:, :, 0], dtype="bool")
-    return ops.cast(mask, "bool")
+    return full_mask(encoder_outputs, mask)
 
 
 def source_lengths(mask: Any, dtype: str) -> Any:

@@ -8,6 +8,13 @@ from keras import ops
 from seq2seq_memattn.compute.backend import has_static_shapes
 
 
+def full_mask(x: Any, mask: Any) -> Any:
+    """The mask of x, [batch, length, n], as bool [batch, length]; all true if it is None."""
+    if mask is None:
+        return ops.ones_like(x[:, :, 0], dtype="bool")
+    return ops.cast(mask, "bool")
+
+
 def padding_last(name: str, mask: Any) -> Any:
     """The mask, refused if padding comes before a real token and the values can be seen.
 

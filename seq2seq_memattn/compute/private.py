@@ -27,15 +27,13 @@ def layers_inside(layer: Any) -> list[Any]:
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:
-    """The configuration of a layer inside of another; in a file it is one layer wherever it occurs.
+    """The configuration of an inner layer, marked so that several outer layers can share it.
 
-    Keras marks what a model holds twice, but only where a configuration holds layers and not, as it
-    should, their configurations.
+    Keras marks shared layers itself, but not inside of configurations that are plain dicts already.
     """
     config: dict[str, Any] = keras.saving.serialize_keras_object(layer)
-    if (
-        get_global_attribute("shared_objects/id_to_config_map") is not None
-    ):  # a model is being saved
+    is_saving = get_global_attribute("shared_objects/id_to_config_map") is not None
+    if is_saving:
         config["shared_object_id"] = id(layer)
     return config
 

@@ -1,4 +1,4 @@
-"""The layer that runs an attention cell over a whole target."""
+"""`AttentionDecoder`: runs an attention cell over all steps of a target."""
 
 from typing import Any, Literal
 
@@ -6,16 +6,11 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_size
-from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.padding import full_mask, padding_last
 from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.layers.attention_cell import AttentionCell
-from seq2seq_memattn.layers.teacher_forcing import (
-    OUTPUTS_ONLY,
-    Asked,
-    Decoded,
-    TeacherForcedDecoder,
-)
+from seq2seq_memattn.layers.teacher_forcing import Asked, TeacherForcedDecoder
 from seq2seq_memattn.loops.cell_steps import state_units
 
 
@@ -112,7 +107,8 @@ class AttentionDecoder(keras.layers.Layer):
         self.return_state = return_state
         is_generator = isinstance(seed, keras.random.SeedGenerator)
         self.seed_generator = seed if is_generator else SeedGenerator(seed)
-        self._loops = TeacherForcedDecoder(self.cell, dropout, self.seed_generator)
+        # For models that prepare the memory themselves, too.
+        self.teacher_force = TeacherForcedDecoder(self.cell, dropout, self.seed_generator)
         self._widths: tuple[int | None, int | None] = (None, None)  # of inputs, encoder outputs
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
@@ -134,7 +130,7 @@ class AttentionDecoder(keras.layers.Layer):
         for name, sequence in (("inputs", inputs), ("encoder_outputs", encoder_outputs)):
             check_mask(f"{name}_mask", kwargs.get(f"{name}_mask"), sequence)
         if initial_state is not None:
-            self.cell_states(initial_state)
+            self._joins_pairs(_listed(initial_state))
         return super().__call__(inputs, encoder_outputs, initial_state, **kwargs)
 
     def call(
@@ -146,11 +142,11 @@ class AttentionDecoder(keras.layers.Layer):
         encoder_outputs_mask: Any = None,
         training: bool = False,
     ) -> Any:
-        real = padding_last("inputs_mask", _mask(inputs, inputs_mask))
+        real = padding_last("inputs_mask", full_mask(inputs, inputs_mask))
         memory = self.cell.attention.prepare(
-            encoder_outputs, _mask(encoder_outputs, encoder_outputs_mask)
+            encoder_outputs, full_mask(encoder_outputs, encoder_outputs_mask)
         )
-        decoded = self.run(
+        decoded = self.teacher_force(
             inputs,
             ops.sum(ops.cast(real, "int32"), axis=1),
             memory,
@@ -166,22 +162,6 @@ class AttentionDecoder(keras.layers.Layer):
             found.append(keras.tree.flatten(decoded.states))
         return found[0] if len(found) == 1 else tuple(found)
 
-    def run(
-        self,
-        inputs: Any,
-        lengths: Any,
-        memory: Any,
-        cell_states: Any,
-        training: bool,
-        asked: Asked = OUTPUTS_ONLY,
-    ) -> Decoded:
-        """Runs all steps of a built layer, for models that prepare the memory themselves.
-
-        Args:
-            inputs, lengths, memory, cell_states, training, asked: see `TeacherForcedDecoder`.
-        """
-        return self._loops(inputs, lengths, memory, cell_states, training, asked)
-
     @property
     def encoder_units(self) -> int | None:
         """The width of the encoder outputs that a built layer takes."""
@@ -193,20 +173,31 @@ class AttentionDecoder(keras.layers.Layer):
         Raises:
             ValueError: if their number or widths are not those of the cells.
         """
-        given = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
-        wanted = [state_units(cell) for cell in self.cell.cells]
-        expected = [units for widths in wanted for units in widths]
-        got, half = [state.shape[-1] for state in given], len(expected)
-        if len(got) == 2 * half and got != expected:
-            pairs = list(zip(given[:half], given[half:], strict=True))
-            got = [left.shape[-1] + right.shape[-1] for left, right in pairs]
-            given = [ops.concatenate(pair, axis=-1) for pair in pairs] if got == expected else given
-        if got != expected:
+        given = _listed(initial_state)
+        if self._joins_pairs(given):
+            half = len(given) // 2
+            pairs = zip(given[:half], given[half:], strict=True)
+            given = [ops.concatenate(pair, axis=-1) for pair in pairs]
+        return keras.tree.pack_sequence_as(self._state_units, given)
+
+    @property
+    def _state_units(self) -> list[list[int]]:
+        """For each cell the widths of its states."""
+        return [state_units(cell) for cell in self.cell.cells]
+
+    def _joins_pairs(self, given: list[Any]) -> bool:
+        """Whether states are two halves each; ValueError if they fit in neither way."""
+        expected = keras.tree.flatten(self._state_units)
+        widths, half = [state.shape[-1] for state in given], len(expected)
+        if widths == expected:
+            return False
+        pairs = zip(widths[:half], widths[half:], strict=False)
+        if len(widths) != 2 * half or [left + right for left, right in pairs] != expected:
             raise ValueError(
                 f"`initial_state`: expected states {expected} wide, as the cells have them; got "
-                f"{[state.shape[-1] for state in given]}. `Bridge` maps states to other widths."
+                f"{widths}. `Bridge` maps states to other widths."
             )
-        return keras.tree.pack_sequence_as(wanted, given)
+        return True
 
     def compute_output_spec(
         self,
@@ -227,15 +218,15 @@ class AttentionDecoder(keras.layers.Layer):
         if self.return_alignments:
             found.append(spec(target_length, encoder_outputs.shape[1]))
         if self.return_state:
-            found.append([spec(units) for cell in self.cell.cells for units in state_units(cell)])
+            found.append([spec(units) for units in keras.tree.flatten(self._state_units)])
         return found[0] if len(found) == 1 else tuple(found)
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
         del inputs
         if previous_mask is None or not (self.return_alignments or self.return_state):
             return previous_mask
-        num_states = sum(len(state_units(cell)) for cell in self.cell.cells)
-        others = int(self.return_alignments) + (num_states if self.return_state else 0)
+        num_states = len(keras.tree.flatten(self._state_units)) if self.return_state else 0
+        others = int(self.return_alignments) + num_states
         return [previous_mask, *[None] * others]
 
     def get_config(self) -> dict[str, Any]:
@@ -261,19 +252,15 @@ class _OneStep(keras.Operation):
         self.cell = cell
 
     def call(self, inputs: Any, encoder_outputs: Any) -> Any:
-        mask = ops.ones_like(encoder_outputs[:, :, 0], dtype="bool")
-        memory = self.cell.attention.prepare(encoder_outputs, mask)
+        memory = self.cell.attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
         if not self.cell.built:
             # Before the first state: a user's cell may make it of weights of its own.
             self.cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
         return self.cell(inputs, memory, self.cell.initial_state(memory, 1))[0]
 
 
-def _mask(x: Any, mask: Any) -> Any:
-    """The mask as bool, all true if there is none."""
-    if mask is None:
-        return ops.ones_like(x[:, :, 0], dtype="bool")
-    return ops.cast(mask, "bool")
+def _listed(states: Any) -> list[Any]:
+    return list(states) if isinstance(states, (list, tuple)) else [states]
 
 
 def _check_sequence(name: str, x: Any, length: str, units: int | None) -> None:

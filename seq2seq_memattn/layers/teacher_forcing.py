@@ -150,16 +150,7 @@ class TeacherForcedDecoder:
         carry = keras.tree.map_structure(steps.sort, state)
         context_units = memory.rows.shape[-1]
         masks = self._masks(projected, context_units, training)
-        widths = {"output": output_units(cell.cells[-1]), "context": context_units}
-        if cell.attention.strength(state.attention) is not None:
-            widths["strength"] = 1
-        if asked.alignments:
-            widths["alignment"] = None  # as long as the source
-        if asked.states:
-            widths |= {
-                f"state_{index}": array.shape[-1]
-                for index, array in enumerate(keras.tree.flatten(state.cells))
-            }
+        widths = self._widths_left(context_units, state, asked)
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
             projected, *others = inputs
@@ -202,6 +193,23 @@ class TeacherForcedDecoder:
             steps.unpack(found["alignment"]) if asked.alignments else None,
             keras.tree.pack_sequence_as(state.cells, last) if asked.states else None,
         )
+
+    def _widths_left(
+        self, context_units: int, state: AttentionCellState, asked: Asked
+    ) -> dict[str, int | None]:
+        """The widths of what a step leaves, in its order."""
+        widths: dict[str, int | None] = {
+            "output": output_units(self.cell.cells[-1]),
+            "context": context_units,
+        }
+        if self.cell.attention.strength(state.attention) is not None:
+            widths["strength"] = 1
+        if asked.alignments:
+            widths["alignment"] = None  # as long as the source
+        if asked.states:
+            for index, array in enumerate(keras.tree.flatten(state.cells)):
+                widths[f"state_{index}"] = array.shape[-1]
+        return widths
 
     def _masks(self, projected: Any, context_units: int, training: bool) -> list[Any]:
         """For each cell, the dropout of those inputs that the loop makes, for all steps."""

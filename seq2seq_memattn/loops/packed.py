@@ -73,11 +73,11 @@ class PackedSteps:
         """An entry for each step: of [packed, n], the rows of the step."""
         return self.write_array(x.shape[-1], x.dtype).split(x, self.sizes)
 
-    def write_array(self, units: int, dtype: Any) -> tf.TensorArray:
+    def write_array(self, units: int | None, dtype: Any) -> tf.TensorArray:
         """An empty array for what the steps leave, [rows, units] each."""
         return tf.TensorArray(dtype, self.end, infer_shape=False, element_shape=[None, units])
 
-    def join(self, array: tf.TensorArray, units: int) -> Any:
+    def join(self, array: tf.TensorArray, units: int | None) -> Any:
         """What the steps left: [packed, units]."""
         return tf.ensure_shape(array.concat(), [None, units])
 

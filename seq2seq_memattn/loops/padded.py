@@ -69,7 +69,7 @@ class PaddedSteps:
         """A `tf.TensorArray` with an entry for each step: of [step * batch, n], [batch, n]."""
         return self.write_array(x.shape[-1], x.dtype).unstack(self.by_step(x))
 
-    def write_array(self, units: int, dtype: Any) -> Any:
+    def write_array(self, units: int | None, dtype: Any) -> Any:
         """An empty array for what the steps leave, [batch, units] each."""
         import tensorflow as tf
 

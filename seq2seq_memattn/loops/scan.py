@@ -34,7 +34,7 @@ def scan(
     inputs: Sequence[Any],
     products: Products,
     steps: Any,
-    output_units: Sequence[int],
+    output_units: Sequence[int | None],
     training: bool = False,
 ) -> list[Any]:
     """Runs `step` over all steps.
@@ -46,7 +46,7 @@ def scan(
         inputs: arrays [packed, n] from `steps.pack`; at least one.
         products: the products of the loop; rows in the loop's order.
         steps: from `make_steps`.
-        output_units: the width of each output.
+        output_units: the width of each output; None where it is known in the graph alone.
         training: whether gradients will be asked for; their way is then the fast one.
 
     Returns:
@@ -69,7 +69,7 @@ def _scan_in_tensorflow(
     inputs: Sequence[Any],
     products: Products,
     steps: Any,
-    output_units: Sequence[int],
+    output_units: Sequence[int | None],
     training: bool,
 ) -> list[Any]:
     """As `scan`; ends with the longest row, and in training defers the products' gradients."""
