@@ -8,6 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.config import ModelConfig
@@ -200,8 +201,7 @@ class Seq2Seq(keras.Model):
             logits = self.logits(mixed, ops.convert_to_tensor(self.target_embedding.embeddings))
         else:
             logits = self.logits(mixed)
-        narrow = self.compute_dtype in ("float16", "bfloat16")
-        return ops.cast(logits, "float32") if narrow else logits
+        return at_least_float32(logits)
 
     def call(self, inputs: Any, training: bool = False, return_strengths: bool = False) -> Any:
         memory, cell_states = self.encode(inputs["source"], training)

@@ -8,6 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_rank, check_size
 from seq2seq_memattn.compute.padding import full_mask
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.compute.rows import on_rows
 
@@ -251,10 +252,9 @@ def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:
         mask: bool, broadcastable to `energies`.
         axis: int. The axis that sums to 1.
     """
-    dtype = keras.backend.standardize_dtype(energies.dtype)
-    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    dtype, energies = energies.dtype, at_least_float32(energies)
     lowest = -1e30  # far below any energy, still finite in float32
-    energies = ops.where(mask, ops.cast(energies, wide), ops.cast(lowest, wide))
+    energies = ops.where(mask, energies, ops.cast(lowest, energies.dtype))
     scores = softmax(energies, axis=axis)
     return ops.cast(ops.where(mask, scores, ops.zeros_like(scores)), dtype)
 

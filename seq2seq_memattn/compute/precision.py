@@ -39,6 +39,12 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
     return keras.DTypePolicy(precision)
 
 
+def at_least_float32(x: Any) -> Any:
+    """Floating-point numbers, widened to float32 if they are narrower."""
+    is_narrow = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
+    return ops.cast(x, "float32") if is_narrow else x
+
+
 def product_dtype(layer: Any) -> str:
     """The dtype of the operands of a layer's products."""
     return getattr(layer.dtype_policy, "product_dtype", layer.compute_dtype)

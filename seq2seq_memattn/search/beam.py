@@ -116,11 +116,8 @@ def _beam_search(
     return_alignments: bool,
 ) -> BeamResult:
     model = prepare(model, beam_size)
-    limits, num_steps = step_limits(source, max_length, pad_id(model))
-    rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits[:, None])
-    memory, state = model.start(source, beam_size)
-    compaction = choose_compaction(model, source)
-    result = search_in_graph(model, memory, state, rules, num_steps, compaction)
+    rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits=None)
+    memory, state, result = search_sources(model, source, max_length, rules)
     if return_alignments:
         scores, alignments, positions = replay_attention(
             model, memory, state, result.tokens, result.steps
@@ -132,10 +129,27 @@ def _beam_search(
     return result._replace(tokens=written(model, result.tokens))
 
 
-def choose_compaction(model: Any, source: Any) -> Compaction:
-    """What becomes of sentences that are done, of a model that `prepare` gave."""
+def search_sources(
+    model: Any, source: Any, max_length: Any, rules: Rules
+) -> tuple[Any, Any, BeamResult]:
+    """`search_in_graph` from sources on.
+
+    Args:
+        model: what `prepare` returned.
+        source, max_length: see `beam_search`.
+        rules: `Rules`, whose limits are set here.
+
+    Returns:
+        memory, state: from the model's `start`.
+        result: `BeamResult`, of tokens by their numbers in search.
+    """
+    limits, num_steps = step_limits(source, max_length, pad_id(model))
+    memory, state = model.start(source, rules.beam_size)
     drops = isinstance(model, PreparedModel) and not has_static_shapes() and source.shape[0] != 1
-    return drop_done() if drops else keep_all()
+    compaction = drop_done() if drops else keep_all()
+    rules = rules._replace(limits=limits[:, None])
+    found = search_in_graph(model, memory, state, rules, num_steps, compaction)
+    return memory, state, found
 
 
 def search_in_graph(

@@ -97,7 +97,7 @@ def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
 
 
 def _above(weights: Any, floor: Any) -> Any:
-    """The weights above a floor, float32 [rows]; 0 in place of the others."""
+    """Weights with those that are not above a floor, float32 [rows], set to 0."""
     return ops.where(weights > floor[:, None], weights, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Searches that are called in eager mode: compiled once for each model."""
+"""Compiles searches that are called in eager mode, once for each model and choice of options."""
 
 from collections.abc import Callable
 from typing import Any

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.precision import product, product_dtype
+from seq2seq_memattn.compute.precision import at_least_float32, product, product_dtype
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
 from seq2seq_memattn.model import Seq2Seq
@@ -117,7 +117,7 @@ class PreparedModel:
         if isinstance(weights.output, tuple):
             return self.model.to_logits(mixed)
         logits = product(mixed, weights.output) + ops.cast(weights.bias, mixed.dtype)
-        return ops.cast(logits, "float64" if self._cell.compute_dtype == "float64" else "float32")
+        return at_least_float32(logits)
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, of a context that may come mapped."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.vocabulary import PAD_ID
 
 MAX_SEED = 2**31 - 1  # what an int32 holds
@@ -82,10 +83,8 @@ def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any
             return limits, max_length
     if keras.backend.backend() != "jax":
         return limits, ops.max(limits)
-    import jax
-
     # JAX's loops need a size that is known ahead; a traced limit has none.
-    if not isinstance(limits, jax.core.Tracer):
+    if is_eager(limits):
         return limits, int(ops.max(limits))
     if max_length is None:
         return limits, default_limit(source.shape[1])

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.search.beam import choose_compaction, search_in_graph
+from seq2seq_memattn.search.beam import search_sources
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import call_compiled
-from seq2seq_memattn.search.prepared import pad_id, prepare, written
-from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_seed, step_limits
+from seq2seq_memattn.search.prepared import prepare, written
+from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_seed
 
 
 class SampleResult(NamedTuple):
@@ -96,11 +96,8 @@ def _sample(
     model: Any, source: Any, seed: Any, max_length: Any, num_samples: int, sampling: Sampling
 ) -> SampleResult:
     model = prepare(model, num_samples)
-    limits, num_steps = step_limits(source, max_length, pad_id(model))
     seeds = row_seeds(seed, ops.arange(ops.shape(source)[0], dtype="int32"))
-    rules = Rules(num_samples, num_samples, 0.0, False, limits[:, None], sampling, seeds)
-    memory, state = model.start(source, num_samples)
-    compaction = choose_compaction(model, source)
-    found = search_in_graph(model, memory, state, rules, num_steps, compaction)
+    rules = Rules(num_samples, num_samples, 0.0, False, None, sampling, seeds)
+    *_, found = search_sources(model, source, max_length, rules)
     found = found._replace(tokens=written(model, found.tokens))
     return SampleResult(*(getattr(found, name) for name in SampleResult._fields))

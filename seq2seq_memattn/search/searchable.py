@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_rank, check_size
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -83,6 +84,7 @@ class Searchable:
         special = (pad_id, start_id, end_id)
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
+        self._is_in_order = np.array_equal(self.ids, np.arange(self.vocab_size))
         # One id may have two of these parts. Its probability counts once: where it may be written.
         self._counts = np.ones(len(self.ids), bool)
         self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
@@ -112,7 +114,7 @@ class Searchable:
             table = ops.convert_to_tensor(self.embedding.embeddings)
         else:
             table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
-        return ops.cast(ops.take(table, self.ids, axis=0), self.cell.compute_dtype)
+        return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
         """Matrix [units, vocab_size] and bias [vocab_size] of plain logits; None of others."""
@@ -124,17 +126,22 @@ class Searchable:
             return None
         kernel = ops.convert_to_tensor(layer.kernel)
         bias = layer.bias if layer.use_bias else ops.zeros(self.vocab_size, kernel.dtype)
-        return ops.take(kernel, self.ids, axis=1), self._counted(ops.take(bias, self.ids, axis=0))
+        return self._ordered(kernel, axis=1), self._counted(bias)
 
     def to_logits(self, mixed: Any) -> Any:
         """The output layer, for tokens by their numbers in search; float32 at least."""
-        logits = self._counted(ops.take(self.logits(mixed, training=False), self.ids, axis=-1))
-        narrow = keras.backend.standardize_dtype(logits.dtype) in ("float16", "bfloat16")
-        return ops.cast(logits, "float32") if narrow else logits
+        return at_least_float32(self._counted(self.logits(mixed, training=False)))
+
+    def _ordered(self, x: Any, axis: int) -> Any:
+        """What belongs to ids along an axis, in search's order; as it is where that is theirs."""
+        return x if self._is_in_order else ops.take(x, self.ids, axis=axis)
 
     def _counted(self, logits: Any) -> Any:
-        """Logits [..., ids] by which each id has its probability once."""
-        return ops.where(self._counts, logits, ops.cast(-np.inf, logits.dtype))
+        """Logits of ids, in search's order, by which each id has its probability once."""
+        if self._is_in_order:
+            return logits
+        never = ops.cast(-np.inf, logits.dtype)
+        return ops.where(self._counts, self._ordered(logits, axis=-1), never)
 
     def numbers(self, ids: Any) -> Any:
         """What search has in place of ids: the inverse of `written`; an unknown id is an error."""
@@ -144,9 +151,9 @@ class Searchable:
 
     def written(self, tokens: Any) -> Any:
         """The ids of what a search wrote."""
-        if isinstance(tokens, np.ndarray):
-            return self.ids[tokens]
-        return ops.take(self.ids, tokens)
+        if self._is_in_order:
+            return tokens
+        return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
 
 
 def _input_units(layer: Any) -> int | None:
