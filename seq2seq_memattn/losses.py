@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
@@ -69,7 +70,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         sample_weight: float [batch] or [batch, target_length], or None.
 
     Raises:
-        ValueError: if `label_smoothing` is out of its range.
+        ValueError: if `label_smoothing` is out of its range; in eager mode, for ids of no logit
+            (see `ids_below` for graphs and compiled code).
     """
 
     def __init__(
@@ -81,7 +83,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        weights = ops.cast(ops.not_equal(_ids(y_true), PAD_ID), self.dtype)
+        ids = ids_below("y_true", _ids(y_true), y_pred.shape[-1])
+        weights = ops.cast(ops.not_equal(ids, PAD_ID), self.dtype)
         # [batch, target_length]
         if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's means count padding too
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
@@ -91,7 +94,7 @@ class TokenCrossEntropy(keras.losses.Loss):
                 sample_weight = ops.expand_dims(sample_weight, axis=1)
             weights *= sample_weight
         # A copy has no mask, by which Keras would correct the mean once more.
-        return super().__call__(y_true, ops.copy(y_pred), weights)
+        return super().__call__(ids, ops.copy(y_pred), weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         losses, _ = token_cross_entropy(_ids(y_true), y_pred, self.label_smoothing)

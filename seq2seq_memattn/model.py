@@ -7,6 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.attention.registry import make_attention
+from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import layers_inside
@@ -43,6 +44,10 @@ class Seq2Seq(keras.Model):
 
     Masking: padding (id 0) never changes a result; logits there have no meaning. It must come last
         (see `padding_last`).
+
+    Raises:
+        ValueError: in eager mode, for ids that the vocabularies do not have; see `ids_below` for
+            graphs and compiled code.
 
     Example:
     >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
@@ -202,6 +207,15 @@ class Seq2Seq(keras.Model):
         else:
             logits = self.logits(mixed)
         return at_least_float32(logits)
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
+        sizes = {
+            "source": self.config.source_vocab_size,
+            "target_inputs": self.config.target_vocab_size,
+        }
+        ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}
+        return super().__call__(ids, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False, return_strengths: bool = False) -> Any:
         memory, cell_states = self.encode(inputs["source"], training)

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.backend import compiled, is_eager
+from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.searchable import Searchable
 
@@ -31,6 +32,9 @@ def call_compiled(
         options: hashable. What a graph is made for.
     """
     arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
+    if isinstance(model, Seq2Seq):
+        source = ids_below("source", arrays[0], model.config.source_vocab_size)
+        arrays = (source, *arrays[1:])
     is_ours = isinstance(model, (Seq2Seq, Searchable))
     has_limits = not (max_length is None or isinstance(max_length, int))
     # JAX needs to know the most steps ahead, which an array does not say inside of its graphs.

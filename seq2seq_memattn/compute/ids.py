@@ -1,0 +1,39 @@
+"""Which ids a vocabulary has."""
+
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from seq2seq_memattn.compute.visible import checked, is_visible
+
+
+def ids_below(name: str, ids: Any, bound: int) -> Any:
+    """The ids, refused if one is none of a vocabulary's and the values can be seen.
+
+    They can be seen in NumPy arrays, in eager mode and in plain TensorFlow graphs. Compiled code
+    (XLA, which `fit` uses unless told otherwise, and `jax.jit`) takes any ids; what it makes of
+    others has no meaning.
+
+    Args:
+        name: of the argument.
+        ids: int, any shape.
+        bound: int > 0. The size of the vocabulary.
+
+    Returns:
+        `ids`, whose use waits for the check.
+
+    Raises:
+        ValueError: in eager mode; in a graph, `tf.errors.InvalidArgumentError` when it runs.
+    """
+    problem = f"`{name}`: expected ids in 0..{bound - 1}"
+    # As unsigned numbers, negative ids are the largest: one reduction finds both kinds.
+    if isinstance(ids, np.ndarray):
+        largest = np.max(ids.astype(np.int32).astype(np.uint32), initial=0)
+        if largest >= bound:
+            raise ValueError(f"{problem}; got {largest.astype(np.int32)}.")
+        return ids
+    if not is_visible(ids):
+        return ids
+    largest = ops.max(ops.cast(ops.cast(ids, "int32"), "uint32"), initial=0)
+    return checked(ids, largest < bound, problem, got=ops.cast(largest, "int32"))
