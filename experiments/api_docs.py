@@ -19,7 +19,6 @@ MODULES = (
     "seq2seq_memattn",
     "seq2seq_memattn.config",
     "seq2seq_memattn.metrics",
-    "seq2seq_memattn.plots",
     "seq2seq_memattn.search.batch_decoder",
     "seq2seq_memattn.training.loop",
     "seq2seq_memattn.runs.directory",

@@ -1,5 +1,7 @@
 """The public names; `__init__.py` imports each when it is first used."""
 
+from . import data as data
+from . import plots as plots
 from ._version import __version__ as __version__
 from .attention.additive import BahdanauAttention as BahdanauAttention
 from .attention.base import Attention as Attention
@@ -47,7 +49,9 @@ __all__ = [
     "TrainingConfig",
     "__version__",
     "beam_search",
+    "data",
     "export_searchable",
     "greedy_search",
+    "plots",
     "sample",
 ]

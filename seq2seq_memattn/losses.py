@@ -9,7 +9,9 @@ from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
-def token_cross_entropy(targets: Any, logits: Any, label_smoothing: float = 0.0) -> tuple[Any, Any]:
+def token_cross_entropy(
+    targets: Any, logits: Any, label_smoothing: float = 0.0, pad_id: int = PAD_ID
+) -> tuple[Any, Any]:
     """Cross entropy of each token.
 
     Source of label smoothing: Szegedy et al. (2016), section 7: against the distribution that has
@@ -19,6 +21,7 @@ def token_cross_entropy(targets: Any, logits: Any, label_smoothing: float = 0.0)
         targets: int32 [batch, target_length].
         logits: float [batch, target_length, vocab].
         label_smoothing: float in [0, 1).
+        pad_id: int. The id of padding.
 
     Returns:
         losses: float [batch, target_length], in nats; 0 on padding.
@@ -29,7 +32,7 @@ def token_cross_entropy(targets: Any, logits: Any, label_smoothing: float = 0.0)
         # -(1 - s) log p_target - s mean(log p) = -log p_target + s (logit_target - mean(logits))
         chosen = ops.take_along_axis(logits, targets[:, :, None], axis=-1)[:, :, 0]
         losses += label_smoothing * (chosen - ops.mean(logits, axis=-1))
-    real = ops.cast(ops.not_equal(targets, PAD_ID), losses.dtype)
+    real = ops.cast(ops.not_equal(targets, pad_id), losses.dtype)
     return losses * real, real
 
 
@@ -63,6 +66,7 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: float in [0, 1). See `token_cross_entropy`.
+        pad_id: int. The id of padding, which has no loss.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -75,16 +79,21 @@ class TokenCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(
-        self, label_smoothing: float = 0.0, name: str = "token_cross_entropy", **kwargs: Any
+        self,
+        label_smoothing: float = 0.0,
+        pad_id: int = PAD_ID,
+        name: str = "token_cross_entropy",
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"`label_smoothing` must be in [0, 1); got {label_smoothing}.")
         self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         ids = ids_below("y_true", _ids(y_true), y_pred.shape[-1])
-        weights = ops.cast(ops.not_equal(ids, PAD_ID), self.dtype)
+        weights = ops.cast(ops.not_equal(ids, self.pad_id), self.dtype)
         # [batch, target_length]
         if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's means count padding too
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
@@ -97,11 +106,12 @@ class TokenCrossEntropy(keras.losses.Loss):
         return super().__call__(ids, ops.copy(y_pred), weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        losses, _ = token_cross_entropy(_ids(y_true), y_pred, self.label_smoothing)
+        losses, _ = token_cross_entropy(_ids(y_true), y_pred, self.label_smoothing, self.pad_id)
         return losses
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+        own = {"label_smoothing": self.label_smoothing, "pad_id": self.pad_id}
+        return {**super().get_config(), **own}
 
 
 def _ids(y_true: Any) -> Any:

@@ -173,6 +173,20 @@ def test_a_batch_of_padding_alone_has_no_loss() -> None:
     assert float(loss) == 0.0
 
 
+def test_padding_may_have_another_id() -> None:
+    other = VOCAB - 1
+    ids = np.arange(VOCAB)
+    ids[[PAD_ID, other]] = other, PAD_ID
+    targets, logits = ids[TARGETS], tensor(LOGITS[:, :, ids])
+    loss = TokenCrossEntropy(label_smoothing=0.2, pad_id=other)
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    expected = np.array(expected_sum(LOGITS, 0.2) / 8)
+    for each in (loss, again):
+        assert_close(each(targets, logits), expected)
+    with pytest.raises(AssertionError):
+        assert_close(TokenCrossEntropy(label_smoothing=0.2)(targets, logits), expected)
+
+
 def test_it_comes_back_from_its_config() -> None:
     loss = keras.losses.deserialize(
         keras.losses.serialize(TokenCrossEntropy(label_smoothing=0.2, name="nats"))

@@ -57,7 +57,7 @@ def blocks(language: str, text: str = README) -> list[str]:
 def commands() -> list[list[str]]:
     """The commands of the blocks, and those that stand in a sentence."""
     sentences = re.findall(r"`(memattn [^`]* --[^`]+|python -m experiments[^`]+)`", README)
-    lines = [line for block in blocks("") for line in block.splitlines()]
+    lines = [line for block in blocks("") for line in block.replace("\\\n", "").splitlines()]
     found = [shlex.split(line) for line in [*lines, *sentences]]
     installed = [["memattn " + words[1], *words[2:]] for words in found if words[0] == "memattn"]
     in_a_clone = [

@@ -117,7 +117,7 @@ def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[s
 def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
     def never_ending(search: Work) -> Work:
         def work() -> Any:
-            bias = np.array(logits.bias)
+            bias = np.array(logits.bias.numpy())
             bias[END_ID] = NEVER
             logits.bias.assign(bias)
             return np.asarray(search().tokens)

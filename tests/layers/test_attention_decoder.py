@@ -15,6 +15,7 @@ from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.layers.stepping import OwnCell, step_by_step
 from tests.tolerances import as_array, assert_close
@@ -183,14 +184,6 @@ def test_what_is_shared_is_shared_after_loading(tmp_path: Path) -> None:
 
 
 # Errors
-
-
-def refused(function: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(ValueError) as error:
-        function(*arguments, **named)
-    message = str(error.value)
-    assert "\n" not in message
-    return message
 
 
 def test_wrong_arguments_are_refused_when_the_layer_is_made() -> None:

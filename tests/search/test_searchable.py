@@ -15,6 +15,7 @@ from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.vocabulary import PAD_ID, START_ID
+from tests.errors import refused
 from tests.layers.stepping import OwnCell
 from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
@@ -279,14 +280,6 @@ def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
 
 
 # Errors
-
-
-def refused(function: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(ValueError) as error:
-        function(*arguments, **named)
-    message = str(error.value)
-    assert "\n" not in message
-    return message
 
 
 def test_parts_of_a_wrong_kind_are_refused() -> None:

@@ -149,7 +149,7 @@ class _Listed(tf.Module):
 
 
 class _Numbers(tf.Module):
-    """Tokens without a vocabulary: a text is their ids, with spaces between them."""
+    """No vocabulary: a text is the ids themselves, with spaces between them."""
 
     first_id = 0
 

@@ -22,7 +22,7 @@ from seq2seq_memattn.serving.export.graph import (
     served_run,
     signatures,
 )
-from seq2seq_memattn.serving.export.graph_text import graph_vocabulary
+from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import model_card, searchable_card
 from seq2seq_memattn.serving.export.warmup import write_warmup
 from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
@@ -39,7 +39,7 @@ def export(
 
     Args:
         run: `Run`.
-        export_dir: Path. Its versions are folders named by whole numbers.
+        export_dir: Path. Each export is a folder in it: 1, then 2, and so on.
         options: `SearchOptions`.
         precision: that the run was loaded with, for the record.
         example: a text for those who try the model out, and for its warm-up.
@@ -55,7 +55,7 @@ def export(
     example = example or _example(run)
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
-    with _new_export(export_dir) as (folder, version):
+    with _new_version(export_dir) as (folder, version):
         _write(served_run(run, options), options, folder, description, example or "a")
         for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
             shutil.copyfile(run.directory / name, folder / EXTRA / name)
@@ -81,7 +81,7 @@ def export_searchable(
 
     Args:
         searchable: `Searchable`.
-        export_dir: path. Its versions are folders named by whole numbers; the next one is written.
+        export_dir: path. Each export is a folder in it: 1, then 2, and so on.
         source_vocabulary, target_vocabulary: each a `Vocabulary` of this package; a list of tokens
             that stand between spaces, the token of id 0 first, as
             `keras.layers.TextVectorization.get_vocabulary` makes it, with `[UNK]` for unknown ones;
@@ -110,23 +110,16 @@ def export_searchable(
         min((limit for limit in limits if limit), default=None),
     )
     description = {
-        "attention": type(attention).__name__,
-        "attention_label": type(attention).__name__,
+        **_shared_fields(options, type(attention).__name__, TextForm()),
         "source_language": source_language,
         "target_language": target_language,
         "kind": _kind(source_vocabulary),
-        **options._asdict(),
         "precision": searchable.cell.dtype_policy.name,
         "parameters": sum(math.prod(v.shape) for v in searchable.variables if v.trainable),
-        "text_form": TextForm().to_dict(),
-        "versions": versions(),
         "example": example,
     }
-    # Without an example, what any vocabulary can read: the first token that it can write.
-    first = served.source_text.pieces(tf.constant([served.source_text.first_id]))
-    warmup = example or first.numpy()[0].decode() or "1"
-    with _new_export(Path(export_dir)) as (folder, version):
-        _write(served, options, folder, description, warmup)
+    with _new_version(Path(export_dir)) as (folder, version):
+        _write(served, options, folder, description, example or _first_token(served.source_text))
         card = searchable_card(folder_name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return Path(export_dir) / str(version)
@@ -140,21 +133,33 @@ def _kind(vocabulary: Any) -> str:
 
 
 def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]:
-    """What a server and its page say of an exported model."""
-    form = run.text_form
+    """What a server and its page say of an exported run."""
     return {
-        "attention": run.model.config.attention,
-        "attention_label": label(run.model.config.attention),
-        "source_language": form.source_language,
-        "target_language": form.target_language,
+        **_shared_fields(options, run.model.config.attention, run.text_form),
         "kind": run.source_vocabulary.to_dict()["kind"],
-        **options._asdict(),
         "precision": precision,
         "update": run.update,
         "parameters": run.model.count_params(),
+    }
+
+
+def _shared_fields(options: SearchOptions, attention: str, form: TextForm) -> dict[str, Any]:
+    """What is said of a run and of a model of one's own in the same way."""
+    return {
+        "attention": attention,
+        "attention_label": label(attention),
+        "source_language": form.source_language,
+        "target_language": form.target_language,
+        **options._asdict(),
         "text_form": form.to_dict(),
         "versions": versions(),
     }
+
+
+def _first_token(vocabulary: GraphVocabulary) -> str:
+    """A text that the vocabulary can read: the first token that is not empty."""
+    ids = tf.range(vocabulary.first_id, vocabulary.first_id + 2)
+    return next(token.decode() for token in vocabulary.pieces(ids).numpy() if token)
 
 
 def _example(run: Run) -> str:
@@ -187,27 +192,24 @@ def _write(
 
 
 @contextlib.contextmanager
-def _new_export(export_dir: Path) -> Iterator[tuple[Path, int]]:
-    """As `_new_version`, in a folder that is made, while no other process exports to it."""
-    export_dir.mkdir(parents=True, exist_ok=True)
-    with locked(export_dir, "exporting to it"), _new_version(export_dir) as made:
-        yield made
-
-
-@contextlib.contextmanager
 def _new_version(export_dir: Path) -> Iterator[tuple[Path, int]]:
-    """A folder to fill, which becomes the next version when all went well."""
-    for leftover in export_dir.glob(".*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    version = max(version_folders(export_dir), default=0) + 1
-    folder = export_dir / f".{version}.tmp"
-    folder.mkdir()
-    try:
-        yield folder, version
-        folder.rename(export_dir / str(version))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    """A folder to fill, which becomes the next version when all went well.
+
+    Until then no other process can export to `export_dir`.
+    """
+    export_dir.mkdir(parents=True, exist_ok=True)
+    with locked(export_dir, "exporting to it"):
+        for leftover in export_dir.glob(".*.tmp"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        version = max(version_folders(export_dir), default=0) + 1
+        folder = export_dir / f".{version}.tmp"
+        folder.mkdir()
+        try:
+            yield folder, version
+            folder.rename(export_dir / str(version))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

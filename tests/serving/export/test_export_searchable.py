@@ -20,6 +20,7 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.vocabulary import CharacterVocabulary
 from tests.inputs import randomise, tensor
 from tests.running import run_python
+from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.tolerances import as_array, assert_close
 
 SIZE = 9
@@ -110,6 +111,16 @@ def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
     assert found["source_is_cut"].tolist() == [False, True]
     expected = beam_search(model, tensor([[4, 5, 2]], "int32"), 2)
     assert_close(found["log_probs"][:1], expected.log_probs)
+
+
+@pytest.mark.parametrize(
+    "vocabulary", [None, WORDS, ["", *"abcdefgh"]], ids=["numbers", "words", "no unknown ones"]
+)
+def test_its_warm_up_is_of_a_token_that_the_vocabulary_has(vocabulary: Any, tmp_path: Path) -> None:
+    folder = export_searchable(
+        searchable(), tmp_path / "own", vocabulary, vocabulary, beam_size=2, n_best=1
+    )
+    assert_warmup_is_answered(folder)
 
 
 def test_wrong_vocabularies_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tensorflow_serving.apis import prediction_log_pb2
 
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
@@ -30,6 +29,7 @@ from seq2seq_memattn.serving.protocol.predict import parse_predict
 from seq2seq_memattn.training.loop import Trainer
 from tests.running import run_python
 from tests.serving.clients import running
+from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.texts import STRANGE, make_text_data, sentences
 from tests.training.runs import MODEL, TRAINING
 
@@ -139,18 +139,7 @@ def test_what_is_beside_the_graph_describes_it(run: Run, version: Path) -> None:
 
 
 def test_warm_up_requests_are_answered(version: Path) -> None:
-    model = tf.saved_model.load(str(version))
-    path = version / "assets.extra" / "tf_serving_warmup_requests"
-    logs = [
-        prediction_log_pb2.PredictionLog.FromString(record.numpy())
-        for record in tf.data.TFRecordDataset(str(path))
-    ]
-    names = [log.predict_log.request.model_spec.signature_name for log in logs]
-    assert {*names} == {*model.signatures}
-    for name, log in zip(names, logs, strict=True):
-        inputs = log.predict_log.request.inputs
-        given = {key: tf.constant(tf.make_ndarray(value)) for key, value in inputs.items()}
-        assert model.signatures[name](**given)
+    assert_warmup_is_answered(version)
 
 
 def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> None:
