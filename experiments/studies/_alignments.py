@@ -20,14 +20,14 @@ has as many tokens as said, or else as many as the set has below that.
 
 
 def draw_sample(num_tokens: int) -> Draw:
-    """What draws a sample of so many tokens for a study of one row: by slot, and combined.
+    """What draws a sample of so many tokens for a study's last row: by slot, and combined.
 
     Where the run is not there any more, the figures stay as they are; without them, that is an
     error, which says what is needed.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
-        (row,) = study.rows
+        row = study.rows[-1]
         del results
         run_dir = study.runs_dir / row.name
         paths = [stem.with_name(f"{stem.name}_{row.name}{end}") for end in ("_slots", "")]

@@ -53,6 +53,11 @@ WMT_NEWS_ROWS = ("bahdanau", "k64")
 # The four scoring pairs of Figure 5, beside the default's.
 PAIRS = (("softmax", "softmax"), ("softmax", "sigmoid"), ("sigmoid", "softmax"), ("sigmoid",) * 2)
 SEEDED = ("bahdanau", "k32")
+# Equation 5 as it is printed, a softmax over the slots: names, the decoder's score, the seed.
+PRINTED = {
+    "k32": (("softmax", 0), ("sigmoid", 0), ("softmax", 1), ("sigmoid", 1)),
+    "k64": (("softmax", 0),),
+}
 # Each row is compared with Bahdanau by the last of its tests.
 TESTS = {
     "multi30k": (
@@ -148,7 +153,12 @@ def _multi30k_rows() -> list[Row]:
     pieces = small_text.PIECES
     by_name = {name: text_row(f"multi30k_en_de_{name}", pieces) for name in MULTI30K_ROWS}
     seeded = [_variant(by_name[name], "seed1", {"seed": 1}) for name in SEEDED]
-    return [*by_name.values(), *seeded, *with_other_pairs(by_name["k32"])]
+    printed = [
+        with_printed_softmax(by_name[name], score, seed)
+        for name, trained in PRINTED.items()
+        for score, seed in trained
+    ]
+    return [*by_name.values(), *seeded, *with_other_pairs(by_name["k32"]), *printed]
 
 
 def with_other_pairs(row: Row) -> list[Row]:
@@ -161,13 +171,25 @@ def with_other_pairs(row: Row) -> list[Row]:
     ]
 
 
-def _variant(row: Row, suffix: str, options: dict[str, Any]) -> Row:
+def with_printed_softmax(row: Row, decoder_score: str, seed: int = 0) -> Row:
+    """A row of K-memory with equation 5 as it is printed: a softmax over slots while encoding."""
+    options = {"encoder_score": "softmax", "normalise_over": "slots"}
+    seeded = {"seed": seed} if seed else {}
+    return _variant(
+        row,
+        f"slots_{decoder_score}" + f"_seed{seed}" * bool(seed),
+        {**options, "decoder_score": decoder_score, **seeded},
+        f"softmax over slots/{decoder_score}" + f", seed {seed}" * bool(seed),
+    )
+
+
+def _variant(row: Row, suffix: str, options: dict[str, Any], text: str = "") -> Row:
     name = f"{row.name}_{suffix}"
     return dataclasses.replace(
         row,
         name=name,
         options={**row.options, **options},
-        label=f"{row.label}, {suffix.replace('_', '/')}",
+        label=f"{row.label}, {text or suffix.replace('_', '/')}",
         curve=name,
     )
 

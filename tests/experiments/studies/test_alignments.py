@@ -1,5 +1,6 @@
 """Figures 6 to 8: which row, which sample, and what happens where the run is not there."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from tests.experiments.row_results import write_results_of
 from tests.pictures import assert_drawn
 from tests.running import error_lines, run_here
 
+RUNS_OF = {"figure6": "unseen_lengths", "figure7": "figure7", "figure8": "table2"}
 ROWS = {
-    "figure6": "copy_100_k32",
-    "figure7": "copy_20_k4",
-    "figure8": "multi30k_en_de_k32_sigmoid_sigmoid",
+    "figure6": ["copy_50_k32", "copy_100_k32_from_50"],
+    "figure7": ["copy_20_k4"],
+    "figure8": ["multi30k_en_de_k32_sigmoid_sigmoid"],
 }
 
 
@@ -26,12 +28,24 @@ def tiny(name: str, folder: Path) -> Study:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_figure_is_of_one_row_of_a_table(name: str, tmp_path: Path) -> None:
+def test_a_figure_is_of_a_row_as_in_a_table(name: str, tmp_path: Path) -> None:
     of = tiny(name, tmp_path)
-    assert of.names() == [ROWS[name]]
-    table, known = ("table2", table2.rows) if name == "figure8" else ("table1", table1.rows)
-    assert of.runs_dir == tmp_path / table / "tiny"
-    assert of.rows == [row for row in known("tiny") if row.name == ROWS[name]]
+    assert of.names() == ROWS[name]
+    assert of.runs_dir == tmp_path / RUNS_OF[name] / "tiny"
+    known = (table2 if name == "figure8" else table1).rows("tiny")
+    for row in of.rows:
+        (like,) = (one for one in known if one.name == row.name.removesuffix("_from_50"))
+        assert row == dataclasses.replace(like, name=row.name, init_from=row.init_from)
+
+
+def test_copies_of_100_begin_with_weights_for_50_which_unseen_lengths_trains(
+    tmp_path: Path,
+) -> None:
+    first, last = make_study("figure6", "small", [], tmp_path, tmp_path).rows
+    assert last.init_from == first.name and last.length == 2 * first.length == 100
+    assert first in make_study("unseen_lengths", "small", [], tmp_path, tmp_path).rows
+    (full,) = make_study("figure6", "full", [], tmp_path, tmp_path).rows
+    assert full == table1.row(100, "k32", "full")
 
 
 def test_the_translation_has_two_sigmoids_at_every_scale() -> None:
@@ -84,17 +98,17 @@ def test_without_the_run_figures_stay_or_it_is_said_what_is_needed(
     of = tiny("figure6", tmp_path)
     results: list[dict[str, Any]] = write_results_of(of)
     monkeypatch.setattr(_alignments, "run_command", pytest.fail)
-    (row,) = of.rows
+    row = of.rows[-1]
     with pytest.raises(ValueError) as error:
         write_page("figure6", "tiny", of, results, tmp_path / "results")
     for needed in (of.runs_dir / row.name, "valid.source.txt", of.result_path(row)):
         assert str(needed) in str(error.value)
     assert not (tmp_path / "results" / "figure6_tiny.md").exists()
     for end in ("", "_slots"):
-        (tmp_path / "results" / "figure6" / f"tiny_copy_100_k32{end}.png").write_bytes(b"before")
+        (tmp_path / "results" / "figure6" / f"tiny_{row.name}{end}.png").write_bytes(b"before")
     write_page("figure6", "tiny", of, results, tmp_path / "results")
     assert (
-        "figure6/tiny_copy_100_k32_slots.png"
+        f"figure6/tiny_{row.name}_slots.png"
         in (tmp_path / "results" / "figure6_tiny.md").read_text()
     )
 
@@ -111,15 +125,15 @@ def test_reproduce_trains_the_tiny_row_and_draws_it(in_this_process: None, tmp_p
         for end in (".png", ".svg", "_slots.png", "_slots.svg")
     ]
     assert_drawn(*pictures)
-    # Its result is that of Table 1, and without the run nothing is trained or drawn.
+    # Its result is there, and without the run nothing is trained or drawn.
     pictures[0].unlink()
-    (tmp_path / "table1").rename(tmp_path / "elsewhere")
+    (tmp_path / "figure7").rename(tmp_path / "elsewhere")
     refused = run_here(*arguments)
     assert refused.returncode == 1
     assert b"already there" in refused.stderr
     assert "expected the run" in error_lines(refused)[-1]
     # Back again, it is drawn again.
-    (tmp_path / "elsewhere").rename(tmp_path / "table1")
+    (tmp_path / "elsewhere").rename(tmp_path / "figure7")
     again = run_here(*arguments, "--only_tables")
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert pictures[0].exists()

@@ -36,7 +36,10 @@ ROWS = {
     },
     "figure5": {
         f"multi30k_en_de_k32{pair}"
-        for pair in ("", "_softmax_sigmoid", "_sigmoid_softmax", "_sigmoid_sigmoid")
+        for pair in (
+            *("", "_softmax_sigmoid", "_sigmoid_softmax", "_sigmoid_sigmoid"),
+            *("_slots_softmax", "_slots_sigmoid"),
+        )
     },
 }
 
@@ -71,7 +74,8 @@ def test_at_full_scale_translation_is_that_of_the_paper(tmp_path: Path) -> None:
     of = make("figure5", "full", tmp_path)
     assert of.names()[0] == "wmt17_en_fi_k64"  # which has sigmoid and softmax
     ends = {name.removeprefix("wmt17_en_fi_k64") for name in of.names()}
-    assert ends == {"", "_softmax_softmax", "_softmax_sigmoid", "_sigmoid_sigmoid"}
+    others = {"_softmax_softmax", "_softmax_sigmoid", "_sigmoid_sigmoid"}
+    assert ends == {"", *others, "_slots_softmax", "_slots_sigmoid"}
 
 
 def test_a_row_that_begins_with_another_is_not_from_scratch() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import make_study, study_names
-from experiments.studies import _flexible, multi30k_sizes, table1, table2
+from experiments.studies import _flexible, multi30k_sizes, one_slot, table1, table2
 from seq2seq_memattn.presets import small_text
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 from seq2seq_memattn.presets.load import PRESETS, load_preset
@@ -105,19 +105,37 @@ def test_table_2_has_each_row_of_the_paper_and_of_the_miniature(tmp_path: Path) 
     full, small = table2.rows("full"), table2.rows("small")
     assert len(full) == 20
     assert all(len(row.paper) == (1 if "en_tr" in row.name else 2) for row in full)
-    assert len({row.name for row in small}) == len(small) == 14
+    assert len({row.name for row in small}) == len(small) == 19
     assert {row.data.corpus for row in small} == {"multi30k", "wmt_news"}
     with pytest.raises(ValueError, match="--rows: expected some of multi30k_en_de_bahdanau"):
         make_study("table2", "small", ["wmt17_en_de_k32"], tmp_path, tmp_path)
 
 
-def test_the_four_pairs_of_scores_are_there_for_32_slots_once_each() -> None:
-    found = []
+def test_the_pairs_of_scores_are_there_for_32_slots_with_each_axis_once() -> None:
+    found: dict[str, list[tuple[str, str]]] = {"time": [], "slots": []}
     for row in table2.rows("small"):
         model = row.preset().model
         if (model.attention, model.position_encoding, model.seed) == ("k_memory:32", "none", 0):
-            found.append((model.encoder_score, model.decoder_score))
-    assert sorted(found) == sorted(itertools.product(("softmax", "sigmoid"), repeat=2))
+            found[model.normalise_over].append((model.encoder_score, model.decoder_score))
+    assert sorted(found["time"]) == sorted(itertools.product(("softmax", "sigmoid"), repeat=2))
+    assert sorted(found["slots"]) == [("softmax", "sigmoid"), ("softmax", "softmax")]
+
+
+def test_the_printed_softmax_has_a_second_seed() -> None:
+    rows = [row for row in table2.rows("small") if row.options.get("normalise_over") == "slots"]
+    seeds = {row.name: row.preset().model.seed for row in rows}
+    assert sorted(seeds.values()) == [0, 0, 0, 1, 1]
+    assert all(name.endswith("_seed1") == bool(seed) for name, seed in seeds.items())
+
+
+def test_one_slot_is_read_in_both_ways_beside_no_attention() -> None:
+    models = [row.preset().model for row in one_slot.rows("small")]
+    assert [(model.attention, model.normalise_over) for model in models] == [
+        ("none", "time"),
+        ("k_memory:1", "time"),
+        ("k_memory:1", "slots"),
+    ]
+    assert {row.preset().training.num_updates for row in one_slot.rows("small")} == {9000}
 
 
 def test_candidates_for_the_size_of_multi30k_differ_in_size_alone() -> None:

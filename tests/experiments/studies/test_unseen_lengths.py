@@ -21,7 +21,7 @@ TARGETS = ["1 2 3 4", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 
 
 @pytest.fixture
 def of(tmp_path: Path) -> Study:
-    names = ["copy_50_none", "copy_50_k4"]
+    names = ["copy_50_k32", "copy_50_bahdanau"]
     made = make_study("unseen_lengths", "tiny", [], tmp_path, tmp_path / "results")
     rows = [row for row in made.rows if row.name in names]
     assert [row.name for row in rows] == names
@@ -58,7 +58,7 @@ def test_runs_decode_four_times_longer_sequences_once(
     found = unseen_lengths.results(of)
     longer = of.data_dir / copy_data(24, is_tiny=True).folder
     assert f"--source={longer / 'valid'}.source.txt" in commands[1]
-    assert f"--run_dir={of.runs_dir / 'copy_50_none'}" in commands[1]
+    assert f"--run_dir={of.runs_dir / 'copy_50_k32'}" in commands[1]
     assert [command[0] for command in commands] == [
         "data_prep.copy_task",
         "experiments.evaluate",
@@ -69,14 +69,14 @@ def test_runs_decode_four_times_longer_sequences_once(
     assert unseen_lengths.results(of) == found
     assert len(commands) == 4
     write_json(of.result_path(of.rows[1]), {**results[1], "commit": "another"})
-    (of.runs_dir / "copy_50_k4" / "evaluation" / "longer" / "hypotheses.txt").unlink()
-    (of.runs_dir / "copy_50_k4" / "evaluation" / "longer").rmdir()
+    (of.runs_dir / "copy_50_bahdanau" / "evaluation" / "longer" / "hypotheses.txt").unlink()
+    (of.runs_dir / "copy_50_bahdanau" / "evaluation" / "longer").rmdir()
     unseen_lengths.results(of)
     assert len(commands) == 6
     write_page("unseen_lengths", "tiny", of, found, tmp_path / "results")
     page = (tmp_path / "results" / "unseen_lengths_tiny.md").read_text()
     assert "| Model | 4 to 4 symbols | 7 to 7 symbols |" in page
-    assert "| K=4 | 100.00 (100 %) | 100.00 (100 %) | 100.00 (100 %) | 0.00 (0 %) |" in page
+    assert "| Att | 100.00 (100 %) | 100.00 (100 %) | 100.00 (100 %) | 0.00 (0 %) |" in page
     assert_drawn(tmp_path / "results" / "unseen_lengths" / "tiny_by_length.png")
 
 
@@ -84,11 +84,11 @@ def test_rows_without_a_run_are_left_out_and_none_is_an_error(
     of: Study, commands: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_results_of(of)
-    with pytest.raises(ValueError, match="expected the runs of copy_50_none, copy_50_k4"):
+    with pytest.raises(ValueError, match="expected the runs of copy_50_k32, copy_50_bahdanau"):
         unseen_lengths.results(of)
-    (of.runs_dir / "copy_50_none").mkdir(parents=True)
-    assert [result["name"] for result in unseen_lengths.results(of)] == ["copy_50_none"]
-    assert "copy_50_k4: left out" in capsys.readouterr().err
+    (of.runs_dir / "copy_50_k32").mkdir(parents=True)
+    assert [result["name"] for result in unseen_lengths.results(of)] == ["copy_50_k32"]
+    assert "copy_50_bahdanau: left out" in capsys.readouterr().err
     assert [command[0] for command in commands] == ["data_prep.copy_task", "experiments.evaluate"]
 
 
@@ -96,9 +96,9 @@ def test_rows_without_a_run_are_left_out_and_none_is_an_error(
 def test_reproduce_trains_tiny_rows_and_decodes_longer_sequences(
     in_this_process: None, tmp_path: Path
 ) -> None:
-    arguments = ["reproduce", "unseen_lengths", "--scale=tiny", "--rows=copy_50_k4"]
+    arguments = ["reproduce", "unseen_lengths", "--scale=tiny", "--rows=copy_50_bahdanau"]
     made = run_here(f"experiments.{arguments[0]}", *arguments[1:], f"--work_dir={tmp_path}")
     assert made.returncode == 0, made.stderr
-    assert list(json.loads(made.stdout.splitlines()[-1])["rows"]) == ["copy_50_k4"]
+    assert list(json.loads(made.stdout.splitlines()[-1])["rows"]) == ["copy_50_bahdanau"]
     page = (tmp_path / "results" / "unseen_lengths_tiny.md").read_text()
-    assert "| K=4 |" in page
+    assert "| Att |" in page
