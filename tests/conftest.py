@@ -11,6 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of
 
 import keras
 import pytest
+from tensorflow.python.framework import ops as tf_ops
 
 from tests import disks
 from tests.running import jobs_here, run_here
@@ -45,6 +46,20 @@ LONG = ("tests/training/", "tests/experiments/", "tests/search/", "tests/test_co
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+@pytest.fixture(autouse=True)
+def graphs_are_freed() -> Iterator[None]:
+    """Forgets custom gradients of graphs, or thousands of tests would take all memory.
+
+    `tf.custom_gradient` registers a function for each call in a graph. It is never taken back, and
+    keeps the graph.
+    """
+    registry = tf_ops.gradient_registry._registry
+    before = set(registry)
+    yield
+    for name in set(registry) - before:
+        del registry[name]
 
 
 @pytest.fixture(autouse=True)
