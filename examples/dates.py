@@ -1,7 +1,7 @@
 """Dates in many formats to ISO 8601: character by character, with Bahdanau's attention.
 
 Shows: a functional model with `AttentionDecoder`, trained by `fit`; greedy search with its layers;
-a picture of what attention read. No test day is among those learned from, in any format.
+a picture of what the attention looked at. Test dates do not occur in the training data.
 
     python examples/dates.py
 
@@ -65,7 +65,7 @@ VOCAB_SIZE = len(CHARACTERS) + 3
 
 
 def to_ids(lines: list[str]) -> np.ndarray:
-    """Ids of each line, its end token, then padding: int32 [lines, longest line + 1]."""
+    """For each line its ids, the end token and padding: int32 [lines, longest line + 1]."""
     ids = np.zeros([len(lines), max(map(len, lines)) + 1], "int32")
     for row, line in zip(ids, lines, strict=True):
         row[: len(line) + 1] = [*(IDS[character] for character in line), 2]

@@ -15,12 +15,10 @@ def by_scores(groups: Groups) -> Groups:
         for name, members in groups(results).items():
             for result in members:
                 model = result["configuration"]["model"]
-                is_printed = (model["encoder_score"], model["normalise_over"]) == (
-                    "softmax",
-                    "slots",
-                )
-                over = " over slots" if is_printed else ""
-                pair = f"{model['encoder_score']}{over} / {model['decoder_score']}"
+                encoder = model["encoder_score"]
+                if encoder == "softmax" and model["normalise_over"] == "slots":
+                    encoder = "softmax over slots"
+                pair = f"{encoder} / {model['decoder_score']}"
                 group = f"{name}_{short_name(model['attention'])}"
                 found.setdefault(group, []).append({**result, "curve_name": pair})
         return found

@@ -1,6 +1,6 @@
 """Lengths that were never seen.
 
-Beyond the papers: how models that learned to copy fare on longer sequences than in training.
+Not in the papers: how well models copy sequences that are longer than those they were trained on.
 """
 
 from pathlib import Path

@@ -11,9 +11,9 @@ from seq2seq_memattn.compute.visible import checked, is_visible
 def ids_below(name: str, ids: Any, bound: int) -> Any:
     """The ids, refused if one is none of a vocabulary's and the values can be seen.
 
-    They can be seen in NumPy arrays, in eager mode and in plain TensorFlow graphs. Compiled code
-    (XLA, which `fit` uses unless told otherwise, and `jax.jit`) takes any ids; what it makes of
-    others has no meaning.
+    Values can be seen in NumPy arrays, in eager mode and in plain TensorFlow graphs. Compiled code
+    (`jax.jit`; XLA, which Keras's `fit` uses on GPUs unless told otherwise) takes any ids; its
+    results for ids out of range have no meaning.
 
     Args:
         name: of the argument.

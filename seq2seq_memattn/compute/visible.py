@@ -7,18 +7,14 @@ from typing import Any
 
 import keras
 
-from seq2seq_memattn.compute.backend import has_static_shapes
+from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
 
 
 def is_visible(x: Any) -> bool:
     """Whether `x` has values where this runs, or will have them when its graph runs."""
     if keras.backend.is_keras_tensor(x):
         return False
-    if keras.backend.backend() != "jax":
-        return not has_static_shapes()
-    import jax
-
-    return not isinstance(x, jax.core.Tracer)
+    return is_eager(x) if keras.backend.backend() == "jax" else not has_static_shapes()
 
 
 def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
@@ -37,13 +33,12 @@ def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
         ValueError: in eager mode, if it is false; in a graph, `tf.errors.InvalidArgumentError`
             when it runs.
     """
-    if keras.backend.backend() == "tensorflow":
+    if not is_eager(x):
         import tensorflow as tf
 
-        if not tf.executing_eagerly():
-            data = [problem] if got is None else [f"{problem}; got", got]
-            with tf.control_dependencies([tf.debugging.Assert(is_right, data)]):
-                return tf.identity(x)
+        data = [problem] if got is None else [f"{problem}; got", got]
+        with tf.control_dependencies([tf.debugging.Assert(is_right, data)]):
+            return tf.identity(x)
     if not bool(is_right):
         raise ValueError(f"{problem}." if got is None else f"{problem}; got {int(got)}.")
     return x

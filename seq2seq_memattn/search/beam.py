@@ -97,9 +97,9 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size` or `n_best` is out of range, an id of `source` is none of a
-            `Seq2Seq`'s, or the model has no `start` and `step`; under `jax.jit`, if `max_length` is
-            an array.
+        ValueError: if `beam_size` or `n_best` is out of range, `source` has an id that a `Seq2Seq`
+            does not have, or the model has no `start` and `step`; under `jax.jit`, if `max_length`
+            is an array.
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)

@@ -137,7 +137,7 @@ class Searchable:
         return x if self._is_in_order else ops.take(x, self.ids, axis=axis)
 
     def _counted(self, logits: Any) -> Any:
-        """Logits of ids, in search's order, by which each id has its probability once."""
+        """Logits put into search's order; an id that stands there twice counts once."""
         if self._is_in_order:
             return logits
         never = ops.cast(-np.inf, logits.dtype)

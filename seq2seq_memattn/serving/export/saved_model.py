@@ -144,7 +144,7 @@ def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]
 
 
 def _shared_fields(options: SearchOptions, attention: str, form: TextForm) -> dict[str, Any]:
-    """What is said of a run and of a model of one's own in the same way."""
+    """The fields of a description that a run and a `Searchable` have in common."""
     return {
         "attention": attention,
         "attention_label": label(attention),
