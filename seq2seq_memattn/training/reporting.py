@@ -31,6 +31,10 @@ class Reporter:
         _drop_after(self._path, update)
         self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
         self._board = _Board(run_dir / "tensorboard", update) if _has_tensorflow() else None
+        # Counted here too: a bar that TQDM_DISABLE hides counts nothing.
+        self._first = self._update = update
+        self._num_updates = num_updates
+        self._begun = time.monotonic()
         self._bar = tqdm(
             total=num_updates,
             initial=update,
@@ -42,6 +46,7 @@ class Reporter:
 
     def count_update(self, figures: Mapping[str, float]) -> None:
         """Moves the bar by one update and shows the figures of `Window.glance`."""
+        self._update += 1
         speed, share = figures["tokens_per_second"], figures["tokens_per_second_per_worker"]
         each = f" ({share:,.0f} a worker)" if share < speed else ""
         self._bar.set_postfix_str(
@@ -54,10 +59,11 @@ class Reporter:
 
     @property
     def seconds_left(self) -> float:
-        """As the bar has it, at the speed of late; NaN before it knows."""
-        told = self._bar.format_dict
-        rate = told["rate"] or (told["n"] - told["initial"]) / max(told["elapsed"], 1e-9)
-        return (told["total"] - told["n"]) / rate if rate > 0 else float("nan")
+        """At the mean speed of this start; NaN before its first update."""
+        if self._update == self._first:
+            return float("nan")
+        elapsed = time.monotonic() - self._begun
+        return (self._num_updates - self._update) * elapsed / (self._update - self._first)
 
     def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
         """Writes figures of an update ("train") or of a validation ("valid")."""

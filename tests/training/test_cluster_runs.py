@@ -279,5 +279,11 @@ def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path
             cluster.processes[index].send_signal(signal.SIGKILL)
         assert cluster.processes[0].wait(timeout=60) == EXIT_TRY_AGAIN, cluster.said()
         assert re.search(r"worker 0 .*, worker 1 .* did not answer for 10 s", cluster.said())
-        assert cluster.processes[3].wait(timeout=60) == 0  # the parameter server
+        # The parameter server missed the workers itself, or the chief that had ended before.
+        status, said = cluster.processes[3].wait(timeout=60), cluster.said(3)
+        reasons = {
+            0: "has ended, or was lost: it alone says how",
+            EXIT_TRY_AGAIN: "did not answer for 10 s",
+        }
+        assert reasons[status] in said
     assert saved(run_dir) > 0  # and what is left can be read

@@ -1,6 +1,8 @@
 import json
+import math
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
     EventAccumulator,
 )
 from tensorboard.util.tensor_util import make_ndarray  # type: ignore[import-untyped]
+from tqdm import tqdm
 
+from seq2seq_memattn.training import reporting
 from seq2seq_memattn.training.measurements import Window
 from seq2seq_memattn.training.reporting import Reporter
 from tests.disks import small_disk_of
@@ -45,6 +49,24 @@ def test_a_line_has_kind_update_and_nine_digits(tmp_path: Path) -> None:
         {"kind": "train", "update": 3, "loss": 0.666666667, "tokens_per_second": 1234567.8},
         {"kind": "valid", "update": 3, "bleu": None, "seconds": None},
     ]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_time_left_needs_no_bar(
+    hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # TQDM_DISABLE, which commands set that start several trainings, is read once, at import.
+    monkeypatch.setattr(reporting, "tqdm", partial(tqdm, disable=hidden))
+    reporter = Reporter(tmp_path, 2, 5)
+    assert math.isnan(reporter.seconds_left)
+    left = []
+    for _ in range(3):
+        time.sleep(0.01)
+        reporter.count_update(Window().glance())
+        left.append(reporter.seconds_left)
+    reporter.close()
+    assert left[0] >= 0.02
+    assert left[2] == 0
 
 
 def test_lines_are_there_at_once(tmp_path: Path) -> None:
