@@ -73,7 +73,7 @@ def to_ids(lines: list[str]) -> np.ndarray:
 
 
 sources, targets = to_ids(texts), to_ids(iso_dates)
-target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1)
+target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1) * (targets > 0)
 train, test = slice(options.examples), slice(options.examples, None)
 
 # The model reads a date forwards and backwards. For each character that it writes, the decoder

@@ -75,7 +75,7 @@ for row, length in enumerate(lengths):
     digits = numbers.integers(3, VOCAB_SIZE, length)
     sources[row, : length + 1] = [*digits, 2]
     targets[row, : length + 1] = [*np.sort(digits), 2]
-target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1)
+target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1) * (targets > 0)
 train, test = slice(options.examples), slice(options.examples, None)
 
 # The model: the cell reads the digits in both directions, and writes them under attention.

@@ -20,8 +20,11 @@ from .layers.bridge import Bridge as Bridge
 from .layers.encoder import Encoder as Encoder
 from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
+from .search.beam import BeamResult as BeamResult
 from .search.beam import beam_search as beam_search
+from .search.greedy import GreedyResult as GreedyResult
 from .search.greedy import greedy_search as greedy_search
+from .search.protocol import SearchedModel as SearchedModel
 from .search.sample import SampleResult as SampleResult
 from .search.sample import sample as sample
 from .search.searchable import Searchable as Searchable
@@ -32,10 +35,12 @@ __all__ = [
     "AttentionCell",
     "AttentionDecoder",
     "BahdanauAttention",
+    "BeamResult",
     "Bridge",
     "ConstantAttention",
     "Encoder",
     "FlexibleAttention",
+    "GreedyResult",
     "KMemoryAttention",
     "LinearAttention",
     "LocalAttention",
@@ -44,6 +49,7 @@ __all__ = [
     "NoAttention",
     "SampleResult",
     "Searchable",
+    "SearchedModel",
     "Seq2Seq",
     "TokenCrossEntropy",
     "TrainingConfig",

@@ -12,6 +12,10 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:
     """Raises ValueError if an array has not these axes."""
+    if not hasattr(x, "shape"):
+        raise ValueError(
+            f"`{name}`: expected an array [{', '.join(axes)}]; got {type(x).__name__}."
+        )
     if len(x.shape) != len(axes):
         raise ValueError(
             f"`{name}`: expected shape [{', '.join(axes)}]; got {list(x.shape)} of {x.dtype}."

@@ -66,7 +66,8 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: float in [0, 1). See `token_cross_entropy`.
-        pad_id: int. The id of padding, which has no loss.
+        pad_id: int. The id of padding, which has no loss. The vocabulary need not have it: it may
+            be -100, for instance.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -92,8 +93,12 @@ class TokenCrossEntropy(keras.losses.Loss):
         self.pad_id = pad_id
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        ids = ids_below("y_true", _ids(y_true), y_pred.shape[-1])
-        weights = ops.cast(ops.not_equal(ids, self.pad_id), self.dtype)
+        ids = _ids(y_true)
+        is_real = ops.not_equal(ids, self.pad_id)
+        if not 0 <= self.pad_id < y_pred.shape[-1]:
+            ids = ops.where(is_real, ids, 0)  # of weight 0
+        ids = ids_below("y_true", ids, y_pred.shape[-1])
+        weights = ops.cast(is_real, self.dtype)
         # [batch, target_length]
         if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's means count padding too
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))

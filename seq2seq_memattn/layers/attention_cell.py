@@ -307,17 +307,23 @@ class AttentionCell(keras.layers.Layer):
 def _cells(cell: Any) -> list[Any]:
     if isinstance(cell, keras.layers.StackedRNNCells):
         return list(cell.cells)
-    return list(cell) if isinstance(cell, (list, tuple)) else [cell]
+    found = list(cell) if isinstance(cell, (list, tuple)) else [cell]
+    for each in found or [found]:
+        if not hasattr(each, "state_size") or isinstance(each, keras.layers.RNN):
+            got = type(each).__name__ if isinstance(each, keras.layers.Layer) else repr(each)
+            raise ValueError(f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}.")
+    return found
 
 
 def _refuse_dropout(cell: Any) -> None:
     """A Keras cell keeps its dropout mask until its layer resets it, which no loop here does."""
-    for name in ("dropout", "recurrent_dropout"):
-        if getattr(cell, name, 0):
-            raise ValueError(
-                f"A cell inside an AttentionCell can have no `{name}` of its own; got "
-                f"{getattr(cell, name)}. Drop its inputs outside, anew at each step (`masks`)."
-            )
+    for name, instead in (
+        ("dropout", "The `dropout` of AttentionDecoder is drawn anew at each step."),
+        ("recurrent_dropout", "It has no counterpart here."),
+    ):
+        share = getattr(cell, name, 0.0)
+        if isinstance(share, (int, float)) and share:
+            raise ValueError(f"`cell`: expected a cell without {name}; got {share}. {instead}")
 
 
 def _flat(x: Any) -> Any:

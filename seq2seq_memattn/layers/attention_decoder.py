@@ -41,10 +41,12 @@ class AttentionDecoder(keras.layers.Layer):
             target without its end token.
         encoder_outputs: float [batch, source_length, encoder_units].
         initial_state: list of float [batch, units], as the cells' `state_size` has them, lowest
-            cell first. Those of a `Bidirectional` layer, twice as many and half as wide, are joined
-            in pairs. None: what the cells' `get_initial_state` gives.
-        inputs_mask: bool [batch, target_length]. True on real steps; padding must come last (see
-            `padding_last`). None: the mask that Keras attached to `inputs`, if any.
+            cell first; or a list for each cell, as `Bridge` makes them. Those of a `Bidirectional`
+            layer, twice as many and half as wide, are joined in pairs. None: what the cells'
+            `get_initial_state` gives.
+        inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last; XLA
+            and JAX do not check that (see `padding_last`). None: the mask that Keras attached to
+            `inputs`, if any.
         encoder_outputs_mask: bool [batch, source_length]. True on real tokens. None: the mask that
             Keras attached to `encoder_outputs`, if any.
         training: bool.
@@ -61,7 +63,9 @@ class AttentionDecoder(keras.layers.Layer):
         Operations such as `x * 2.0` drop the masks that Keras attaches; layers hand them on.
 
     Raises:
-        ValueError: if arguments or their shapes do not fit together.
+        ValueError: if arguments or their shapes do not fit together: a layer given as `cell` that
+            is no RNN cell, a cell with dropout of its own, a cell or attention with another dtype
+            policy than the decoder, an array of a wrong rank or width.
 
     Example:
     >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
@@ -117,21 +121,30 @@ class AttentionDecoder(keras.layers.Layer):
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
         ]
-        _OneStep(self.cell).compute_output_spec(inputs, outputs)
+        _OneStep(self.cell).trace(inputs, outputs)
         self.built = True
 
     def __call__(
-        self, inputs: Any, encoder_outputs: Any, initial_state: Any = None, **kwargs: Any
+        self,
+        inputs: Any,
+        encoder_outputs: Any,
+        initial_state: Any = None,
+        inputs_mask: Any = None,
+        encoder_outputs_mask: Any = None,
+        **kwargs: Any,
     ) -> Any:
         # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
         _check_sequence("inputs", inputs, "target_length", self._widths[0])
         _check_sequence("encoder_outputs", encoder_outputs, "source_length", self._widths[1])
         check_size("encoder_outputs", "batch", encoder_outputs.shape[0], inputs.shape[0])
-        for name, sequence in (("inputs", inputs), ("encoder_outputs", encoder_outputs)):
-            check_mask(f"{name}_mask", kwargs.get(f"{name}_mask"), sequence)
+        check_mask("inputs_mask", inputs_mask, inputs)
+        check_mask("encoder_outputs_mask", encoder_outputs_mask, encoder_outputs)
         if initial_state is not None:
-            self._joins_pairs(_listed(initial_state))
-        return super().__call__(inputs, encoder_outputs, initial_state, **kwargs)
+            self._joins_pairs(keras.tree.flatten(initial_state))
+        masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
+        # For a mask that is not given, Keras gives the one that it attached.
+        given = {name: mask for name, mask in masks.items() if mask is not None}
+        return super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
 
     def call(
         self,
@@ -173,7 +186,7 @@ class AttentionDecoder(keras.layers.Layer):
         Raises:
             ValueError: if their number or widths are not those of the cells.
         """
-        given = _listed(initial_state)
+        given = keras.tree.flatten(initial_state)
         if self._joins_pairs(given):
             half = len(given) // 2
             pairs = zip(given[:half], given[half:], strict=True)
@@ -195,7 +208,7 @@ class AttentionDecoder(keras.layers.Layer):
         if len(widths) != 2 * half or [left + right for left, right in pairs] != expected:
             raise ValueError(
                 f"`initial_state`: expected states {expected} wide, as the cells have them; got "
-                f"{widths}. `Bridge` maps states to other widths."
+                f"{widths}. `Bridge` maps an encoder's states to other widths."
             )
         return True
 
@@ -241,7 +254,10 @@ class AttentionDecoder(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "AttentionDecoder":
-        return cls(**{**config, "cell": keras.saving.deserialize_keras_object(config["cell"])})
+        config = {**config, "cell": keras.saving.deserialize_keras_object(config["cell"])}
+        if isinstance(config["seed"], dict):  # a SeedGenerator
+            config["seed"] = keras.saving.deserialize_keras_object(config["seed"])
+        return cls(**config)
 
 
 class _OneStep(keras.Operation):
@@ -250,17 +266,35 @@ class _OneStep(keras.Operation):
     def __init__(self, cell: AttentionCell) -> None:
         super().__init__()
         self.cell = cell
+        self._problem: ValueError | None = None
+
+    def trace(self, inputs: Any, encoder_outputs: Any) -> None:
+        """Traces a call; its ValueErrors come as they are, without Keras's text around them."""
+        filtering = keras.config.is_traceback_filtering_enabled()
+        keras.config.disable_traceback_filtering()  # which adds a list of all arguments
+        try:
+            self.compute_output_spec(inputs, encoder_outputs)
+        except ValueError:
+            if self._problem is None:
+                raise
+            raise self._problem from None
+        finally:
+            if filtering:
+                keras.config.enable_traceback_filtering()
 
     def call(self, inputs: Any, encoder_outputs: Any) -> Any:
+        try:
+            return self._step(inputs, encoder_outputs)
+        except ValueError as problem:
+            self._problem = problem
+            raise
+
+    def _step(self, inputs: Any, encoder_outputs: Any) -> Any:
         memory = self.cell.attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
         if not self.cell.built:
             # Before the first state: a user's cell may make it of weights of its own.
             self.cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
         return self.cell(inputs, memory, self.cell.initial_state(memory, 1))[0]
-
-
-def _listed(states: Any) -> list[Any]:
-    return list(states) if isinstance(states, (list, tuple)) else [states]
 
 
 def _check_sequence(name: str, x: Any, length: str, units: int | None) -> None:

@@ -60,7 +60,8 @@ def scan(
         return carry, list(outputs)
 
     _, outputs = ops.scan(body, carry, [steps.by_step(x) for x in inputs])
-    return [ops.reshape(x, (-1, x.shape[-1])) for x in outputs]
+    # Not -1: an output may be 0 wide.
+    return [ops.reshape(x, (x.shape[0] * x.shape[1], x.shape[2])) for x in outputs]
 
 
 def _scan_in_tensorflow(

@@ -81,7 +81,7 @@ def beam_search(
     Args:
         model: `Seq2Seq`, `Searchable`, or anything with `start(source, num_queries)` and
             `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
-            they take and return, and `AlignedModel` for what alignments need beside them.
+            they take and return, and `AlignedModel` for what alignments need besides.
         source: int32 [batch, source_length], ending with the end token, then padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
@@ -97,9 +97,9 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size` or `n_best` is out of range, `source` has an id that a `Seq2Seq`
-            does not have, or the model has no `start` and `step`; under `jax.jit`, if `max_length`
-            is an array.
+        ValueError: if `beam_size`, `n_best` or `max_length` is out of range, `source` has another
+            rank or an id that a `Seq2Seq` does not have, or the model has no `start` and `step`;
+            under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)

@@ -1,11 +1,13 @@
 """Compiles searches that are called in eager mode, once for each model and choice of options."""
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_rank
 from seq2seq_memattn.compute.backend import compiled, is_eager
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.model import Seq2Seq
@@ -25,8 +27,8 @@ def call_compiled(
 
     Args:
         search: the search. It must not keep what it makes of the arrays.
-        model: what is searched with. Of other models than ours it is unknown which weights they
-            read, so that they are called as they are.
+        model: what is searched with. Models other than `Seq2Seq` and `Searchable` are called as
+            they are, since their weights are unknown.
         arrays: int32. The sources, [batch, source_length], and whatever else the search takes.
         max_length: int, None, or int32 [batch].
         options: hashable. What a graph is made for.
@@ -35,6 +37,12 @@ def call_compiled(
     if isinstance(model, Seq2Seq):
         source = ids_below("source", arrays[0], model.config.source_vocab_size)
         arrays = (source, *arrays[1:])
+    if is_eager(*arrays):
+        check_rank("source", arrays[0], ("batch", "source_length"))
+    if isinstance(max_length, numbers.Integral):
+        max_length = int(max_length)
+        if max_length < 1:
+            raise ValueError(f"`max_length` must be positive; got {max_length}.")
     is_ours = isinstance(model, (Seq2Seq, Searchable))
     has_limits = not (max_length is None or isinstance(max_length, int))
     # JAX needs to know the most steps ahead, which an array does not say inside of its graphs.

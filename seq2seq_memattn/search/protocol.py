@@ -9,6 +9,9 @@ class SearchedModel(Protocol):
 
     The memory is read by every step and stays as it is. The state goes from step to step: search
     reorders its hypotheses, so it is a structure of arrays [batch, queries, ...].
+
+    Its ids: 0 is padding, which search never writes, 1 starts a target, and 2 ends it. With other
+    ids, make a `Searchable`.
     """
 
     def start(self, source: Any, num_queries: int) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """Sampling: targets drawn at random, as probable as the model says."""
 
+import numbers
 from typing import Any, NamedTuple
 
 import keras
@@ -70,8 +71,8 @@ def sample(
         `SampleResult`. Padding and the start token are never drawn.
 
     Raises:
-        ValueError: if an argument is out of range, or the model has no `start` and `step`; under
-            `jax.jit`, if `max_length` is an array or `seed` is None.
+        ValueError: if an argument is out of range or of another rank, or the model has no `start`
+            and `step`; under `jax.jit`, if `max_length` is an array or `seed` is None.
 
     Example:
     >>> import numpy as np
@@ -86,8 +87,8 @@ def sample(
     sampling = Sampling(temperature, top_k, top_p)
     if seed is None:
         seed = keras.random.randint((), 0, MAX_SEED, dtype="int32")
-    elif isinstance(seed, int):
-        check_seed(seed)
+    elif isinstance(seed, numbers.Integral):
+        check_seed(int(seed))
     options = (num_samples, sampling)
     return call_compiled(_sample, model, (source, seed), max_length, options)
 

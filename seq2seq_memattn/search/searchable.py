@@ -19,14 +19,14 @@ class Searchable:
     so that their weights may go on being trained. Parts of a loaded model (`get_layer`) do as well.
 
     Args:
-        encode: a Keras layer or model. Of source ids, int32 [batch, source_length], it makes the
-            encoder's outputs, float [batch, source_length, encoder_units]; or a list of these and
-            of the decoder's first states, float [batch, units] each, as the argument
-            `initial_state` of `AttentionDecoder`; or also of a mask, bool [batch, source_length].
-            Without a mask, it is the ids that are not `pad_id`.
+        encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
+            outputs, float [batch, source_length, encoder_units]; or to a list: the outputs, then
+            the decoder's first states, float [batch, units] each, as `initial_state` of
+            `AttentionDecoder` takes them, then a mask, bool [batch, source_length]. States and
+            mask may be left out; the mask is then `source != pad_id`. Its ids are not checked.
         embedding: a Keras layer. The target's embedding, which maps each id by itself.
         decoder: an `AttentionDecoder` that has been called.
-        logits: a Keras layer. Of the decoder's outputs it makes logits, float
+        logits: a Keras layer. Maps the decoder's outputs to logits, float
             [batch, length, vocab_size].
         start_id, end_id, pad_id: int. Ids of the target: what it starts with, what ends it, and
             what fills it up. They may be equal. A search never finds the start token or padding,
@@ -60,7 +60,7 @@ class Searchable:
     ) -> None:
         parts = {"encode": encode, "embedding": embedding, "decoder": decoder, "logits": logits}
         for name, part in parts.items():
-            # Of a plain function, a compiled search could not find the weights.
+            # A compiled search cannot find the weights of a plain function.
             kind = AttentionDecoder if name == "decoder" else keras.layers.Layer
             if not isinstance(part, kind):
                 wanted = "an AttentionDecoder" if name == "decoder" else "a Keras layer or model"
@@ -117,11 +117,16 @@ class Searchable:
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
-        """Matrix [units, vocab_size] and bias [vocab_size] of plain logits; None of others."""
+        """Matrix [units, vocab_size] and bias [vocab_size] of plain logits; None of others.
+
+        None, too, for logits of another precision than the decoder's, such as float32 ones of a
+        decoder that computes in bfloat16: search computes in the decoder's.
+        """
         layer = self.logits
         if (
             type(layer) is not keras.layers.Dense
             or layer.activation is not keras.activations.linear
+            or layer.compute_dtype != self.cell.compute_dtype
         ):
             return None
         kernel = ops.convert_to_tensor(layer.kernel)

@@ -12,9 +12,11 @@ from keras import ops
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.local import LocalAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.layers.bridge import Bridge
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.layers.stepping import OwnCell, step_by_step
@@ -207,6 +209,73 @@ def test_wrong_arguments_are_refused_when_the_layer_is_made() -> None:
     )
 
 
+def test_what_is_no_cell_is_refused() -> None:
+    for given, got in [
+        (keras.layers.GRU(7), "GRU"),
+        (keras.layers.Dense(7), "Dense"),
+        ("gru", "'gru'"),
+        ([], "[]"),
+        ([keras.layers.GRUCell(7), None], "None"),
+    ]:
+        message = refused(AttentionDecoder, given, KMemoryAttention(4))
+        assert message == f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}."
+
+
+def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
+    cell = keras.layers.GRUCell(UNITS, dropout=0.2)
+    message = refused(AttentionDecoder, cell, KMemoryAttention(4))
+    assert message.startswith("`cell`: expected a cell without dropout; got 0.2. The `dropout` of")
+    cell = keras.layers.GRUCell(UNITS, recurrent_dropout=0.3)
+    assert "without recurrent_dropout; got 0.3" in refused(
+        AttentionDecoder, cell, KMemoryAttention(4)
+    )
+    own = OwnCell(UNITS)
+    own.dropout = keras.layers.Dropout(0.1)  # which is a layer of the cell's own
+    AttentionDecoder(own, KMemoryAttention(4))
+
+
+@pytest.mark.parametrize("score", ["dot", "general"])
+def test_widths_that_an_attention_refuses_are_said_in_one_line(score: Any) -> None:
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), LuongAttention(score))
+    message = refused(decoder, tensor(INPUTS), tensor(OUTPUTS))
+    assert message.startswith(f"The {score} score needs queries as wide as its keys; got queries")
+
+
+def test_states_may_be_given_for_each_cell() -> None:
+    decoder = make(cell="stacked")
+    first, second = (tensor(normal(BATCH, width), "float64") for width in (UNITS, UNITS + 1))
+    expected = call(decoder, initial_state=[first, second])
+    assert_close(call(decoder, initial_state=[[first], [second]]), expected)
+    bridge = Bridge("dense", [[UNITS], [UNITS + 1]], dtype="float64")
+    made = bridge([[[tensor(normal(BATCH, 3), "float64")]]])
+    assert_close(
+        call(decoder, initial_state=made), call(decoder, initial_state=[*made[0], *made[1]])
+    )
+
+
+def test_masks_may_be_given_by_position() -> None:
+    decoder = make()
+    arrays = tensor(INPUTS, "float64"), tensor(OUTPUTS, "float64")
+    masks = tensor(REAL, "bool"), tensor(MASK, "bool")
+    named = decoder(*arrays, inputs_mask=masks[0], encoder_outputs_mask=masks[1])
+    assert_close(decoder(*arrays, None, *masks), named)
+
+
+def test_a_seed_generator_is_saved_and_comes_back(tmp_path: Path) -> None:
+    inputs = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
+    decoder = AttentionDecoder(
+        keras.layers.GRUCell(UNITS),
+        KMemoryAttention(4),
+        dropout=0.4,
+        seed=keras.random.SeedGenerator(3),
+    )
+    model = keras.Model(inputs, decoder(*inputs))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    arrays = [tensor(INPUTS), tensor(OUTPUTS)]
+    assert_close(again(arrays, training=True), model(arrays, training=True))
+
+
 def test_wrong_inputs_are_refused_in_one_line() -> None:
     decoder = make()
     inputs, outputs = tensor(INPUTS, "float64"), tensor(OUTPUTS, "float64")
@@ -218,8 +287,9 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs[:1]), {}, "`encoder_outputs`: expected batch 2; got 1."),
         ((inputs, outputs), {"inputs_mask": MASK}, "`inputs_mask`: expected length 4; got 5."),
         ((inputs, outputs), {"encoder_outputs_mask": MASK[0]}, "`encoder_outputs_mask`: expected"),
+        ((inputs, outputs), {"inputs_mask": REAL.tolist()}, "`inputs_mask`: expected an array ["),
         ((inputs, outputs, [inputs[:, 0]]), {}, "`initial_state`: expected states [8, 8] wide"),
-        ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps states"),
+        ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
     with pytest.raises(ValueError, match="expected padding behind the real tokens"):

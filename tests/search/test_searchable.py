@@ -13,9 +13,12 @@ from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.prepared import PreparedModel
+from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import PAD_ID, START_ID
 from tests.errors import refused
+from tests.inputs import normal, tensor
 from tests.layers.stepping import OwnCell
 from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
@@ -340,6 +343,40 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
     ]:
         searchable = own._replace(encode=keras.Model(source, encoded)).searchable()
         assert message in refused(beam_search, searchable, SOURCE)
+
+
+def test_sources_and_limits_out_of_range_are_refused() -> None:
+    searchable = own_parts.make().searchable()
+    for search in (beam_search, greedy_search, sample):
+        assert "`source`: expected shape [batch, source_length]" in refused(
+            search, searchable, SOURCE[0]
+        )
+        for limit in (0, np.int64(-1)):
+            assert refused(search, searchable, SOURCE, max_length=limit) == (
+                f"`max_length` must be positive; got {limit}."
+            )
+    assert "`seed`" in refused(sample, searchable, SOURCE, seed=np.int64(-5))
+
+
+def test_a_limit_of_numpy_is_one_number() -> None:
+    searchable = own_parts.make().searchable()
+    found = [beam_search(searchable, SOURCE, 2, max_length=kind(5)) for kind in (int, np.int64)]
+    assert_close(found[0], found[1])
+    assert len(vars(searchable)["_searches"]) == 1
+
+
+def test_float32_logits_of_a_narrower_decoder_stay_so() -> None:
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        own = own_parts.make(logits=keras.layers.Dense(VOCABULARY, dtype="float32"))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    searchable = own.searchable()
+    assert searchable.output_map() is None
+    mixed = tensor(normal(2, 1, 4), "bfloat16")
+    logits = searchable.to_logits(mixed)
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    assert_close(logits, own.logits(mixed))
 
 
 def test_a_bare_functional_model_is_told_to_become_a_searchable() -> None:

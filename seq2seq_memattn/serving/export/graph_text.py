@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from seq2seq_memattn.vocabulary import (
     NUM_SPECIAL_IDS,
@@ -87,6 +86,9 @@ class _Subwords(tf.Module):
 
     def __init__(self, vocabulary: SubwordVocabulary) -> None:
         super().__init__()
+        # Here, since no other vocabulary needs it, and not every platform has it.
+        import tensorflow_text as tf_text
+
         self._offset = vocabulary.id_offset
         self._tokenizer = tf_text.SentencepieceTokenizer(vocabulary.content, out_type=tf.int32)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.registry import label
@@ -27,7 +28,15 @@ from seq2seq_memattn.serving.export.model_card import model_card, searchable_car
 from seq2seq_memattn.serving.export.warmup import write_warmup
 from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary, Vocabulary
+from seq2seq_memattn.vocabulary import (
+    END_ID,
+    NUM_SPECIAL_IDS,
+    PAD_ID,
+    START_ID,
+    UNKNOWN_ID,
+    SymbolVocabulary,
+    Vocabulary,
+)
 
 EXAMPLE_TOKENS = 10
 
@@ -77,7 +86,7 @@ def export_searchable(
 ) -> Path:
     """Writes a model of one's own as `memattn export` writes a run: from strings to strings.
 
-    `memattn serve` and TensorFlow Serving answer with it. TensorFlow alone can export.
+    `memattn serve` and TensorFlow Serving answer with it. It needs Keras's TensorFlow backend.
 
     Args:
         searchable: `Searchable`.
@@ -89,17 +98,26 @@ def export_searchable(
         source_end_id: int, the id that the model expects behind every source, or None.
         example: a text for those who try the model out, and for its warm-up.
         source_language, target_language: codes such as "en", for the page.
-        search: fields of `SearchOptions`, such as `beam_size`; they are fixed in the graph.
+        search: how it searches, fixed in the graph: `beam_size` (10), `n_best` (5, or `beam_size`
+            if that is less), `length_penalty` (0.0, the exponent), `max_length` and
+            `max_source_length` (None), and for sampling `num_samples` (0: it does not sample),
+            `temperature` (1.0), `top_k` (0), `top_p` (1.0). See `beam_search` and `sample`.
 
     Returns:
         The version's folder.
 
     Raises:
-        ValueError: if an option is out of its range, a vocabulary is none, or another process is
-            exporting to the folder.
+        ValueError: if an option is unknown or out of its range, a vocabulary is of another kind or
+            does not fit the model, Keras has another backend, or another process is exporting to
+            the folder.
         OSError: if the folder cannot be written.
     """
-    options, folder_name = SearchOptions(**search), Path(export_dir).resolve().name
+    if not isinstance(searchable, Searchable):
+        raise ValueError(f"`searchable`: expected a Searchable; got {type(searchable).__name__}.")
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise ValueError(f"Exporting needs Keras's TensorFlow backend; it has {backend}.")
+    options, folder_name = _options(search), Path(export_dir).resolve().name
+    _check_target_vocabulary(target_vocabulary, searchable)
     attention = searchable.cell.attention
     limits = (options.max_source_length, getattr(attention, "max_source_length", None))
     served = ServedModel(
@@ -123,6 +141,36 @@ def export_searchable(
         card = searchable_card(folder_name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return Path(export_dir) / str(version)
+
+
+def _options(search: dict[str, Any]) -> SearchOptions:
+    if unknown := sorted(set(search) - set(SearchOptions._fields)):
+        raise ValueError(
+            f"`{unknown[0]}`: expected one of {', '.join(SearchOptions._fields)}; there is no such "
+            "option of the search."
+        )
+    default = SearchOptions()
+    n_best = min(default.n_best, search.get("beam_size", default.beam_size))
+    return SearchOptions(**{"n_best": n_best, **search})
+
+
+def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
+    """Raises ValueError if what the model writes could not be read with a vocabulary."""
+    if vocabulary is None:
+        return
+    is_ours = isinstance(vocabulary, Vocabulary)
+    size = vocabulary.size if is_ours else len(vocabulary)
+    if size < searchable.vocab_size:
+        raise ValueError(
+            f"`target_vocabulary`: expected a token for each of {searchable.vocab_size} ids; got "
+            f"{size}."
+        )
+    special = tuple(searchable.ids[:3].tolist())
+    if is_ours and special != (PAD_ID, START_ID, END_ID):
+        raise ValueError(
+            "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the Searchable "
+            f"has {', '.join(map(str, special))}."
+        )
 
 
 def _kind(vocabulary: Any) -> str:

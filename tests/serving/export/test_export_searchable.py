@@ -18,8 +18,10 @@ from seq2seq_memattn import (
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.vocabulary import CharacterVocabulary
+from tests.errors import refused
 from tests.inputs import randomise, tensor
 from tests.running import run_python
+from tests.serving.clients import running
 from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.tolerances import as_array, assert_close
 
@@ -86,17 +88,24 @@ def test_answers_are_those_of_search(
         assert_close(scored["log_probs"], expected.log_probs[0, rank : rank + 1])
 
 
-def test_the_server_loads_it_and_says_what_it_refuses(tmp_path: Path) -> None:
+def test_a_server_answers_with_it_and_says_what_it_refuses(tmp_path: Path) -> None:
     folder = export_searchable(
         searchable(), tmp_path / "own", example="4 5", num_samples=2, n_best=1, beam_size=2
     )
-    model = LoadedModel(folder)
-    assert set(model.signatures) == {"serving_default", "align", "score", "sample"}
-    assert model.export["attention"] == "KMemoryAttention"
-    found = model.run("sample", {"text": np.array([b"4 5"]), "seed": np.array([1], np.int32)})
-    assert found["translations"].shape == (1, 2)
-    with pytest.raises(Exception, match="unknown symbol 'x5'"):
-        model.run("serving_default", {"text": np.array([b"4 x5"])})
+    with running({"own": folder.parent}) as server:
+        page = server.get("/")
+        (found,) = server.post("/v1/models/own:predict", {"instances": ["4 5"]}).json()[
+            "predictions"
+        ]
+        drawn = {"signature_name": "sample", "instances": [{"text": "4 5", "seed": 1}]}
+        (samples,) = server.post("/v1/models/own:predict", drawn).json()["predictions"]
+        wrong = server.post("/v1/models/own:predict", {"instances": ["4 x5"]})
+    expected = answer(folder, "serving_default", text=["4 5"])
+    assert found["translations"] == [text.decode() for text in expected["translations"][0]]
+    assert len(samples["translations"]) == 2
+    assert (wrong.status_code, page.status_code) == (400, 200)
+    assert "unknown symbol 'x5'" in wrong.json()["error"]
+    assert LoadedModel(folder).export["attention"] == "KMemoryAttention"
     assert "`KMemoryAttention`" in (folder / CARD).read_text()
 
 
@@ -127,8 +136,20 @@ def test_wrong_vocabularies_are_refused(tmp_path: Path) -> None:
     model = searchable()
     with pytest.raises(ValueError, match="expected each token of a vocabulary once; got 'a' twice"):
         export_searchable(model, tmp_path / "own", ["", "a", "a"])
-    with pytest.raises(ValueError, match="`n_best` must be in 1..2"):
-        export_searchable(model, tmp_path / "own", beam_size=2, n_best=3)
+    for options, message in [
+        ({"beam_size": 2, "n_best": 3}, "`n_best` must be in 1..2"),
+        ({"length_penalty_exponent": 0.6}, "`length_penalty_exponent`: expected one of beam_size,"),
+        ({"target_vocabulary": WORDS[:5]}, "`target_vocabulary`: expected a token for each of 9"),
+        (
+            {"target_vocabulary": CharacterVocabulary(list("abcde"), "characters.txt")},
+            "has padding 0, start 1 and end 2; the Searchable has 0, 2, 3.",
+        ),
+    ]:
+        assert message in refused(
+            export_searchable, searchable(start_id=2, end_id=3), tmp_path / "own", **options
+        )
+    message = refused(export_searchable, model.encoder, tmp_path / "own")
+    assert message == "`searchable`: expected a Searchable; got Functional."
     assert not list(tmp_path.glob("own/[0-9]*"))
 
 
