@@ -69,7 +69,7 @@ class Data:
         self.targets_out = np.pad(self.source, [(0, 0), (0, 1)], constant_values=END_ID)
 
     def fit(self, model: Any, inputs: Any) -> Work:
-        """An epoch of training, without the end of `fit`, which waits for tf.data, often seconds."""
+        """An epoch of training without the end of `fit`, which may wait seconds for tf.data."""
         import keras
 
         model.compile("adam", seq2seq_memattn.TokenCrossEntropy())
