@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := seq2seq_memattn experiments data_prep examples
+PACKAGES := seq2seq_memattn experiments data_prep examples docs/extensions
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all check docs format
