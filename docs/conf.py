@@ -5,8 +5,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.extensions.links import repository  # noqa: E402
-from seq2seq_memattn import __version__  # noqa: E402
+from docs.extensions.links import repository
+from seq2seq_memattn import __version__
 
 project = "seq2seq_memattn"
 author = "The seq2seq_memattn authors"

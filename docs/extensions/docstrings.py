@@ -13,7 +13,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 LISTS = ("Args", "Attributes", "Call arguments", "Fields", "Raises", "Returns", "Yields")
-TEXTS = ("Cost", "Differs from", "Example", "Left open by", "Masking", "Normalisation", "Source", "Symbols")
+TEXTS = (
+    "Cost",
+    "Differs from",
+    "Example",
+    "Left open by",
+    "Masking",
+    "Normalisation",
+    "Source",
+    "Symbols",
+)
 TITLE = re.compile(rf"({'|'.join([*LISTS, *TEXTS])})([^:]*):(?:\s+(.*))?$")
 ITEM = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)")
 INDENTED = "    "

@@ -87,7 +87,9 @@ def test_every_public_name_has_an_entry_and_a_docstring(name: str) -> None:
 
 def test_options_are_listed_with_their_defaults() -> None:
     lines = option_lines(ModelConfig)
-    assert "* **embedding_dim** -- width of source and target embeddings (default: ``256``)" in lines
+    assert (
+        "* **embedding_dim** -- width of source and target embeddings (default: ``256``)" in lines
+    )
 
 
 def test_the_page_of_commands_has_every_command_and_its_flags() -> None:
@@ -101,10 +103,14 @@ def test_the_page_of_commands_has_every_command_and_its_flags() -> None:
 def test_links_lead_to_pages_and_to_the_repository() -> None:
     address = f"{repository()}/blob/main"
     assert on_site("../results/table1.md#x", "docs") == f"{address}/results/table1.md#x"
-    assert on_site("../experiments/clients", "docs") == f"{repository()}/tree/main/experiments/clients"
+    assert (
+        on_site("../experiments/clients", "docs") == f"{repository()}/tree/main/experiments/clients"
+    )
     assert on_site("faq.md", "docs") == on_site("docs/faq.md", ".") == "faq.md"
     assert on_site("#here", "docs") == "#here"
     assert on_site("https://arxiv.org", "docs") == "https://arxiv.org"
-    text = "See [it](../WORKSPACE.md).\n\n```python\nfound[0](../x)\n```\n\n![i](../results/a.png)\n"
+    text = (
+        "See [it](../WORKSPACE.md).\n\n```python\nfound[0](../x)\n```\n\n![i](../results/a.png)\n"
+    )
     expected = text.replace("../WORKSPACE.md", f"{address}/WORKSPACE.md")
     assert rewritten(text, "docs") == expected

@@ -1,4 +1,4 @@
-"""Links between the documents: their files and headings are there. Nothing is asked of a network."""
+"""Links between the documents lead somewhere; nothing is asked of a network."""
 
 import re
 import subprocess
