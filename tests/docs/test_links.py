@@ -13,7 +13,12 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, check=True
 ).stdout.decode()
-DOCUMENTS = [name for name in TRACKED.split("\0") if name and not name.startswith("tests/")]
+# A conclusion is part of a page of results, whose folder is another one.
+DOCUMENTS = [
+    name
+    for name in TRACKED.split("\0")
+    if name and not name.startswith("tests/") and not name.endswith("_conclusion.md")
+]
 
 
 def anchors(path: Path) -> set[str]:
