@@ -35,7 +35,6 @@ SMALLER = {
     "memattn train": NARROW,
     "memattn launch_local": NARROW,  # of what it launches
     "memattn evaluate": ["--beam_size=2"],
-    "memattn translate": ["--beam_size=5"],
     "memattn draw_alignment": ["--beam_size=2"],
     "memattn export": ["--beam_size=5"],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
