@@ -21,6 +21,7 @@ extensions = [
     "docs.extensions.links",
 ]
 exclude_patterns = ["_build"]
+highlight_language = "bash"  # of blocks that name no language: commands
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
