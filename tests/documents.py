@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import re
 import shlex
 import shutil
@@ -17,6 +18,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 LONGEST_LINE = 160
 BLOCK = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# What a line of code says that it prints: a shape, True, or a path.
+PRINTED = re.compile(r"^print\(.*\)  # (\(.*\)|True|[\w/]+/\w+)(?::.*)?$", re.MULTILINE)
 
 NARROW = [
     "--num_updates=4",
@@ -140,15 +143,21 @@ def run_commands(text: str, folder: Path, done: set[Command]) -> None:
 
 
 def run_code(text: str, path: str, folder: Path) -> dict[str, Any]:
-    """Runs a document's Python and reads its TOML; returns the variables."""
+    """Runs a document's Python, which prints what its comments say; reads its TOML.
+
+    Returns:
+        The variables.
+    """
     for number, block in enumerate(blocks("toml", text)):
         file = folder / f"configuration_{number}.toml"
         file.write_text(block, encoding="utf-8")
         load_preset(str(file))
     names: dict[str, Any] = {}
-    with contextlib.chdir(folder):
-        for block in blocks("python", text):
+    for block in blocks("python", text):
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(_small(block), path, "exec"), names)
+        for output in PRINTED.findall(block):
+            assert output in printed.getvalue().splitlines(), (path, output)
     return names
 
 
