@@ -2,10 +2,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := seq2seq_memattn experiments data_prep examples
+PACKAGES := seq2seq_memattn experiments data_prep examples docs/extensions
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all check format
+.PHONY: demo test test-all check docs format
 
 demo: .venv/.installed
 	$(BIN)/python -m experiments.demo --run_dir=runs/demo
@@ -20,6 +20,9 @@ check: .venv/.installed_dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy $(PACKAGES)
+
+docs: .venv/.installed_dev
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
 format: .venv/.installed_dev
 	$(BIN)/ruff format

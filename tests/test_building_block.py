@@ -10,9 +10,9 @@ import pytest
 from keras import ops
 
 import seq2seq_memattn as package
+from tests.documents import README, blocks
 from tests.marks import quick
 from tests.running import run_python
-from tests.test_readme import blocks
 from tests.tolerances import assert_close
 
 SYMBOLS, LENGTH = 6, 3
@@ -43,7 +43,7 @@ class MinimalCell(keras.layers.Layer):
         return output, [output]
 
 
-CODE = blocks("python")[0]
+(CODE,) = blocks("python", README.read_text(encoding="utf-8"))
 
 
 def the_readmes_model(attention: Any, cell: Any = keras.layers.GRUCell) -> keras.Model:

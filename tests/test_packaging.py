@@ -125,10 +125,17 @@ def test_the_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) 
 def test_the_repository_has_one_address_and_one_version() -> None:
     address = PROJECT["urls"]["Repository"]
     project = re.escape(address.rpartition("/")[2])
-    for name in ("CITATION.cff", "README.md", "notebooks/reproduction.ipynb", "pyproject.toml"):
+    for name in (
+        "CITATION.cff",
+        "README.md",
+        "docs/first_steps.md",
+        "notebooks/reproduction.ipynb",
+        "pyproject.toml",
+    ):
         text = (ROOT / name).read_text(encoding="utf-8")
         # Colab's address of a notebook ends in github/OWNER/PROJECT.
         owners = re.findall(rf"github(?:\.com)?/([\w-]+)/{project}", text)
+        owners += re.findall(rf"([\w-]+)\.github\.io/{project}", text)
         assert set(owners) == {address.split("/")[-2]}, name
         assert len(owners) >= (2 if name.endswith(".ipynb") else 1), name
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")

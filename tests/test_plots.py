@@ -97,6 +97,9 @@ EVERY_FIGURE: dict[str, Callable[[int], Figure]] = {
     "loss_curves": lambda i: plots.loss_curves({"none": curve(0.2 + i)}),
     "bleu_by_length": lambda i: plots.bleu_by_length({"none": groups(3 + 20 * i)}),
     "time_by_length": lambda i: plots.time_by_length(times(none=[1.0, 2.0, 3.0 + i])),
+    "step_time_by_length": lambda i: plots.step_time_by_length(
+        [{**row, "ms_per_step": row["seconds"]} for row in times(none=[1.0, 2.0, 3.0 + i])]
+    ),
     "alignment": lambda i: plots.alignment(scores(7, 5, seed=i), SOURCE, TARGET, "K = 32"),
     "alignments": lambda i: plots.alignments(
         [plots.Panel(scores(7, 5, seed=i + j), SOURCE, TARGET, "none") for j in range(2)]
@@ -275,6 +278,17 @@ def test_time_is_drawn_over_length_with_the_papers_ratios() -> None:
     assert dashed[0].get_color() == plots.looks(["none"])["none"].colour
     assert legend(figure) == ["no attention", "Bahdanau", "as in the paper,\nrelative to Bahdanau"]
     assert legend(plots.time_by_length(ours)) == ["no attention", "Bahdanau"]
+
+
+def test_the_time_of_a_step_is_drawn_over_length() -> None:
+    rows = [
+        {**row, "ms_per_step": 10.0 * row["seconds"]}
+        for row in times(bahdanau=[1.0, 3.0, 10.0], none=[0.5, 0.5, 0.5])
+    ]
+    (axes,) = plots.step_time_by_length(rows).axes
+    assert axes.get_ylabel() == "time per decoder step (ms)"
+    assert line(axes, "Bahdanau") == ([20.0, 50.0, 100.0], [10.0, 30.0, 100.0])
+    assert axes.get_ylim()[0] == 0.0
 
 
 def test_lengths_too_close_for_their_labels_are_not_all_named() -> None:

@@ -40,3 +40,23 @@ def draw_times(rows: Results, path: Path) -> list[Path]:
         )
         drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
     return drawn
+
+
+def draw_step_times(rows: Results, path: Path) -> list[Path]:
+    """Draws the time of a decoder step against source length.
+
+    Args:
+        rows: of `experiments.speed`, of one mode and format, on one machine.
+        path: the files' name without its ending.
+
+    Returns:
+        The files.
+    """
+    import seq2seq_memattn.plots as plots
+
+    row = rows[0]
+    title = (
+        f"one decoder step: {row['batch_size']} sources of exactly L tokens, beam "
+        f"{row['beam_size']}, {row['units']} units; {row['hardware']}"
+    )
+    return plots.save(plots.step_time_by_length(rows, title), path)

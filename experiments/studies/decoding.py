@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.benchmarks.step_parts import PARTS as STEP
-from experiments.benchmarks.time_plots import draw_times
+from experiments.benchmarks.time_plots import draw_step_times, draw_times
 from experiments.reproduction.pages import markdown_table, table_label
 from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
@@ -253,7 +253,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Time against length: the main attentions in both modes, and all of them."""
+    """Time against length: the main attentions in both modes, and all; three of them, per step."""
     del study
     drawn = {}
     for name in ("by_length", "attentions"):
@@ -262,4 +262,14 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
             if path.suffix == ".png":
                 ending = path.stem.removeprefix(f"{stem.name}_")
                 drawn[ending] = f"Decoding time by length of the source, {ending}"
+    steps = [row for row in found if _is_contrasted(row)]
+    if steps:
+        draw_step_times(steps, stem.with_name(f"{stem.name}_step_time"))
+        drawn["step_time"] = "Time of a decoder step by length of the source"
     return drawn
+
+
+def _is_contrasted(row: Result) -> bool:
+    """Whether the figure of steps has a row."""
+    of = (row["part"], row["mode"], row["precision"])
+    return of == ("by_length", "exact", "float32") and row["attention"] in CONTRASTED

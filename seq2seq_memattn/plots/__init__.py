@@ -4,6 +4,7 @@ from seq2seq_memattn.packages import needed
 
 with needed():  # matplotlib
     from seq2seq_memattn.plots.by_length import bleu_by_length as bleu_by_length
+    from seq2seq_memattn.plots.by_length import step_time_by_length as step_time_by_length
     from seq2seq_memattn.plots.by_length import time_by_length as time_by_length
     from seq2seq_memattn.plots.curves import learning_curves as learning_curves
     from seq2seq_memattn.plots.curves import loss_curves as loss_curves

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from seq2seq_memattn.plots.style import (
     NOTE_COLOUR,
+    Look,
     Rows,
     add_legend,
     add_note,
@@ -129,14 +130,13 @@ def time_by_length(
         ValueError: if `rows` is empty or has two times for one point, or if `paper` is given and
             `reference` is missing on either side.
     """
-    require_filled(rows, "rows", "a row")
-    ours = _seconds(rows, "rows")
-    as_in_paper = _scaled(_seconds(paper, "paper"), ours, reference) if paper else {}
+    ours = _by_attention(rows, "rows", "seconds")
+    as_in_paper: dict[str, dict[int, float]] = {}
+    if paper:
+        as_in_paper = _scaled(_by_attention(paper, "paper", "seconds"), ours, reference)
     figure = new_figure(3.6, title)
     axes = figure.subplots()
-    drawn = looks(ours)
-    for attention, look in drawn.items():
-        axes.plot(*_points(ours[attention]), **line_of(look))
+    drawn = _draw_lines(axes, ours)
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
@@ -145,28 +145,63 @@ def time_by_length(
         axes.plot(
             [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
         )
-    lengths = _apart({length for times in ours.values() for length in times})
-    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
-    axes.set_xlim(left=0.0)
-    axes.set_ylim(bottom=0.0)
-    axes.set_xlabel("source length (tokens)")
-    axes.set_ylabel("time (seconds)")
+    _name_axes(axes, ours, "time (seconds)")
     add_legend(figure, axes)
     return figure
 
 
-def _seconds(rows: Rows, name: str) -> dict[str, dict[int, float]]:
-    """Seconds by attention and length."""
-    seconds: dict[str, dict[int, float]] = {}
+@styled
+def step_time_by_length(rows: Rows, title: str = "") -> Figure:
+    """Time of one decoder step against source length, one line for each attention.
+
+    Args:
+        rows: records with `attention`, `length` in tokens and `ms_per_step`, of one mode and
+            machine.
+        title: of the figure; the place for the hardware and what was done.
+
+    Raises:
+        ValueError: if `rows` is empty or has two times for one point.
+    """
+    times = _by_attention(rows, "rows", "ms_per_step")
+    figure = new_figure(3.6, title)
+    axes = figure.subplots()
+    _draw_lines(axes, times)
+    _name_axes(axes, times, "time per decoder step (ms)")
+    add_legend(figure, axes)
+    return figure
+
+
+def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Look]:
+    """Draws a line for each attention; returns how they look."""
+    drawn = looks(times)
+    for attention, look in drawn.items():
+        axes.plot(*_points(times[attention]), **line_of(look))
+    return drawn
+
+
+def _name_axes(axes: Axes, times: dict[str, dict[int, float]], label: str) -> None:
+    """Names the axes, both of which begin at 0; lengths below, values at the left."""
+    lengths = _apart({length for of_one in times.values() for length in of_one})
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    axes.set_xlim(left=0.0)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("source length (tokens)")
+    axes.set_ylabel(label)
+
+
+def _by_attention(rows: Rows, name: str, value: str) -> dict[str, dict[int, float]]:
+    """Values by attention and length."""
+    require_filled(rows, name, "a row")
+    found: dict[str, dict[int, float]] = {}
     for row in rows:
-        times = seconds.setdefault(row["attention"], {})
+        times = found.setdefault(row["attention"], {})
         if row["length"] in times:
             raise ValueError(
                 f"`{name}`: expected one row for each attention and length, all of one mode; "
                 f"got two for {row['attention']!r} at {row['length']}"
             )
-        times[row["length"]] = row["seconds"]
-    return seconds
+        times[row["length"]] = row[value]
+    return found
 
 
 def _scaled(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.documents import blocks
 from tests.inputs import mask_of
 from tests.running import ROOT
-from tests.test_readme import blocks
 
 Arrays = dict[str, npt.NDArray[Any]]
 GUIDE = (ROOT / "docs/migration.md").read_text(encoding="utf-8")

@@ -16,10 +16,10 @@ from seq2seq_memattn.runs.alignments import align, draw_slots
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.runs.translator import Translator
 from tests.conftest import TINY
+from tests.documents import DOCS, blocks
 from tests.marks import slow
 from tests.pictures import assert_drawn
 from tests.running import error_lines, run_here, run_python
-from tests.test_readme import blocks
 from tests.texts import make_multi30k, make_tanaka
 
 
@@ -268,8 +268,8 @@ def test_a_symbol_that_the_run_does_not_know_is_an_error_with_file_and_line(work
     assert not (work / "never.txt").exists()
 
 
-def test_train_takes_the_file_of_the_readme(work, tmp_path):
-    (example,) = blocks("toml")
+def test_train_takes_the_file_of_the_guide(work, tmp_path):
+    (example,) = blocks("toml", (DOCS / "own_text.md").read_text(encoding="utf-8"))
     (tmp_path / "mine.toml").write_text(example)
     done = run_here(
         "experiments.train",

@@ -210,13 +210,25 @@ class Flags:
         """What `--help` prints: usage, what the command does, its flags by group."""
         words = [usage, *(f"--{name}=..." for name in self._required), "[flags]", self._positional]
         parts = [f"usage: {' '.join(words).strip()}", about.strip()]
-        for title, names in self._groups.items():
+        for title, flags in self.described().items():
             lines = [f"{title or 'Flags'}:"]
-            for name in names:
-                lines += self._described(name)
-            if names:
-                parts.append("\n".join(lines))
+            for shown, meaning in flags:
+                lines += textwrap.wrap(
+                    f"{shown}: {meaning}",
+                    HELP_WIDTH,
+                    initial_indent="  ",
+                    subsequent_indent="      ",
+                )
+            parts.append("\n".join(lines))
         return "\n\n".join(parts) + "\n"
+
+    def described(self) -> dict[str, list[tuple[str, str]]]:
+        """By group, each flag as `--help` shows it, and its meaning with its default."""
+        return {
+            title: [self._described(name) for name in names]
+            for title, names in self._groups.items()
+            if names
+        }
 
     def _add(self, name: str, required: bool) -> None:
         self._members.append(name)
@@ -239,8 +251,7 @@ class Flags:
         }
         define[declared](field.name, default, meaning, required=required)
 
-    def _described(self, name: str) -> list[str]:
-        """The lines of a flag in the help."""
+    def _described(self, name: str) -> tuple[str, str]:
         flag = self._flags[name]
         shown = f"--[no]{name}" if flag.boolean else f"--{name}"
         meaning = " ".join(str(flag.help).split())
@@ -250,9 +261,17 @@ class Flags:
         elif default not in (None, "", []):
             default = ",".join(default) if isinstance(default, list) else default
             meaning += f" (default: {str(default).lower() if flag.boolean else default})"
-        return textwrap.wrap(
-            f"{shown}: {meaning}", HELP_WIDTH, initial_indent="  ", subsequent_indent="      "
-        )
+        return shown, meaning
+
+
+def flags_of(command: ModuleType) -> Flags:
+    """All flags of a command, those that every command has included."""
+    flags = Flags()
+    command.define(flags)
+    flags.group(OTHER_FLAGS)
+    flags.integer("verbosity", 0, "1: an error's traceback too")
+    flags.boolean("help", None, "show this help")
+    return flags
 
 
 def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
@@ -272,11 +291,7 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
         SystemExit: always.
     """
     packages.choose_backend()
-    flags = Flags()
-    command.define(flags)
-    flags.group(OTHER_FLAGS)
-    flags.integer("verbosity", 0, "1: an error's traceback too")
-    flags.boolean("help", None, "show this help")
+    flags = flags_of(command)
     if _asks_for_help(words):
         print(flags.help(usage, command.__doc__ or ""), end="")
         sys.exit(0)

@@ -23,6 +23,9 @@ def row(attention: str, length: int, seconds: float, **more: Any) -> dict[str, A
         "precision": "float32",
         "jit_compile": True,
         "num_sentences": 512,
+        "batch_size": 128,
+        "beam_size": 10,
+        "units": 256,
         "seconds": seconds,
         "all_seconds": [seconds, 2 * seconds, 0.5 * seconds],
         "target_tokens_per_second": 1234.5,
@@ -73,7 +76,9 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     assert drawn == {
         "small_by_length_exact_float32.png",
         "small_attentions_exact_float32.png",
+        "small_step_time.png",
     }
+    assert "![Time of a decoder step by length of the source](decoding/small_step_time.png)" in page
 
 
 def test_a_part_that_there_is_not_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""The site: Sphinx with MyST. `make docs` builds it into docs/_build; warnings are errors."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from docs.extensions.links import repository
+from seq2seq_memattn import __version__
+
+project = "seq2seq_memattn"
+author = "The seq2seq_memattn authors"
+project_copyright = author
+release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "docs.extensions.commands",
+    "docs.extensions.docstrings",
+    "docs.extensions.links",
+]
+exclude_patterns = ["_build"]
+highlight_language = "bash"  # of blocks that name no language: commands
+
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+
+autodoc_inherit_docstrings = False  # Keras's own of `build` and `call` say nothing of ours
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say dtypes and shapes
+add_module_names = False
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_theme_options = {
+    "source_repository": repository(),
+    "source_branch": "main",
+    "source_directory": "docs/",
+}

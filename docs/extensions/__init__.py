@@ -1,0 +1,1 @@
+"""What the site's pages need beside Sphinx and MyST."""

@@ -1,0 +1,63 @@
+"""Links of the pages to files of the repository, which the site does not hold.
+
+In docs/ such links are relative, so that they work on GitHub and in a clone. On the site they lead
+to the repository. The page of the changelog is the repository's file.
+"""
+
+import posixpath
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DOCS = "docs"
+CHANGELOG = "changelog"
+CODE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(([^)\s]+)\)")
+
+
+def repository() -> str:
+    """The address of the repository, which pyproject.toml says."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address: str = project["urls"]["Repository"]
+    return address
+
+
+def on_site(target: str, folder: str) -> str:
+    """Where a link leads on the site.
+
+    Args:
+        target: what the link says.
+        folder: of the file that has the link, in the repository.
+    """
+    if re.match(r"[a-z]+:|#", target):
+        return target
+    path, mark, anchor = target.partition("#")
+    path = posixpath.normpath(posixpath.join(folder, path))
+    if path.startswith(f"{DOCS}/"):
+        return posixpath.relpath(path, DOCS) + mark + anchor
+    kind = "tree" if (ROOT / path).is_dir() else "blob"
+    return f"{repository()}/{kind}/main/{path}{mark}{anchor}"
+
+
+def rewritten(text: str, folder: str) -> str:
+    """A page in Markdown with its links as the site has them; code stays as it is."""
+    parts = CODE.split(text)
+    for number in range(0, len(parts), 2):
+        parts[number] = LINK.sub(lambda m: f"{m[1]}({on_site(m[2], folder)})", parts[number])
+    return "".join(parts)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connects what Sphinx calls."""
+
+    def read(app: Any, document: str, source: list[str]) -> None:
+        del app
+        if document == CHANGELOG:
+            source[0] = rewritten((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), ".")
+        else:
+            source[0] = rewritten(source[0], DOCS)
+
+    app.connect("source-read", read)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,47 @@
+"""Links between the documents lead somewhere; nothing is asked of a network."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.documents import BLOCK
+from tests.running import ROOT
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
+TRACKED = subprocess.run(
+    ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, check=True
+).stdout.decode()
+# A conclusion is part of a page of results, whose folder is another one.
+DOCUMENTS = [
+    name
+    for name in TRACKED.split("\0")
+    if name and not name.startswith("tests/") and not name.endswith("_conclusion.md")
+]
+
+
+def anchors(path: Path) -> set[str]:
+    """The names by which GitHub and the site know a document's headings."""
+    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {word.replace(" ", "-") for word in words}
+
+
+def test_the_documents_are_found() -> None:
+    assert {"README.md", "docs/index.md", "CHANGELOG.md", "results/README.md"} <= set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_relative_links_lead_somewhere(name: str) -> None:
+    text = BLOCK.sub("", (ROOT / name).read_text(encoding="utf-8"))
+    for link in LINK.findall(text):
+        target = link[0] or link[1]
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / name).parent / file if file else ROOT / name
+        assert path.exists(), f"{name}: {target}"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), f"{name}: {target}"

@@ -1,0 +1,123 @@
+"""The site's pages: their code and their commands run at small size, and their lines are short."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.reproduction.study import load_definition
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.presets.load import PRESETS
+from seq2seq_memattn.serving.export.graph import _INPUTS as SIGNATURES
+from tests.documents import (
+    DOCS,
+    LONGEST_LINE,
+    PAGES,
+    README,
+    START_PROCESSES,
+    Command,
+    blocks,
+    commands,
+    lines_outside_code,
+    prepare_folder,
+    run_code,
+    run_commands,
+)
+from tests.running import ROOT
+
+TEXTS = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
+GUIDE = "migration"  # tests/addons runs its code, half of which needs TensorFlow Addons
+WITH_CODE = [
+    name
+    for name, text in TEXTS.items()
+    if name != GUIDE and (commands(text) or blocks("python", text))
+]
+# Without trainings and exports of runs.
+LIGHT = ("how_it_works", "new_attention")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Command]]:
+    """Where the README's commands ran, as the pages suppose, and which did."""
+    folder, done = tmp_path_factory.mktemp("reader"), set[Command]()
+    prepare_folder(folder)
+    run_commands(README.read_text(encoding="utf-8"), folder, done)
+    return folder, done
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CODE if name not in LIGHT])
+@pytest.mark.slow
+def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> None:
+    where, done = folder
+    run_commands(TEXTS[name], where, done)
+    run_code(TEXTS[name], f"docs/{name}.md", where)
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_code_runs(name: str, tmp_path: Path) -> None:
+    assert not commands(TEXTS[name])
+    run_code(TEXTS[name], f"docs/{name}.md", tmp_path)
+
+
+@pytest.mark.slow
+def test_commands_that_start_processes_run(tmp_path: Path) -> None:
+    found = [command for name in WITH_CODE for command in commands(TEXTS[name])]
+    needed = [command for command in found if command.name == "memattn copy_task"][:1]
+    started = [command for command in found if command.name in START_PROCESSES]
+    assert {command.name for command in started} == set(START_PROCESSES)
+    for command in [*needed, *started]:
+        done = subprocess.run(
+            [sys.executable, "-m", *command.module_and_arguments()],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "PATH": str(Path(sys.executable).parent)},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, (command, done.stderr.decode()[-2000:])
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CODE if commands(TEXTS[name])])
+def test_options_of_commands_are_right(name: str) -> None:
+    for command in commands(TEXTS[name]):
+        program, _, part = command.name.partition(" ")
+        module = f"seq2seq_memattn.commands.{part}" if program == "memattn" else program
+        arguments = cli.flags_of(importlib.import_module(module)).parse(command.options)
+        if part == "train":
+            assert arguments.config in PRESETS
+        if program == "experiments.reproduce":
+            load_definition(*arguments.rest)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_lines_are_short(name: str) -> None:
+    lines = lines_outside_code(TEXTS[name])
+    assert [line for line in lines if len(line) > LONGEST_LINE] == []
+
+
+def test_every_page_is_in_the_contents() -> None:
+    trees = blocks("{toctree}", TEXTS["index"])
+    listed = {line for tree in trees for line in tree.splitlines() if line and line[0] != ":"}
+    assert listed == set(TEXTS) - {"index"}
+
+
+def test_the_request_of_the_page_of_serving_names_a_signature_and_its_inputs() -> None:
+    (block,) = blocks("json", TEXTS["serving"])
+    request = json.loads(block)
+    (instance,) = request["instances"]
+    assert set(instance) == set(SIGNATURES[request["signature_name"]])
+    named = {line.split("`")[1] for line in TEXTS["serving"].splitlines() if line[:3] == "| `"}
+    assert set(SIGNATURES) <= named
+
+
+def test_the_two_versions_of_the_drawing_differ_in_their_colours_alone() -> None:
+    light, dark = (
+        (DOCS / "images" / f"k_memory_{version}.svg").read_text(encoding="utf-8")
+        for version in ("light", "dark")
+    )
+    colour = re.compile("#[0-9a-f]{6}")
+    assert light != dark
+    assert colour.sub("", light) == colour.sub("", dark)

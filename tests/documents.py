@@ -1,0 +1,172 @@
+"""The documents that users read: their blocks of code, their commands, and what runs them small."""
+
+import contextlib
+import gzip
+import io
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seq2seq_memattn.presets.load import load_preset
+from tests.running import ROOT, Done, run_here
+from tests.texts import make_multi30k, pairs
+
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+LONGEST_LINE = 160
+BLOCK = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# What a line of code says that it prints: a shape, True, or a path.
+PRINTED = re.compile(r"^print\(.*\)  # (\(.*\)|True|[\w/]+/\w+)(?::.*)?$", re.MULTILINE)
+
+NARROW = [
+    "--num_updates=4",
+    "--validate_every=2",
+    "--embedding_dim=8",
+    "--encoder_units=8",
+    "--decoder_units=8",
+    "--attention_units=8",
+    "--batch_size=8",
+    "--checkpoint_minutes=0",  # that minutes of training pass between checkpoints
+]
+# What makes seconds of minutes, behind what a document says.
+SMALLER = {
+    "memattn copy_task": ["--num_train=60", "--num_valid=12"],
+    "memattn multi30k": ["--source_dir=multi30k"],  # downloads are in test_download.py
+    "memattn train": NARROW,
+    "memattn launch_local": NARROW,  # of what it launches
+    "memattn evaluate": ["--beam_size=2"],
+    "memattn draw_alignment": ["--beam_size=2"],
+    "memattn export": ["--beam_size=5"],
+    "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
+}
+START_PROCESSES = ("memattn launch_local", "experiments.reproduce")
+ELSEWHERE = ("memattn serve",)  # until it is stopped: test_serve.py
+
+
+class Command(NamedTuple):
+    """A command that a document tells a reader to type.
+
+    Fields:
+        name: such as "memattn train" or "experiments.reproduce".
+        options: what stands behind it.
+        standard_input: what `echo` writes there.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    standard_input: str = ""
+
+    def is_for_a_cluster(self) -> bool:
+        """Whether it names machines that are not here."""
+        return any("host0" in option for option in self.options)
+
+    def draws_stored_results(self) -> bool:
+        """Whether it makes figures of what is in results/."""
+        return "--only_tables" in self.options
+
+    def module_and_arguments(self) -> list[str]:
+        """What stands behind `python -m`, at small size."""
+        options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in self.options]
+        if not self.draws_stored_results():
+            options += SMALLER.get(self.name, [])
+        program, _, name = self.name.partition(" ")
+        return ["seq2seq_memattn", name, *options] if program == "memattn" else [program, *options]
+
+
+def blocks(language: str, text: str) -> list[str]:
+    """The blocks of code of a language; "" is for those that name none, which are commands."""
+    return [code for of, code in BLOCK.findall(text) if of == language]
+
+
+def commands(text: str) -> list[Command]:
+    """The commands of the blocks, and those of the experiments that stand in a sentence."""
+    lines = [line for block in blocks("", text) for line in _joined(block).splitlines()]
+    lines += re.findall(r"`(python -m experiments[^`]+ --[^`]+)`", BLOCK.sub("", text))
+    return [command for line in lines if (command := _command(line))]
+
+
+def _joined(block: str) -> str:
+    return re.sub(r"\\\n *", "", block)
+
+
+def _command(line: str) -> Command | None:
+    """The project's command of a line; None for `make`, `pip`, clients and variables."""
+    words, standard_input = shlex.split(line), ""
+    if "|" in words:
+        pipe = words.index("|")
+        assert words[0] == "echo"
+        words, standard_input = words[pipe + 1 :], " ".join(words[1:pipe]) + "\n"
+    if words[0] == "memattn":
+        return Command(f"memattn {words[1]}", tuple(words[2:]), standard_input)
+    if words[:2] == ["python", "-m"] and words[2].startswith("experiments."):
+        return Command(words[2], tuple(words[3:]), standard_input)
+    return None
+
+
+def prepare_folder(folder: Path) -> None:
+    """Puts the files that the documents speak of into a folder: text, Multi30k, timings."""
+    for name, count in (("train", 300), ("val", 10)):
+        for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
+            with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
+    make_multi30k(folder / "multi30k")
+    shutil.copytree(ROOT / "results" / "decoding", folder / "results" / "decoding")
+
+
+def run_command(command: Command, folder: Path) -> Done:
+    """Runs a command at small size; an error fails the test."""
+    module, *options = command.module_and_arguments()
+    typed = command.standard_input.encode()
+    done = run_here(module, *options, standard_input=typed, folder=folder)
+    assert done.returncode == 0, (command, done.stderr.decode()[-2000:])
+    return done
+
+
+def run_commands(text: str, folder: Path, done: set[Command]) -> None:
+    """Runs the commands of a document one after the other, but for those that ran before.
+
+    Args:
+        text: the document.
+        folder: the working directory.
+        done: commands that ran before; those that run now are added.
+    """
+    for command in commands(text):
+        starts_processes = command.name in START_PROCESSES and not command.draws_stored_results()
+        if command in done or command.is_for_a_cluster() or starts_processes:
+            continue
+        if command.name not in ELSEWHERE:
+            run_command(command, folder)
+            done.add(command)
+
+
+def run_code(text: str, path: str, folder: Path) -> dict[str, Any]:
+    """Runs a document's Python, which prints what its comments say; reads its TOML.
+
+    Returns:
+        The variables.
+    """
+    for number, block in enumerate(blocks("toml", text)):
+        file = folder / f"configuration_{number}.toml"
+        file.write_text(block, encoding="utf-8")
+        load_preset(str(file))
+    names: dict[str, Any] = {}
+    for block in blocks("python", text):
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(_small(block), path, "exec"), names)
+        for output in PRINTED.findall(block):
+            assert output in printed.getvalue().splitlines(), (path, output)
+    return names
+
+
+def _small(code: str) -> str:
+    """Code that fits a model to prepared data, with a narrow model and for one epoch."""
+    narrow = ", ".join(f"{name}=8" for name in ("embedding_dim", "encoder_units", "decoder_units"))
+    return code.replace("epochs=8", "epochs=1").replace('k_memory:32"', f'k_memory:4", {narrow}')
+
+
+def lines_outside_code(text: str) -> list[str]:
+    """The lines of a document that no block of code holds."""
+    return BLOCK.sub("", text).splitlines()
