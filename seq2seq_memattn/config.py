@@ -232,42 +232,44 @@ class TrainingConfig(Options):
 
     batch_size: int = option(128, "sentences per update")
     batch_tokens: int = option(
-        0, "tokens of the longer side per update, padding included; 0: batch_size sentences"
+        0, "tokens per update, padding included, of the longer side; 0: use batch_size"
     )
-    bucket_width: int = option(10, "length buckets of this many tokens; one batch, one bucket")
+    bucket_width: int = option(
+        10, "width of the length buckets in tokens; each batch comes from one bucket"
+    )
     num_updates: int = option(200_000, "updates after which training ends")
     label_smoothing: float = option(
-        0.0, "share of a target token's probability that training spreads over the vocabulary"
+        0.0, "probability mass that label smoothing spreads over the vocabulary"
     )
     optimizer: Literal["adam", "sgd"] = option("adam", "Adam, or plain gradient descent")
     learning_rate: float = option(1e-4, "learning rate, or the highest of its schedule")
     schedule: Literal["constant", "inverse_sqrt", "exponential", "plateau"] = option(
         "constant",
-        "learning rate after the warm-up: as it is; falling with the square root of the updates; "
-        "times decay_rate for every decay_every updates; times decay_rate where BLEU stops rising",
+        "learning rate after the warm-up: constant; inverse square root of the updates; multiplied "
+        "by decay_rate every decay_every updates; multiplied by decay_rate when BLEU stops rising",
     )
-    warmup_updates: int = option(0, "updates in which the learning rate rises from 0, linearly")
+    warmup_updates: int = option(0, "updates of linear warm-up from 0 to the learning rate")
     decay_start: int = option(0, "exponential: updates before the decay begins")
-    decay_every: int = option(10_000, "exponential: updates in which the rate falls by decay_rate")
+    decay_every: int = option(10_000, "exponential: updates per multiplication by decay_rate")
     decay_rate: float = option(0.5, "exponential, plateau: factor of the learning rate")
-    decay_staircase: bool = option(False, "exponential: decay at the end of decay_every, at once")
+    decay_staircase: bool = option(False, "exponential: decay in steps instead of continuously")
     decay_patience: int = option(3, "plateau: validations without a better BLEU before a decay")
     adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
-    clip_norm: float = option(5.0, "gradients are scaled down to this global norm; 0: never")
+    clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping")
     embedding_clip_norm: float = option(
         0.0,
-        "the gradient of each embedding is then scaled down to this norm; google/seq2seq has 0.1; "
-        "0: never",
+        "afterwards, clip the gradient of each embedding to this norm; google/seq2seq uses 0.1; "
+        "0: no clipping",
     )
     strength_weight: float = option(
         0.0,
-        "flexible attention: weight of the mean strength of its penalty, which is to be large, "
-        "for fine-tuning (beta of Shu and Nakayama's eq. 9); 0: the cross entropy alone",
+        "flexible attention: weight of the term that rewards a strong penalty, for fine-tuning "
+        "(beta in eq. 9 of Shu and Nakayama); 0: cross entropy alone",
     )
     checkpoint_minutes: float = option(
-        30.0, "minutes between checkpoints; each new best validation has one too"
+        30.0, "minutes between checkpoints; each new best validation writes one too"
     )
-    keep: int = option(5, "last checkpoints kept, beside the best")
+    keep: int = option(5, "number of latest checkpoints to keep beside the best weights")
     validate_every: int = option(
         1000, "updates between validations by beam decoding; the last update is validated too"
     )
@@ -275,26 +277,24 @@ class TrainingConfig(Options):
     beam_size: int = option(10, "hypotheses kept per source in validation")
     validation_bleu: Literal["corpus", "smoothed"] = option(
         "corpus",
-        "BLEU by which weights are chosen: of the whole validation text; or the mean over its "
-        "sentences, smoothed",
+        "BLEU that selects the best weights: corpus BLEU, or the mean of smoothed sentence BLEU",
     )
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
     stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
     jit_compile: bool = option(False, "compile the update with XLA")
     precision: Precision = option(
         "float32",
-        "dtype policy of the layers; bfloat16_products: float32, but the operands of the cells' "
-        "products, and in training the products too, are rounded to bfloat16, which is faster on "
-        "CPUs with units for bfloat16; "
-        "mixed_float16: for GPUs without bfloat16, the loss scaled so that gradients do not vanish",
+        "dtype policy of the layers; bfloat16_products: float32 with the cells' matrix products in "
+        "bfloat16, faster on CPUs with bfloat16 units; mixed_float16: for GPUs without bfloat16, "
+        "with loss scaling",
     )
     accumulate: int = option(
         1,
-        "parts of a batch whose gradients are taken one after the other: the same update in less "
+        "split each batch into this many parts and sum their gradients: the same update in less "
         "memory",
     )
     log_every: int = option(20, "updates between two lines of metrics.jsonl")
-    max_nan_updates: int = option(5, "updates in a row with NaN or infinity that stop a run")
+    max_nan_updates: int = option(5, "stop after this many updates in a row with NaN or infinity")
     seed: int = option(0, "seed of the data order")
 
     def __post_init__(self) -> None:
@@ -347,27 +347,25 @@ class DevicesConfig(Options):
 
     strategy: Strategy = option(
         "auto",
-        "one_device; mirrored: several devices of this machine; multi_worker: several processes, "
-        "together; parameter_server: several, each at its own pace; auto: as the cluster and the "
-        "GPUs say",
+        "one_device; mirrored: several devices of this machine; multi_worker: several processes in "
+        "step; parameter_server: several processes, each at its own pace; auto: chosen from the "
+        "cluster and the GPUs",
     )
     workers: str = option(
         "",
-        "host:port of every process of a multi_worker training, with commas between them, the same "
-        "in all of them; instead of the environment's TF_CONFIG",
+        "comma-separated host:port of every process of a multi_worker training, the same list for "
+        "all of them; replaces the environment's TF_CONFIG",
     )
-    task_index: int = option(-1, "which of --workers this process is, from 0, the chief, on")
+    task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(
         0,
-        "of mirrored, devices to use: GPUs or, where there are none, parts of the CPU, for trying "
-        "out; 0: all GPUs",
+        "mirrored: number of GPUs; without GPUs, number of virtual CPU devices, for trying it out; "
+        "0: all GPUs",
     )
     peer_timeout: float = option(
-        60.0, "seconds without a sign of life after which a process of the cluster is given up"
+        60.0, "seconds without an answer after which a process counts as lost"
     )
-    start_timeout: float = option(
-        600.0, "seconds that the processes of a cluster wait for each other when they start"
-    )
+    start_timeout: float = option(600.0, "seconds that processes wait for each other at the start")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,8 +31,8 @@ def output_path(run_dir: str, name: str) -> Path:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.string("run_dir", None, "run directory", required=True)
-    flags.integer("last", 5, "checkpoints averaged, the newest", lower_bound=1)
-    flags.string("output", "average.npz", "name of the file in the run directory")
+    flags.integer("last", 5, "how many of the newest checkpoints to average", lower_bound=1)
+    flags.string("output", "average.npz", "file to write in the run directory")
 
 
 def main(arguments: cli.Arguments) -> None:

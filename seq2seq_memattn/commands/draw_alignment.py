@@ -48,12 +48,16 @@ def define(flags: cli.Flags) -> None:
     run_flags.define_run(flags)
     run_flags.define_search(flags)
     flags.group("Text and figures")
-    flags.string("text", None, "the sentence, as people write it")
-    flags.string("source", None, "a file of sentences, as the model was trained on")
-    flags.items("lines", [], "which lines of it, counted from 1")
-    flags.string("output", None, "figure: .png, .svg, or without ending both", required=True)
-    flags.string("slots_output", None, "K-memory: another figure, of its slots one by one")
-    flags.integer("max_slots", 8, "slots that it shows, the most used", lower_bound=1)
+    flags.string("text", None, "a sentence of plain text")
+    flags.string("source", None, "a file of sentences in the form of the training text")
+    flags.items("lines", [], "numbers of the lines to draw, from 1")
+    flags.string(
+        "output", None, "figure to write: .png, .svg, or both if it has no ending", required=True
+    )
+    flags.string("slots_output", None, "K-memory: a second figure with one panel per slot")
+    flags.integer(
+        "max_slots", 8, "K-memory: how many of the most used slots to draw", lower_bound=1
+    )
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -86,11 +86,11 @@ def define(flags: cli.Flags) -> None:
     flags.group("Text and scores")
     flags.string("source", None, "sources, one per line", required=True)
     flags.string("reference", None, "references, one per line", required=True)
-    flags.string("baseline", None, "another system's output, for the paired bootstrap")
-    flags.boolean("lowercase", False, "leave case out of account in every score")
-    flags.boolean("window", False, "encoder states scored per step, on average")
-    flags.boolean("ribes", False, "RIBES too, which minds the order of words")
-    flags.string("output_dir", None, "where hypotheses.txt and evaluation.json go")
+    flags.string("baseline", None, "output of another system, to compare with by paired bootstrap")
+    flags.boolean("lowercase", False, "ignore case in every score")
+    flags.boolean("window", False, "also report the mean number of encoder states scored per step")
+    flags.boolean("ribes", False, "also compute RIBES")
+    flags.string("output_dir", None, "folder for hypotheses.txt and evaluation.json")
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -18,21 +18,26 @@ def define(flags: cli.Flags) -> None:
     run_flags.define_run(flags)
     run_flags.define_search(flags)
     run_flags.define_sampling(
-        flags, "translations drawn per text by the signature `sample`; by default there is none"
+        flags, "add the signature `sample`, which draws this many translations of each text"
     )
     flags.group("Export")
-    flags.string("export_dir", None, "where the model's versions are", required=True)
+    flags.string(
+        "export_dir",
+        None,
+        "folder of the model's versions; the export is the next one",
+        required=True,
+    )
     flags.integer("n_best", 5, "translations per source", lower_bound=1)
     flags.integer(
         "max_length",
         None,
-        "tokens of a translation at most, end token included; by default twice those of its source "
-        "and 10 more",
+        "longest translation in tokens, end token included; by default twice the length of its "
+        "source plus 10",
         lower_bound=1,
     )
     # What a server computes and answers for one text is bounded by it.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
-    flags.string("example", "", "a source for those who try the model out")
+    flags.string("example", "", "a source sentence for the model card and the warm-up")
 
 
 def main(arguments: cli.Arguments) -> None:

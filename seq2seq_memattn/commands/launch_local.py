@@ -160,22 +160,22 @@ def free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.integer("num_workers", 2, "processes that train", lower_bound=1)
+    flags.integer("num_workers", 2, "worker processes", lower_bound=1)
     flags.integer(
         "num_parameter_servers",
         0,
-        "processes that hold the weights of an asynchronous training, beside a chief; 0: "
-        "synchronous, without",
+        "parameter servers of an asynchronous training, which also gets a chief; 0: train "
+        "synchronously",
         lower_bound=0,
     )
     flags.integer(
-        "restarts", 0, "how often all are started again after one has failed", lower_bound=0
+        "restarts", 0, "how many times to restart all processes after one has failed", lower_bound=0
     )
     flags.number(
         "patience",
         PATIENCE,
-        "seconds in which the others end by themselves after one has failed; let it be longer than "
-        "the training's --peer_timeout",
+        "seconds that the other processes get to end by themselves after one has failed; should be "
+        "longer than the training's --peer_timeout",
         lower_bound=1.0,
     )
     flags.positional("-- COMMAND")

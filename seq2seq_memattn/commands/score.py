@@ -25,7 +25,7 @@ def define(flags: cli.Flags) -> None:
     flags.group("Text")
     flags.string("source", None, "sources, one per line", required=True)
     flags.string("target", None, "their targets, one per line", required=True)
-    flags.string("output", "-", "log-probabilities; - is standard output")
+    flags.string("output", "-", "file for the log-probabilities; - for standard output")
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -57,16 +57,12 @@ def define(flags: cli.Flags) -> None:
         required=True,
     )
     flags.string("data_dir", None, "data directory", required=True)
-    flags.string("run_dir", None, "run directory, made or gone on with", required=True)
-    flags.string(
-        "init_from", None, "a run whose best weights a new run begins with, instead of random ones"
-    )
-    flags.string(
-        "profile_steps", None, "FIRST:LAST, updates of which a profile for TensorBoard is written"
-    )
-    flags.group("Model, in place of what the configuration says")
+    flags.string("run_dir", None, "run directory; an existing run is resumed", required=True)
+    flags.string("init_from", None, "start a new run from the best weights of this run")
+    flags.string("profile_steps", None, "FIRST:LAST, updates to profile for TensorBoard")
+    flags.group("Model (overrides the configuration)")
     flags.replacements(ModelConfig, leave_out=FROM_DATA, more={"attention": f": {CHOICES}"})
-    flags.group("Training, in place of what the configuration says")
+    flags.group("Training (overrides the configuration)")
     flags.replacements(TrainingConfig)
     flags.group("Devices and processes")
     flags.options(DevicesConfig)

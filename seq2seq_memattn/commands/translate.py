@@ -42,30 +42,32 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     run_flags.define_run(flags)
     run_flags.define_search(flags)
-    run_flags.define_sampling(flags, "translations drawn per source, in place of beam search")
+    run_flags.define_sampling(
+        flags, "draw this many translations of each source at random instead of beam search"
+    )
     flags.integer(
         "sample_seed",
         None,
-        "the same seed draws the same translations; by default another one each time, which the "
-        "figures at the end name",
+        "seed of the random translations; by default a new one each time, printed with the figures "
+        "at the end",
         lower_bound=0,
     )
     run_flags.define_batch_size(flags)
     flags.group("Text")
-    flags.string("input", None, "sources, one per line; - is standard input", required=True)
-    flags.string("output", None, "translations; - is standard output", required=True)
+    flags.string("input", None, "sources, one per line; - for standard input", required=True)
+    flags.string("output", None, "file for the translations; - for standard output", required=True)
     flags.integer("n_best", 1, "translations per source", lower_bound=1)
     flags.boolean(
         "readable_sources",
         True,
-        "sources are as people write them, to be tokenised and truecased as the training text is",
+        "tokenise and truecase the sources like the training text",
     )
     flags.boolean("readable", True, "undo the tokenisation and truecasing of the training text")
     flags.string(
         "alignments",
         None,
-        "an .npz file that gets, as LINE.RANK from 0, the alignment of each translation: its "
-        "tokens by those of the source, end tokens included",
+        "write alignments to this .npz file: LINE.RANK, both from 0, is an array [target tokens, "
+        "source tokens], end tokens included",
     )
 
 

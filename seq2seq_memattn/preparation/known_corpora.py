@@ -40,11 +40,11 @@ class CorpusOptions(TextOptions):
         dataclasses.MISSING, "source and target language, such as en-de", group="Files"
     )
     source_dir: str = option(
-        "", "a folder that has the files already; nothing is downloaded", group="Files"
+        "", "folder with the corpus files; nothing is downloaded", group="Files"
     )
     download_dir: str = option(
         "",
-        "where downloads go and stay; by default OUTPUT_DIR.downloads, beside the directory",
+        "folder for downloads, which are kept; by default OUTPUT_DIR.downloads",
         group="Files",
     )
 
@@ -276,7 +276,7 @@ class Multi30kOptions(CorpusOptions):
 
     tokenised: bool = option(
         False,
-        "the release's tokenised and lower-cased text, not the text as written: for words",
+        "use the release's tokenised and lower-cased text, for word vocabularies",
         group="Files",
     )
 

@@ -17,52 +17,52 @@ class TextOptions(Options):
     output_dir: str = option(dataclasses.MISSING, "data directory to make", group="Files")
     kind: Literal["subwords", "words", "characters"] = option(
         "subwords",
-        "tokens: SentencePiece BPE pieces, what stands between spaces, or characters",
+        "what a token is: a SentencePiece BPE piece, a word between spaces, or a character",
         group="Vocabulary",
     )
     vocab_size: int = option(
-        16_000, "ids of a vocabulary, special ones included", group="Vocabulary"
+        16_000, "size of a vocabulary, special tokens included", group="Vocabulary"
     )
     separate_vocabularies: bool = option(
-        False, "one vocabulary for each side, not one for both", group="Vocabulary"
+        False, "make one vocabulary per side instead of a joint one", group="Vocabulary"
     )
     model_file: str = option(
-        "", "subwords: use this SentencePiece model and train none", group="Vocabulary"
+        "", "subwords: use this SentencePiece model instead of training one", group="Vocabulary"
     )
     normalisation: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = option(
         "identity",
-        "subwords: how SentencePiece rewrites text; identity keeps its characters",
+        "subwords: SentencePiece's normalisation of text; identity changes nothing",
         group="Vocabulary",
     )
     character_coverage: float = option(
         0.9999,
-        "subwords: share of the text whose characters get pieces; others are spelt in bytes",
+        "subwords: share of the characters in the text that get pieces; the rest become bytes",
         group="Vocabulary",
     )
     vocab_sentences: int = option(
         1_000_000,
-        "a vocabulary is made from at most this many lines, drawn with the seed",
+        "train a vocabulary on at most this many lines, sampled by the seed",
         group="Vocabulary",
     )
     max_length: int = option(
         0,
-        "leave out training pairs with a side of more tokens, end token included; 0: more than "
-        "100, or than 500 characters",
-        group="Pairs that are left out",
+        "drop training pairs with more tokens than this on a side, end token included; 0: 100 "
+        "tokens, or 500 for characters",
+        group="Filters",
     )
     max_length_ratio: float = option(
         9.0,
-        "leave out training pairs with one side more times as long in tokens; 0: keep them",
-        group="Pairs that are left out",
+        "drop training pairs with one side more than this many times as long; 0: keep them",
+        group="Filters",
     )
     remove_duplicates: bool = option(
         True,
-        "leave out training pairs that occurred before, both sides alike",
-        group="Pairs that are left out",
+        "drop training pairs that repeat an earlier pair",
+        group="Filters",
     )
-    shard_pairs: int = option(50_000, "pairs read for each shard", group="Work")
-    processes: int = option(0, "processes that encode; 0: one per CPU core", group="Work")
-    seed: int = option(0, "seed of the sample that vocabularies are made from", group="Vocabulary")
+    shard_pairs: int = option(50_000, "pairs per shard, before filtering", group="Work")
+    processes: int = option(0, "encoding processes; 0: one per CPU core", group="Work")
+    seed: int = option(0, "seed of the sample for vocabularies", group="Vocabulary")
     unescape: bool = option(
         False, "undo the escapes of Moses's scripts, such as &apos;", group="Form of the text"
     )

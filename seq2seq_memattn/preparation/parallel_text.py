@@ -22,17 +22,17 @@ class ParallelTextOptions(TextForm, TextOptions):
 
     train_source: str = option(
         dataclasses.MISSING,
-        "training text, source side; several files are separated by commas",
+        "training text, source side; comma-separated if there are several files",
         group="Files",
     )
     train_target: str = option(
-        dataclasses.MISSING, "training text, target side, in the same order", group="Files"
+        dataclasses.MISSING, "training text, target side, files in the same order", group="Files"
     )
     valid_source: str = option(dataclasses.MISSING, "validation text, source side", group="Files")
     valid_target: str = option(dataclasses.MISSING, "validation text, target side", group="Files")
     test_source: str = option(
         "",
-        "test sets, source sides, separated by commas; each is called by its file's first part",
+        "test sets, source sides, comma-separated; a set is named by its file up to the first dot",
         group="Files",
     )
     test_target: str = option("", "test sets, target sides, in the same order", group="Files")

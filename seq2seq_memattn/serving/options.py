@@ -12,33 +12,35 @@ class ServerOptions(Options):
     """How a server listens, batches and bounds what it takes."""
 
     host: str = option(
-        "127.0.0.1", "address to listen at; 0.0.0.0: all of this machine's", group="Address"
+        "127.0.0.1", "address to listen on; 0.0.0.0: all addresses of this machine", group="Address"
     )
-    port: int = option(8501, "port to listen at; 0: a free one", group="Address")
-    max_batch: int = option(32, "sentences computed at once", group="Batches")
+    port: int = option(8501, "port to listen on; 0: any free port", group="Address")
+    max_batch: int = option(32, "most sentences per batch", group="Batches")
     max_wait_ms: float = option(
         5.0,
-        "milliseconds that a free model waits for as many sentences as came together before",
+        "most milliseconds that an idle model waits for more sentences",
         group="Batches",
     )
     max_queue: int = option(
-        512, "sentences that may wait; more are refused with status 503", group="Batches"
+        512, "most waiting sentences; further ones get status 503", group="Batches"
     )
     parallel_batches: int = option(
-        1, "batches of a model computed at once, sharing the cores", group="Batches"
+        1, "batches that one model computes at the same time", group="Batches"
     )
     max_body_bytes: int = option(
-        262_144, "bytes of a request's body; more: status 413", group="Requests"
+        262_144, "largest body of a request in bytes; larger: status 413", group="Requests"
     )
     max_text_bytes: int = option(
-        5_000, "bytes of one text, in UTF-8; more: status 400", group="Requests"
+        5_000, "longest text in bytes of UTF-8; longer: status 400", group="Requests"
     )
     token_file: str = option(
-        "", "file with a token that requests must carry; empty: none needed", group="Requests"
+        "",
+        "file with the bearer token that requests must send; empty: no token needed",
+        group="Requests",
     )
-    poll_seconds: float = option(2.0, "seconds between looks for new versions", group="Models")
+    poll_seconds: float = option(2.0, "seconds between checks for new versions", group="Models")
     access_log: bool = option(
-        False, "say each request, without its text, on standard error", group="Requests"
+        False, "log each request, without its text, to standard error", group="Requests"
     )
 
     def __post_init__(self) -> None:

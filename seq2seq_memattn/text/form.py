@@ -22,39 +22,37 @@ class TextForm(Options):
     """
 
     source_language: str = option(
-        "", "code of the source's language, such as en", group="Form of the text"
+        "", "language code of the source, such as en; selects tokenisers", group="Form of the text"
     )
     target_language: str = option(
-        "", "code of the target's language, such as de", group="Form of the text"
+        "", "language code of the target, such as de; selects tokenisers", group="Form of the text"
     )
     is_tokenised: bool = option(
         False,
-        "Moses' tokenizer.perl separated words and punctuation, with or without escapes",
+        "the text was tokenised by Moses' tokenizer.perl",
         group="Form of the text",
     )
     splits_hyphens: bool = option(
         False,
-        "Moses' tokenizer.perl was given -a: a hyphen in a word stands as @-@",
+        "the tokenizer was called with -a, which writes a hyphen in a word as @-@",
         group="Form of the text",
     )
     has_escapes: bool = option(
         True,
-        "Moses' tokenizer.perl was not given -no-escape: an ampersand stands as &amp;",
+        "the tokenizer was called without -no-escape and wrote an ampersand as &amp;",
         group="Form of the text",
     )
     is_truecased: bool = option(
         False,
-        "Moses' truecase.perl gave first words the case that they have inside sentences",
+        "the text was truecased by Moses' truecase.perl",
         group="Form of the text",
     )
     truecase_model: str = option(
         "",
-        "model of Moses' truecase.perl for sources, a file; in a manifest, its name beside that",
+        "model file of truecase.perl for sources; in a manifest, a file beside the manifest",
         group="Form of the text",
     )
-    is_lowercased: bool = option(
-        False, "all letters were made lower-case", group="Form of the text"
-    )
+    is_lowercased: bool = option(False, "the text was lower-cased", group="Form of the text")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,29 +16,28 @@ def define_run(flags: Flags) -> None:
     flags.string(
         "checkpoint",
         "best",
-        "weights of the run: best, latest, or a file of it, such as average.npz",
+        "which weights: best, latest, or a file of the run, such as average.npz",
     )
     flags.integer(
         "max_source_length",
         None,
-        "sources are cut here, in tokens with the end token; by default nowhere, or at the length "
-        "that the model was made for",
+        "cut sources to this many tokens, end token included; by default only to what the model "
+        "can read",
         lower_bound=1,
     )
     flags.choice(
         "precision",
         "float32",
         get_args(Precision),
-        "dtype policy, whatever the run was trained with; bfloat16_products rounds the operands of "
-        "products to bfloat16: faster where XLA compiles the search, from 64 lines on, for a CPU "
-        "with units for bfloat16; elsewhere, as in exported models, operands are rounded and "
-        "multiplied as float32, with no gain in speed",
+        "dtype policy for decoding, whatever the run was trained with; bfloat16_products rounds "
+        "the operands of products to bfloat16, which is faster on CPUs with bfloat16 units, for "
+        "files of 64 lines or more; short files and exported models gain nothing",
     )
     flags.number(
         "threshold",
         None,
-        "flexible attention: positions with larger penalties are not scored, 0: all; by default as "
-        "the run says",
+        "flexible attention: do not score positions with a larger penalty; 0: score all; by "
+        "default as in the run",
         lower_bound=0.0,
     )
 
@@ -59,9 +58,11 @@ def define_sampling(flags: Flags, samples: str) -> None:
     """
     flags.group("Sampling")
     flags.integer("sample", None, samples, lower_bound=1)
-    flags.number("temperature", 1.0, "divides the logits; below 1, probable tokens gain")
-    flags.integer("top_k", 0, "tokens that are drawn from, the most probable ones; 0: all")
-    flags.number("top_p", 1.0, "only the most probable tokens that together have this share")
+    flags.number("temperature", 1.0, "divide the logits by this; below 1 favours probable tokens")
+    flags.integer("top_k", 0, "draw from this many of the most probable tokens; 0: from all")
+    flags.number(
+        "top_p", 1.0, "draw from the most probable tokens that together have this probability"
+    )
 
 
 def sampling_of(arguments: Arguments) -> Any:
@@ -82,7 +83,7 @@ def sampling_of(arguments: Arguments) -> Any:
 
 def define_batch_size(flags: Flags) -> None:
     """Defines the flag of commands that read a file in batches of one size."""
-    flags.integer("batch_size", 100, "sources taken at a time", lower_bound=1)
+    flags.integer("batch_size", 100, "sources per batch", lower_bound=1)
 
 
 def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
