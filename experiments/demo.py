@@ -105,8 +105,9 @@ def main(arguments: cli.Arguments) -> None:
     options = dict(OPTIONS)
     if arguments.num_updates:
         options["num_updates"] = arguments.num_updates
-    trained = demo_study(run_dir, max_length, options).run()
-    results: list[Result] = table1.add_decoding_times(trained, run_dir / "rows")
+    trained, rows_dir = demo_study(run_dir, max_length, options).run(), run_dir / "rows"
+    table1.time_decoding(trained, rows_dir)
+    results: list[Result] = table1.with_decoding_times(trained, rows_dir)
     figures = draw(run_dir, results, max_length)
     print_note(f"\n{table1.table(results)}")
     for figure in figures:

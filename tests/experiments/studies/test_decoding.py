@@ -43,12 +43,12 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     graphs = [row("none", 20, 1.0), row("none", 20, 3.0, jit_compile=False)]
     asked = {}
 
-    def timings(path: Path, arguments: list[str]) -> None:
+    def measure_times(path: Path, arguments: list[str]) -> None:
         asked[path.name] = arguments
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {**MADE, "rows": graphs if path.stem == "graphs" else rows})
 
-    monkeypatch.setattr(decoding, "timings", timings)
+    monkeypatch.setattr(decoding, "measure_times", measure_times)
     where = (tmp_path, tmp_path / "results")
     decoding.run(make_study("decoding", "small", ["by_length"], *where))
     assert list(asked) == ["by_length.json"]
@@ -67,7 +67,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     assert "| Att | 20 | 80.00 (40.00 to 160.00) | 6.50 | 4.00 | 1.00 |" in page
     assert "| attention | graph | seconds | tokens/s | compiling |" in page
     assert "| No Att | plain | 3.00 (1.50 to 6.00) | 1,234 | - |" in page
-    assert "H, 2 cores, commit 0123456789; `python -m C`" in page
+    assert "H, 2 cores, commit 0123456789:\n\n```\npython -m C\n```" in page
     assert "by_length.json" in asked and len(asked) == len(decoding.PARTS)
     drawn = {path.name for path in (tmp_path / "results" / "decoding").glob("*.png")}
     assert drawn == {
