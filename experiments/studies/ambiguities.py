@@ -155,7 +155,8 @@ def group_title(group: str) -> str:
     if kind == "pairs":
         return f"{task}: pairs of scores"
     encoder, *axis, decoder = kind.split("_")
-    return f"{task}: variants of {' over '.join([encoder, *axis])} / {decoder}"
+    over = " over slots" if "slots" in axis else ""
+    return f"{task}: variants of {encoder}{over} / {decoder}"
 
 
 draw = learning_curves(curves, group_title, PAIRS_IN_ORDER)

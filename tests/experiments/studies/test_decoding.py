@@ -55,7 +55,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     of = make_study("decoding", "small", [], *where)
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
-    assert page.count("\n## ") == 1
+    assert page.count("\n## ") == 2  # the last says how to repeat it
     assert "Without a result so far: attentions, growth, memory, formats," in page
     decoding.run(of)
     write_page("decoding", "small", of, decoding.results(of), where[1])
