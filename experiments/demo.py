@@ -79,8 +79,10 @@ def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
     from seq2seq_memattn.runs.translator import Translator
 
     groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
-    plots.save(plots.learning_curves(valid_curves(results)), run_dir / "learning_curves")
-    plots.save(plots.bleu_by_length(groups), run_dir / "bleu_by_length")
+    title = table1.group_title(f"l{max_length}")
+    curves = plots.learning_curves(valid_curves(results), title=title)
+    plots.save(curves, run_dir / "learning_curves")
+    plots.save(plots.bleu_by_length(groups, title), run_dir / "bleu_by_length")
     sample = " ".join(SAMPLE.split()[:max_length])
     names = []
     for result in results:
@@ -109,7 +111,7 @@ def main(arguments: cli.Arguments) -> None:
     table1.time_decoding(trained, rows_dir)
     results: list[Result] = table1.with_decoding_times(trained, rows_dir)
     figures = draw(run_dir, results, max_length)
-    print_note(f"\n{table1.table(results)}")
+    print_note(f"\n{table1.tables(results)['.md']}")
     for figure in figures:
         print_note(f"figure: {figure}")
     summary = {
