@@ -2,7 +2,8 @@
 
 A study is a file in `experiments/studies`: table1 to table3 and figure2 to figure8 of Britz, Guan
 and Luong (2017); flexible_table1 to flexible_table3, flexible_figure3 and flexible_figure4 of Shu
-and Nakayama (2017); multi30k_sizes, ambiguities, decoding and unseen_lengths beside them.
+and Nakayama (2017); multi30k_sizes, ambiguities, one_slot, unseen_lengths, decoding and
+how_much_faster beside them.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.

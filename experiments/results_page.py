@@ -30,7 +30,7 @@ Verdicts follow from the recorded figures by rules that stand beside each claim 
 eye*: a person compared the picture with the description in the paper. *Timed*: untrained models
 were timed at that commit.
 """
-MEMORY = ("table1", "one_slot", "decoding", "table2", "table3")
+MEMORY = ("table1", "one_slot", "table2", "table3", "decoding")
 FIGURES = ("figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "figure8")
 FLEXIBLE = (
     *("flexible_table1", "flexible_table2", "flexible_table3", "flexible_figure3"),
@@ -51,7 +51,8 @@ FULL = (
 
 def make_page(results_dir: Path) -> str:
     """The first page of the results in a folder; it links the other pages that are there."""
-    found = {name: _results(name, results_dir) for name in study_names()}
+    names = dict.fromkeys((*MEMORY, *FIGURES, *FLEXIBLE, *study_names()))
+    found = {name: _results(name, results_dir) for name in names}
     linked = {name: (results_dir / f"{name}.md").exists() for name in found}
     sections = [
         "# Results",

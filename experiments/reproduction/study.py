@@ -208,7 +208,7 @@ class Definition(NamedTuple):
         rows: what is run at a scale; a study that trains nothing has none.
         chosen: names of the rows that are run unless others are asked for; none: all.
         run: makes what is missing.
-        results: what is there: the finished results, with what was measured of them. Makes nothing.
+        results: what is there: the finished results, with what was measured of them.
         draw: draws figures into files that begin with a path; returns what each shows, by what its
             file's name ends with.
         claims: findings of the paper beside those of the results.

@@ -77,3 +77,11 @@ def test_the_command_writes_the_pages(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "README.md").read_text() == results_page.make_page(tmp_path)
     assert {path.name for path in tmp_path.glob("*.md")} == {"README.md", "figure2.md"}
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_no_picture_of_a_study_is_left_from_before(name: str) -> None:
+    page = OWN / f"{name}.md"
+    shown = page.read_text(encoding="utf-8") if page.exists() else ""
+    drawn = [path.name for path in (OWN / name).glob("*.png")]
+    assert [picture for picture in drawn if f"]({name}/{picture})" not in shown] == []
