@@ -62,7 +62,8 @@ def introduction(scale: Scale) -> str:
         "How close does K-memory come to attention over the source in translation? BLEU is of "
         'beam search (10) with the weights of the best validation; "updates" are those of that '
         'validation. Validation BLEU is of tokenised text. "Against Att" is the difference in '
-        "tokenised test BLEU to the first row, with its p-value (paired bootstrap)."
+        "tokenised test BLEU to the first row, with its p-value (paired bootstrap). PE stands for "
+        "position encodings."
     )
     if scale == "full":
         return f"{text} WMT'17 as the paper has it."
