@@ -79,8 +79,10 @@ def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
     from seq2seq_memattn.runs.translator import Translator
 
     groups = {result["curve_name"]: result["evaluation"]["by_length"] for result in results}
-    plots.save(plots.learning_curves(valid_curves(results)), run_dir / "learning_curves")
-    plots.save(plots.bleu_by_length(groups), run_dir / "bleu_by_length")
+    title = table1.group_title(f"l{max_length}")
+    curves = plots.learning_curves(valid_curves(results), title=title)
+    plots.save(curves, run_dir / "learning_curves")
+    plots.save(plots.bleu_by_length(groups, title), run_dir / "bleu_by_length")
     sample = " ".join(SAMPLE.split()[:max_length])
     names = []
     for result in results:
@@ -105,10 +107,11 @@ def main(arguments: cli.Arguments) -> None:
     options = dict(OPTIONS)
     if arguments.num_updates:
         options["num_updates"] = arguments.num_updates
-    trained = demo_study(run_dir, max_length, options).run()
-    results: list[Result] = table1.add_decoding_times(trained, run_dir / "rows")
+    trained, rows_dir = demo_study(run_dir, max_length, options).run(), run_dir / "rows"
+    table1.time_decoding(trained, rows_dir)
+    results: list[Result] = table1.with_decoding_times(trained, rows_dir)
     figures = draw(run_dir, results, max_length)
-    print_note(f"\n{table1.table(results)}")
+    print_note(f"\n{table1.tables(results)['.md']}")
     for figure in figures:
         print_note(f"figure: {figure}")
     summary = {

@@ -2,7 +2,8 @@
 
 A study is a file in `experiments/studies`: table1 to table3 and figure2 to figure8 of Britz, Guan
 and Luong (2017); flexible_table1 to flexible_table3, flexible_figure3 and flexible_figure4 of Shu
-and Nakayama (2017); multi30k_sizes, ambiguities, decoding and unseen_lengths beside them.
+and Nakayama (2017); multi30k_sizes, ambiguities, one_slot, unseen_lengths, decoding and
+how_much_faster beside them.
 
 Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
 Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
@@ -52,11 +53,12 @@ def main(arguments: cli.Arguments) -> None:
     if not arguments.only_tables:
         definition.run(study)
     results = definition.results(study)
-    if study.rows and not results:
+    if not results:
         raise ValueError(
             f"{study.results_dir}: expected results; without --only_tables, they are made"
         )
-    print_note(write_page(name, scale, study, results, results_dir))
+    page = write_page(name, scale, study, results, results_dir)
+    print_note(page.read_text(encoding="utf-8"))
     # A table of speed alone has no BLEU.
     figures = {result["name"]: result.get("bleu", result.get("seconds")) for result in results}
     cli.print_result({"rows": figures})

@@ -195,7 +195,9 @@ def bleu_by_length(
     num_groups: int = 5,
     lowercase: bool = False,
 ) -> list[dict[str, float]]:
-    """BLEU of groups of equal numbers of lines, by the length of their references.
+    """BLEU of groups of about as many lines each, by the length of their references.
+
+    Lines whose references are equally long are in one group.
 
     Lines shorter than four tokens have no 4-grams; a group of such lines alone scores 0.
 
@@ -210,9 +212,13 @@ def bleu_by_length(
     """
     lengths = [len(line.split()) for line in references]
     order = sorted(range(len(references)), key=lengths.__getitem__)
-    groups = []
-    for group in range(num_groups):
-        chosen = order[group * len(order) // num_groups : (group + 1) * len(order) // num_groups]
+    groups: list[dict[str, float]] = []
+    end = 0
+    for group in range(1, num_groups + 1):
+        start, end = end, max(end, group * len(order) // num_groups)
+        while 0 < end < len(order) and lengths[order[end]] == lengths[order[end - 1]]:
+            end += 1
+        chosen = order[start:end]
         if not chosen:
             continue
         ours, theirs = [hypotheses[i] for i in chosen], [references[i] for i in chosen]

@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from seq2seq_memattn import metrics, plots
+from seq2seq_memattn.plots import style
 from tests.marks import quick
 from tests.pictures import assert_drawn
 from tests.running import run_python
@@ -166,7 +167,7 @@ def test_attentions_look_different_and_always_the_same() -> None:
     assert together["k_memory:32"].name == "K-memory, K = 32"
 
 
-def test_other_labels_take_colours_that_are_free() -> None:
+def test_other_labels_take_colours_that_no_attention_has() -> None:
     others = ["softmax / softmax", "sigmoid / softmax", "k_memory:0", "k_memory:x"]
     drawn = plots.looks([*others, "bahdanau"])
     assert list(drawn) == ["bahdanau", *others]
@@ -175,9 +176,38 @@ def test_other_labels_take_colours_that_are_free() -> None:
     with_positions = plots.looks(["k_memory:32 + PE", "x + PE", "k_memory:32"])
     names = {label: look.name for label, look in with_positions.items()}
     assert names["k_memory:32 + PE"] == "K-memory, K = 32 + PE" and names["x + PE"] == "x + PE"
-    assert len({look.colour for look in with_positions.values()}) == 3
+    slots, added = with_positions["k_memory:32"], with_positions["k_memory:32 + PE"]
+    assert (added.colour, added.marker) == (slots.colour, slots.marker)
+    assert (slots.line, added.line) == ("-", "--")
+    assert with_positions["x + PE"].line == "-"  # there is no x
+    assert not {look.colour for look in plots.looks(NAMES).values()} & {*style.OTHER_COLOURS}
     many = plots.looks([str(i) for i in range(50)])
     assert len({(look.colour, look.marker) for look in many.values()}) == 50
+
+
+def test_labels_of_an_order_have_the_same_colours_in_all_figures() -> None:
+    order = ["a", "b", "c"]
+    every = plots.looks(order, order)
+    assert len({look.colour for look in every.values()}) == 3
+    few = plots.looks(["c", "c, tied", "other", "c, more"], order)
+    assert few["c"] == every["c"] and few["c, tied"].colour == every["c"].colour
+    assert few["c, tied"].line != few["c, more"].line
+    assert few["other"].colour not in {look.colour for look in every.values()}
+
+
+def test_runs_of_a_model_are_drawn_as_their_mean_in_a_band() -> None:
+    runs = [*curve(1.0), *curve(0.5)]
+    (axes,) = plots.learning_curves({"bahdanau": runs, "none": curve(1.0)}).axes
+    at, values = line(axes, "Bahdanau")
+    assert at == list(range(100, 1100, 100))
+    alone = [plots.learning_curves({"none": curve(speed)}).axes[0] for speed in (1.0, 0.5)]
+    first, second = (line(one, "no attention")[1] for one in alone)
+    assert values == pytest.approx([(a + b) / 2 for a, b in zip(first, second, strict=True)])
+    (band,) = axes.collections
+    low, high = band.get_paths()[0].get_extents().get_points()[:, 1]
+    assert low == pytest.approx(min(*first, *second)) and high == pytest.approx(
+        max(*first, *second)
+    )
 
 
 def test_learning_curves_show_bleu_against_updates_or_minutes() -> None:
@@ -476,3 +506,22 @@ def test_slots_must_fit_their_tokens() -> None:
         plots.slots(scores(5, 3), scores(5, 3), SOURCE, TARGET)
     with pytest.raises(ValueError, match="`max_slots`: expected a positive number; got 0"):
         plots.slots(scores(5, 3), scores(7, 3), SOURCE, TARGET, max_slots=0)
+
+
+def test_slots_that_would_be_blank_are_left_out_and_counted() -> None:
+    beta = np.array([[1.0, 1.0, 0.001], [1.0, 1.0, 0.001]])
+    alpha = np.ones([5, 3])
+    figure = plots.slots(alpha, beta, ["a"] * 5, ["b"] * 2)
+    assert [axes.get_title() for axes in figure.axes[:-1]] == ["k = 1 (50.0%)", "k = 2 (50.0%)"]
+    assert figure.get_suptitle() == "the 2 most used of 3 slots; 1 others hold 0.0%"
+
+
+def test_repeated_times_are_in_a_band() -> None:
+    rows = [
+        {"attention": "none", "length": length, "seconds": 2.0, "all_seconds": [1.0, 2.0, 4.0]}
+        for length in (20, 50)
+    ]
+    (axes,) = plots.time_by_length(rows).axes
+    (band,) = axes.collections
+    (left, low), (right, high) = band.get_paths()[0].get_extents().get_points()
+    assert (left, right, low, high) == (20.0, 50.0, 1.0, 4.0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from experiments.benchmarks.timed_work import OF_DATA
 from experiments.reproduction.results import Results
-from experiments.studies.table1 import paper_seconds
+from experiments.studies._copy_claims import paper_seconds
 
 
 def draw_times(rows: Results, path: Path) -> list[Path]:
@@ -31,12 +31,13 @@ def draw_times(rows: Results, path: Path) -> list[Path]:
     for mode, precision in kinds:
         those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
         is_compared = mode == "uniform" and any(row["attention"] == "bahdanau" for row in those)
-        doing = "training on" if mode == "train" else "decoding"
-        lengths = "uniform" if mode == "train" else mode
+        doing = "Training on" if mode == "train" else "Decoding"
+        lengths = "exactly L" if mode == "exact" else "0 to L"
+        where = f"; {those[0]['hardware']}" if "hardware" in those[0] else ""
         figure = plots.time_by_length(
             those,
             paper if is_compared else [],
-            title=f"{doing} {those[0]['num_sentences']:,} sentences, lengths {lengths}",
+            title=f"{doing} {those[0]['num_sentences']:,} sentences of {lengths} tokens{where}",
         )
         drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
     return drawn

@@ -1,5 +1,6 @@
 """The page of a study, and what pages are made of."""
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from seq2seq_memattn.text.files import open_output
 Groups = Callable[[Results], dict[str, list[Result]]]
 Draw = Callable[[Study, Results, Path], dict[str, str]]
 
+PROSE_WIDTH = 100  # characters
+CODE_WIDTH = 96
 
-def write_page(name: str, scale: Scale, study: Study, results: Results, results_dir: Path) -> str:
-    """Writes the page of a study's finished rows, with their table and figures; returns the table.
+
+def write_page(name: str, scale: Scale, study: Study, results: Results, results_dir: Path) -> Path:
+    """Writes the page of a study's finished rows, with their table and figures; returns its file.
 
     The page is `NAME.md` (`NAME_SCALE.md` at other scales than small), what it is made of is in the
     folder NAME. What people concluded from it, if they wrote that there, is in SCALE_conclusion.md.
@@ -31,16 +35,17 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     is_default = not default.rows or named <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     command += "" if is_default else " --rows=all"
-    introduction = definition.introduction(scale)
-    parts = [f"# {definition.title}", introduction, f"Command: `{command}`", shown[1]]
+    parts = [f"# {definition.title}", prose(definition.introduction(scale)), shown[1]]
     if missing := [row for row in study.names() if row not in named]:
-        parts.append(f"Without a result so far: {', '.join(missing)}.")
+        parts.append(prose(f"Without a result so far: {', '.join(missing)}."))
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():
         parts.append(conclusion.read_text(encoding="utf-8"))
-    page = name if scale == "small" else f"{name}_{scale}"
-    _write(results_dir / f"{page}.md", "\n\n".join(part.strip() for part in [*parts, *pictures]))
-    return shown[1]
+    repeat = f"## How to repeat it\n\n{code_block(command)}"
+    blocks = [part.strip() for part in [*parts, *pictures, repeat]]
+    page = results_dir / f"{name if scale == 'small' else f'{name}_{scale}'}.md"
+    _write(page, "\n\n".join(blocks))
+    return page
 
 
 def _row_of(result: Result) -> str:
@@ -71,6 +76,27 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([first, "|" + "---|" * len(header), *others])
 
 
+def prose(text: str) -> str:
+    """Paragraphs in short lines."""
+    paragraphs = (" ".join(one.split()) for one in text.strip().split("\n\n"))
+    return "\n\n".join("\n".join(_wrapped(one, PROSE_WIDTH)) for one in paragraphs)
+
+
+def code_block(*commands: str) -> str:
+    """Commands in a block of code, long ones over several lines."""
+    lines = (" \\\n    ".join(_wrapped(command, CODE_WIDTH)) for command in commands)
+    return "\n".join(["```", *lines, "```"])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def commit_in_words(commit: str) -> str:
+    """A commit; the plus sign of a tree with changed files in words."""
+    return commit.replace("+", " with changed files")
+
+
 def trained_on(result: Result) -> str:
     """What a result was trained on; a lone row has all cores."""
     jobs, backend = result.get("jobs", 1), result.get("backend")
@@ -79,7 +105,7 @@ def trained_on(result: Result) -> str:
 
 
 def sources(results: Results) -> dict[str, str]:
-    """Where a figure comes from: its rows and the commands that trained them, by suffix of file."""
+    """Where a figure comes from: its rows and the machines that trained them, by suffix of file."""
     rows = [
         [
             result["name"],
@@ -87,31 +113,32 @@ def sources(results: Results) -> dict[str, str]:
             f"{result['bleu']:.2f}",
             f"{result['training']['best_update']:,}",
             str(result["configuration"]["training"]["seed"]),
-            result["commit"],
+            commit_in_words(result["commit"]),
         ]
         for result in results
     ]
     table = markdown_table(["row", "model", "BLEU", "updates", "seed", "commit"], rows)
     trained = "; ".join(sorted({trained_on(result) for result in results}))
-    commands = "\n".join(result["command"] for result in results)
-    page = [table, "", f"Trained on: {trained}; by", "", "```", commands, "```"]
-    return {".md": "\n".join(page) + "\n"}
+    said = f"Trained on: {trained}. The JSON file of each row has its command."
+    return {".md": f"{table}\n\n{prose(said)}\n"}
 
 
 def valid_curves(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """The validations of each result, as `plots.learning_curves` takes them."""
-    return {
-        result["curve_name"]: [point for point in result["curve"] if point["kind"] == "valid"]
-        for result in results
-    }
+    """The validations of each model, as `plots.learning_curves` takes them: of all its seeds."""
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        points = (point for point in result["curve"] if point["kind"] == "valid")
+        curves.setdefault(result["curve_name"], []).extend(points)
+    return curves
 
 
-def learning_curves(groups: Groups, title: Callable[[str], str] | None = None) -> Draw:
+def learning_curves(groups: Groups, title: Callable[[str], str], order: Sequence[str] = ()) -> Draw:
     """What draws a figure of learning curves for each group of results.
 
     Args:
         groups: results by name of their group.
-        title: of a group's figure, from that name. None: figures have no titles.
+        title: of a group's figure, from that name.
+        order: see `plots.looks`.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
@@ -120,10 +147,10 @@ def learning_curves(groups: Groups, title: Callable[[str], str] | None = None) -
         del study
         drawn = {}
         for name, members in groups(results).items():
-            heading = title(name) if title else ""
-            figure = plots.learning_curves(valid_curves(members), title=heading)
+            curves = valid_curves(members)
+            figure = plots.learning_curves(curves, title=title(name), order=order)
             plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
-            drawn[name] = f"Learning curves, {heading or name}"
+            drawn[name] = f"Learning curves, {title(name)}"
         return drawn
 
     return draw

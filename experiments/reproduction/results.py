@@ -50,7 +50,7 @@ def portable(argument: str) -> str:
 
 
 def commit(checkout: Path = ROOT) -> str:
-    """The commit of a source tree, with a plus sign if files differ from it; or unknown."""
+    """The commit of a source tree, with a plus sign if files but results differ; or unknown."""
     if not (checkout / ".git").exists():  # installed, perhaps inside of another repository
         return "unknown"
     git = ["git", "-C", str(checkout)]
@@ -59,7 +59,7 @@ def commit(checkout: Path = ROOT) -> str:
             [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
         ).stdout.strip()
         changed = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"],
+            [*git, "status", "--porcelain", "--untracked-files=no", "--", ":!results"],
             capture_output=True,
             text=True,
             check=True,

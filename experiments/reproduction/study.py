@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import studies
+from experiments.reproduction.claims import Claim
 from experiments.reproduction.jobs import Commands
 from experiments.reproduction.results import (
     Result,
@@ -207,9 +208,10 @@ class Definition(NamedTuple):
         rows: what is run at a scale; a study that trains nothing has none.
         chosen: names of the rows that are run unless others are asked for; none: all.
         run: makes what is missing.
-        results: the finished results, with what is measured of all of them at once.
+        results: what is there: the finished results, with what was measured of them.
         draw: draws figures into files that begin with a path; returns what each shows, by what its
             file's name ends with.
+        claims: findings of the paper beside those of the results.
     """
 
     title: str
@@ -221,6 +223,7 @@ class Definition(NamedTuple):
     run: Callable[[Study], Results] = Study.run
     results: Callable[[Study], Results] = Study.finished
     draw: Callable[[Study, Results, Path], dict[str, str]] = _no_figures
+    claims: Callable[[Results], Sequence[Claim]] = lambda results: ()
 
 
 def study_names() -> list[str]:

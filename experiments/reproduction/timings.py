@@ -5,22 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from experiments.reproduction.jobs import run_command
+from experiments.reproduction.pages import code_block, commit_in_words
 from experiments.reproduction.results import portable, provenance, read_json, write_json
 from seq2seq_memattn.notes import print_note
 
 
-def timings(
+def measure_times(
     path: Path, arguments: Sequence[str], prepare: Callable[[], object] = lambda: None
-) -> dict[str, Any]:
-    """What a command of `experiments.speed` measured, now unless the file has it.
+) -> None:
+    """Measures by a command of `experiments.speed`, unless the file has its times.
 
     Args:
-        path: of the JSON file, which is written anew if it is another command's.
+        path: of the JSON file, which is written anew if it is another command's. It gets what
+            `provenance` says, with the command that measured as "command", and "rows".
         arguments: of `experiments.speed`.
         prepare: called before it measures.
-
-    Returns:
-        dict: what `provenance` says, with the command that measured as "command", and "rows".
     """
     command = f"python -m {' '.join(map(portable, ['experiments.speed', *arguments]))}"
     if not path.exists() or read_json(path)["command"] != command:
@@ -29,9 +28,9 @@ def timings(
         timed = run_command(["experiments.speed", *arguments])
         made = {**provenance(timed["hardware"]), "command": command}
         write_json(path, {**made, "rows": timed["rows"]})
-    return read_json(path)
 
 
 def origin(found: dict[str, Any]) -> str:
     """What a page says of where times are from."""
-    return f"{found['hardware']}, commit {found['commit']}; `{found['command']}`"
+    commit = commit_in_words(found["commit"])
+    return f"{found['hardware']}, commit {commit}:\n\n{code_block(found['command'])}"

@@ -12,10 +12,10 @@ from seq2seq_memattn.text.files import read_lines
 MAX_SLOTS = 32  # all of them
 
 WHAT = """
-Drawn is the product of the decoder's and the encoder's scores, beta and alpha (section 5), along
-the best hypothesis of beam search (10): for each slot, and summed over all. Source downwards,
-target to the right, the end token included. The sample is the first line of the validation set that
-has as many tokens as said, or else as many as the set has below that.
+The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),
+along the best hypothesis of beam search (10): for each slot, and summed over all. Source tokens run
+downwards and target tokens to the right, the end token included. The sample is the first line of
+the validation set with that many tokens, or else with as many as the set has below that.
 """.strip()
 
 

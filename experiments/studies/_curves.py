@@ -1,10 +1,18 @@
 """What the figures of learning curves share, Figures 3 to 5 of the memory paper."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from experiments.reproduction.pages import Groups, short_name
 from experiments.reproduction.results import Result, Results
-from experiments.studies import table2
 
 OF_CURVES = "BLEU of the validation set during training, by beam search."
+# In this order they have the same colours in all figures.
+PAIRS_IN_ORDER = tuple(
+    f"{encoder} / {decoder}"
+    for encoder in ("softmax", "sigmoid", "softmax over slots")
+    for decoder in ("softmax", "sigmoid")
+)
 
 
 def by_scores(groups: Groups) -> Groups:
@@ -14,25 +22,24 @@ def by_scores(groups: Groups) -> Groups:
         found: dict[str, list[Result]] = {}
         for name, members in groups(results).items():
             for result in members:
-                model = result["configuration"]["model"]
-                encoder = model["encoder_score"]
-                if encoder == "softmax" and model["normalise_over"] == "slots":
-                    encoder = "softmax over slots"
-                pair = f"{encoder} / {model['decoder_score']}"
-                group = f"{name}_{short_name(model['attention'])}"
-                found.setdefault(group, []).append({**result, "curve_name": pair})
+                attention = result["configuration"]["model"]["attention"]
+                group = f"{name}_{short_name(attention)}"
+                found.setdefault(group, []).append({**result, "curve_name": scores_of(result)})
         return found
 
     return renamed
 
 
-def copy_title(group: str) -> str:
-    """The title of a group: L = 20, K = 32 for l20_k32."""
-    sizes = (f"{part[0].upper()} = {part[1:]}" for part in group.split("_"))
-    return f"Copy task, {', '.join(sizes)}"
+def scores_of(result: Result) -> str:
+    """The pair of scores of a model; a softmax of the encoder is over the source unless said."""
+    model = result["configuration"]["model"]
+    encoder = model["encoder_score"]
+    if encoder == "softmax" and model["normalise_over"] == "slots":
+        encoder = "softmax over slots"
+    return f"{encoder} / {model['decoder_score']}"
 
 
-def translation_title(group: str) -> str:
-    """The title of a group: Multi30k, en-de, K = 32 for multi30k_en_de_k32."""
-    _, _, slots = group.partition("_k")
-    return ", ".join([table2.group_title(group), *([f"K = {slots}"] if slots else [])])
+def updates_to(curve: Sequence[dict[str, Any]], bleu: float) -> int | None:
+    """The update of the first validation with so much BLEU; None if there is none."""
+    reached = (p["update"] for p in curve if p["kind"] == "valid" and p["bleu"] >= bleu)
+    return next(reached, None)

@@ -69,6 +69,7 @@ class Corpus(NamedTuple):
 
     Fields:
         title: of the group.
+        short: names it where there is little room.
         paper: names the figures in `PAPER`, and the presets.
         data: `DataSource`.
         test: name of the test set.
@@ -79,6 +80,7 @@ class Corpus(NamedTuple):
     """
 
     title: str
+    short: str
     paper: str
     data: DataSource
     test: str
@@ -92,6 +94,7 @@ WORDS = ("--kind=words", "--separate_vocabularies", "--max_length=51")
 CORPORA = {
     "multi30k_de_en": Corpus(
         "Multi30k, German-English, words",
+        "de-en",
         "de_en",
         DataSource(
             "multi30k_de_en_words",
@@ -105,6 +108,7 @@ CORPORA = {
     ),
     "tanaka_en_ja": Corpus(
         "small_parallel_enja, English-Japanese, words",
+        "en-ja",
         "en_ja",
         DataSource(
             "small_parallel_enja_words",
@@ -118,6 +122,7 @@ CORPORA = {
     ),
     "multi30k_de_en_characters": Corpus(
         "Multi30k, German-English, characters",
+        "characters",
         "en_ja_characters",
         DataSource(
             "multi30k_de_en_characters",
@@ -140,6 +145,7 @@ CORPORA = {
     # Their training set is of 2015, and filtered otherwise.
     "wmt17_de_en": Corpus(
         "WMT'17, German-English, words",
+        "WMT'17",
         "de_en",
         DataSource(
             "wmt17_de_en_words",
@@ -256,17 +262,19 @@ def _tiny(row: Row) -> Row:
 def introduction(scale: Scale) -> str:
     """What the pages say before their tables."""
     text = (
-        "Windows are encoder states scored per decoder step, on average over the steps of the best "
-        "hypotheses; beside them the least that a threshold allows, with the full penalty in every "
-        "step. BLEU is of tokenised text. The threshold τ is the one of "
-        f"{', '.join(map(str, SEARCHED))} with the smallest window on the validation set that "
-        f"costs at most {LOSS} validation BLEU against flexible attention without one."
+        "How small a window of the source is enough? A window is the number of encoder states "
+        "scored per decoder step, on average over the steps of the best hypotheses. The least "
+        "window is the smallest that a threshold allows, with the full penalty in every step. "
+        f"BLEU is of tokenised text. The threshold τ is the one of {', '.join(map(str, SEARCHED))} "
+        f"with the smallest window on the validation set that costs at most {LOSS} validation "
+        "BLEU against flexible attention without one."
     )
     if scale == "full":
         return text
     return (
-        f"{text} One model of {SMALL['embedding_dim']} units (theirs have 1,000; 500 for "
-        "characters), with dropout, on small corpora of short sentences."
+        f"{text} Models have {SMALL['embedding_dim']} units (the paper's have 1,000; 500 for "
+        "characters) and dropout, and are trained on small corpora of short sentences. One seed "
+        "each."
     )
 
 
@@ -305,6 +313,21 @@ def tables(results: Results) -> dict[str, str]:
         said = [f"* `{signature}`" for signature in signatures]
         parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
     return {".md": "\n\n".join(parts) + "\n"}
+
+
+def curves(results: Results) -> dict[str, list[Result]]:
+    """What is trained from the beginning on each corpus, by attention; fine-tuning is one epoch."""
+    named = [
+        {**result, "curve_name": result["configuration"]["model"]["attention"]}
+        for result in results
+        if not result["init_from"]
+    ]
+    return by_corpus(named)
+
+
+def group_title(name: str) -> str:
+    """The title of a corpus's figure."""
+    return CORPORA[name].title
 
 
 def by_corpus(results: Results) -> dict[str, list[Result]]:

@@ -14,9 +14,10 @@ from experiments.reproduction.pages import learning_curves, markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
+from experiments.studies._curves import PAIRS_IN_ORDER, scores_of, updates_to
 
 HEADER = (
-    *("length", "reading", "best BLEU", "exact lines", "updates to 90", "updates to 99"),
+    *("L", "reading", "best BLEU", "exact lines", "updates to 90", "updates to 99"),
     "loss at 1,000",
 )
 # encoder score, axis of eq. 5, decoder score; a sigmoid has no axis
@@ -41,7 +42,10 @@ BUDGETS = {20: {"num_updates": 2000}, 50: {"num_updates": 2500}}
 
 def introduction(scale: Scale) -> str:
     """What the page says before its table."""
-    text = "The copy task as in Table 1 at the same scale, one seed each"
+    text = (
+        "Which reading of the paper learns to copy best, where the paper leaves it open? The copy "
+        "task as in Table 1 at the same scale, one seed each"
+    )
     if scale != "small":
         return f"{text}."
     limits = ", ".join(
@@ -122,20 +126,40 @@ def _row(reading: Reading, scale: Scale) -> Row:
 
 
 def curves(found: Results) -> dict[str, list[Result]]:
-    """By length and slots, the pairs of scores apart from everything else."""
+    """By length and slots: the pairs of scores, then each pair with what was tried beside it."""
+    bases = {_base(result["name"]) for result in found if _base(result["name"]) != result["name"]}
     groups: dict[str, list[Result]] = {}
     for result in found:
-        name, slots = result["name"], result["name"].partition("_")[0]
-        of = f"l{result['length']}_{slots}"
-        is_pair = not name.removesuffix("_l50").endswith("bridge") and "_pe_" not in name
-        is_default = name in (*WITH_ENCODINGS, *WITH_BRIDGE)  # what the others are compared with
-        for kind, belongs in (("pairs", is_pair), ("others", not is_pair or is_default)):
-            if belongs:
-                groups.setdefault(f"{of}_{kind}", []).append(result)
+        name, base, curve = result["name"], _base(result["name"]), scores_of(result)
+        slots, _, pair = base.removesuffix("_l50").partition("_")
+        if name == base:
+            kinds = ["pairs", *([pair] if name in bases else [])]
+        else:
+            kinds = [pair]
+            curve = f"{curve}, {result['label'].rpartition(', ')[2]}"
+        for kind in kinds:
+            group = groups.setdefault(f"l{result['length']}_{slots}_{kind}", [])
+            group.append({**result, "curve_name": curve})
     return groups
 
 
-draw = learning_curves(curves)
+def _base(name: str) -> str:
+    """The row of which a row is a variant, or itself."""
+    return name.partition("_pe_")[0].removesuffix("_dense_bridge")
+
+
+def group_title(group: str) -> str:
+    """The title of a figure: its task, K, and what differs between its curves."""
+    length, slots, kind = group.split("_", 2)
+    task = table1.group_title(f"{length}_{slots}")
+    if kind == "pairs":
+        return f"{task}: pairs of scores"
+    encoder, *axis, decoder = kind.split("_")
+    over = " over slots" if "slots" in axis else ""
+    return f"{task}: variants of {encoder}{over} / {decoder}"
+
+
+draw = learning_curves(curves, group_title, PAIRS_IN_ORDER)
 
 
 def tables(found: Results) -> dict[str, str]:
@@ -146,7 +170,7 @@ def tables(found: Results) -> dict[str, str]:
             result["label"],
             f"{result['bleu']:.2f}",
             f"{100 * result['evaluation']['exact']:.1f} %",
-            *(_updates_to(result["curve"], bleu) for bleu in (90.0, 99.0)),
+            *(_shown(updates_to(result["curve"], bleu)) for bleu in (90.0, 99.0)),
             _loss_at(result["curve"], 1000),
         ]
         for result in found
@@ -154,9 +178,8 @@ def tables(found: Results) -> dict[str, str]:
     return {".md": markdown_table(HEADER, lines) + "\n"}
 
 
-def _updates_to(curve: Sequence[dict[str, Any]], bleu: float) -> str:
-    reached = [p["update"] for p in curve if p["kind"] == "valid" and p["bleu"] >= bleu]
-    return f"{reached[0]:,}" if reached else "-"
+def _shown(update: int | None) -> str:
+    return "-" if update is None else f"{update:,}"
 
 
 def _loss_at(curve: Sequence[dict[str, Any]], update: int) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from experiments.reproduction.claims import Claim, from_cases
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import Results
+from experiments.reproduction.results import Result, Results
 from experiments.reproduction.study import Study
 
 # The paper does not say its K and S: these are the slots of its Figure 8, and the tokens at which
@@ -18,15 +19,34 @@ NUM_SLOTS = 32
 MAX_SOURCE_LENGTH = 50
 
 INTRODUCTION = f"""
-The paper's Figure 2 is the surface of L[k, s] = (1 - k/K)(1 - s/S) + (k/K)(s/S), equation 10, with
-which scores are multiplied: symmetric, with a stationary point of 0.5, high where the first slots
-meet the beginning of the source and the last slots its end. The paper does not say K and S; here
-they are {NUM_SLOTS}, the slots of its Figure 8, and {MAX_SOURCE_LENGTH}, the tokens at which
-google/seq2seq cuts sources unless it is told otherwise. k runs from 1 to K and s from 0 to S - 1.
-The values are those of `seq2seq_memattn/attention/position_encoding.py`, neither masked nor
-renormalised. Nothing is trained and nothing is random: the command makes the same figure at every
-scale.
+What do position encodings look like? The paper's Figure 2 is the surface of L[k, s] = (1 - k/K)(1 -
+s/S) + (k/K)(s/S), equation 10, with which scores are multiplied. It is symmetric, with a stationary
+point of 0.5, high where the first slots meet the beginning of the source and the last slots its
+end. The paper does not give K and S. Here K is {NUM_SLOTS}, the slots of its Figure 8, and S is
+{MAX_SOURCE_LENGTH}, the tokens at which google/seq2seq cuts sources by default; k runs from 1 to K
+and s from 0 to S - 1. The values are those of `seq2seq_memattn/attention/position_encoding.py`,
+neither masked nor renormalised. Nothing is trained and nothing is random: the command makes the
+same figure at every scale.
 """
+
+
+def results(study: Study) -> list[Result]:
+    """The surface, which needs no training."""
+    del study
+    return [{"name": "surface"}]
+
+
+def claims(found: Results) -> list[Claim]:
+    """Reproduced if the surface is 0.5 in its middle, high at two corners and low at the others."""
+    del found
+    values = _encodings()
+    middle = values[MAX_SOURCE_LENGTH // 2, NUM_SLOTS // 2 - 1]
+    corners = values[[0, -1, 0, -1], [0, -1, -1, 0]]
+    holds = [abs(middle - 0.5) < 1e-6, min(corners[:2]) > 0.9, max(corners[2:]) < 0.1]
+    here = f"{middle:.1f}; {', '.join(f'{one:.2f}' for one in corners)}"
+    made = "computed"
+    what = "position encodings form a saddle"
+    return [Claim(what, "middle 0.5, corners near 1 and 0", here, from_cases(holds), made)]
 
 
 def tables(results: Results) -> dict[str, str]:

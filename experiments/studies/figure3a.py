@@ -3,19 +3,22 @@
 Of the memory paper: curves of rows of Table 1.
 """
 
+import math
 from collections.abc import Sequence
 
+from experiments.reproduction.claims import Claim, from_cases, made_by, several
 from experiments.reproduction.pages import learning_curves, sources
+from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
-from experiments.studies._curves import OF_CURVES, copy_title
+from experiments.studies._curves import OF_CURVES, updates_to
 
 RUNS_OF = "table1"
 INTRODUCTION = f"""
-The paper's Figure 3a has learning curves on copies of sequences of at most 200 symbols: with K = 32
-and 64 the data are fitted almost as quickly as with attention, with K = 1 they are not, and small K
-is close to no attention. Here: the rows of Table 1 of the largest L at which all began with random
-weights and not with those of a shorter L. {OF_CURVES}
+How quickly do models learn to copy, by number of slots? The paper's Figure 3a has learning curves
+on copies of at most 200 symbols: with K = 32 and 64 the data are fitted almost as quickly as with
+attention, with K = 1 they are not, and small K is close to no attention. Here: the rows of Table 1
+of the largest L at which all began with random weights. {OF_CURVES}
 """
 
 
@@ -33,5 +36,38 @@ def longest_from_scratch(known: Sequence[Row]) -> list[Row]:
     return by_length[max(by_length)]
 
 
+LEARNED = 90.0  # BLEU
+
+
+def claims(found: Results) -> list[Claim]:
+    """How soon many slots learn to copy, and that one slot does not."""
+    rows = {result["curve_name"]: result for result in found}
+    return [_many_slots(rows), _one_slot(rows)]
+
+
+def _many_slots(rows: dict[str, Result]) -> Claim:
+    """Reproduced if they come to `LEARNED` BLEU within twice the updates of Att."""
+    what, paper = "K = 32, 64 learn about as soon as Att", "almost as quickly"
+    names = ("k_memory:32", "k_memory:64", "bahdanau")
+    if not rows.keys() >= {*names}:
+        return Claim(what, paper)
+    updates = [updates_to(rows[name]["curve"], LEARNED) for name in names]
+    *ours, att = (math.inf if one is None else one for one in updates)
+    here = f"{several(ours, ',')} updates; Att {att:,}"
+    verdict = from_cases([one <= 2 * att for one in ours])
+    return Claim(what, paper, here, verdict, made_by([rows[name] for name in names]))
+
+
+def _one_slot(rows: dict[str, Result]) -> Claim:
+    """Reproduced if K = 1 has not learned, and is at most 10 BLEU ahead of no attention."""
+    what, paper = "K = 1 does not learn to copy", "close to no attention"
+    if not rows.keys() >= {"k_memory:1", "none"}:
+        return Claim(what, paper)
+    both = [rows[name] for name in ("k_memory:1", "none")]
+    one, none = (row["bleu"] for row in both)
+    verdict = from_cases([one < LEARNED, one <= none + 10.0])
+    return Claim(what, paper, f"{one:.1f}; no attention {none:.1f}", verdict, made_by(both))
+
+
 tables = sources
-draw = learning_curves(table1.by_length, copy_title)
+draw = learning_curves(table1.by_length, table1.group_title)

@@ -3,22 +3,32 @@
 Of the memory paper: the alignment of a model as in Table 1, with a run of its own.
 """
 
+from experiments.reproduction.claims import Claim, Verdict, by_eye
 from experiments.reproduction.pages import sources
+from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._alignments import WHAT, draw_sample
 
 LENGTH = 11  # symbols
+JUDGED: Verdict = "not judged yet"
 INTRODUCTION = f"""
-The paper's Figure 7 has the attention scores of K = 4 on a sample of length 11, each attention
-vector in a colour of its own: each attends to a stretch of the source. Here: K = 4, trained as in
-Table 1, L = 20, {LENGTH} symbols. {WHAT}
+Where do 4 slots look when copying? The paper's Figure 7 has the attention scores of K = 4 on a
+sample of length 11, each attention vector in a colour of its own: each attends to a stretch of the
+source. Here: K = 4, trained as in Table 1, L = 20, {LENGTH} symbols.
+
+{WHAT}
 """
 
 
 def rows(scale: Scale) -> list[Row]:
     """A row as in Table 1."""
     return [table1.row(20, "k4", scale)]
+
+
+def claims(found: Results) -> list[Claim]:
+    """Each slot has a stretch of the source."""
+    return [by_eye("4 slots share the source in stretches", "one each", found, JUDGED)]
 
 
 tables = sources

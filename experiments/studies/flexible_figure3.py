@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from experiments.reproduction.claims import Claim, Verdict, made_by, several
 from experiments.reproduction.pages import markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Scale
@@ -25,6 +26,24 @@ results = _flexible.chosen_with_thresholds
 def chosen(scale: Scale) -> list[str]:
     """The fine-tuned rows."""
     return [row.name for row in rows(scale) if row.init_from]
+
+
+def claims(found: Results) -> list[Claim]:
+    """Reproduced if half of the window costs `LOSS` test BLEU at most, partly if a fifth does."""
+    what, paper = "little is lost until half of the window is gone", "half, words"
+    if not found:
+        return [Claim(what, paper)]
+    kept = []
+    for result in found:
+        points = sweep(result, CORPORA[corpus_of(result["name"])].test)
+        full = points[-1]
+        windows = [p["window"] for p in points if p["bleu"] >= full["bleu"] - _flexible.LOSS]
+        kept.append(min(windows) / full["window"])
+    verdict: Verdict = "not"
+    if max(kept) <= 0.8:
+        verdict = "reproduced" if max(kept) <= 0.5 else "partly"
+    here = f"kept {several([100 * one for one in kept], '.0f')} % of the window"
+    return [Claim(what, paper, here, verdict, made_by(found))]
 
 
 def tables(found: Results) -> dict[str, str]:

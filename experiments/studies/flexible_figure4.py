@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.reproduction.claims import Claim, Verdict, by_eye
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Scale
@@ -19,6 +20,7 @@ from seq2seq_memattn.text.files import read_lines
 RUNS_OF = "flexible_table1"
 NUM_SENTENCES = 6
 LONG = 0.2  # share of the sentences, the longest, that they are of
+JUDGED: Verdict = "not judged yet"
 
 introduction = _flexible.introduction
 rows = flexible_table1.rows
@@ -28,6 +30,11 @@ results = _flexible.chosen_with_thresholds
 def chosen(scale: Scale) -> list[str]:
     """The fine-tuned row of German-English words."""
     return flexible_figure3.chosen(scale)[:1]
+
+
+def claims(found: Results) -> list[Claim]:
+    """The model attends to a large span only occasionally (section 5.2)."""
+    return [by_eye("large spans are only occasional", "six sentences", found, JUDGED)]
 
 
 def tables(found: Results) -> dict[str, str]:

@@ -3,17 +3,26 @@
 Shu and Nakayama (2017).
 """
 
+from experiments.reproduction.claims import Claim
 from experiments.reproduction.pages import learning_curves
+from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
-from experiments.studies import _flexible
+from experiments.studies import _flexible, _flexible_claims
+
+CORPUS = "multi30k_de_en_characters"
 
 
 def rows(scale: Scale) -> list[Row]:
     """German-English; "full" is as "small", for the paper's corpus is not free."""
-    return _flexible.rows_of(("multi30k_de_en_characters",), scale)
+    return _flexible.rows_of((CORPUS,), scale)
 
 
 introduction = _flexible.introduction
 results = _flexible.with_thresholds
 tables = _flexible.tables
-draw = learning_curves(_flexible.by_corpus)
+draw = learning_curves(_flexible.curves, _flexible.group_title)
+
+
+def claims(found: Results) -> list[Claim]:
+    """Those of the corpus of characters."""
+    return _flexible_claims.claims(found, [CORPUS])

@@ -22,7 +22,8 @@ BUDGET = {"num_updates": 2000, "decay_start": 700, "decay_every": 350}
 def introduction(scale: Scale) -> str:
     """What the page says before its table."""
     text = (
-        "Multi30k English-German, Bahdanau's attention, one seed: validation BLEU of tokenised text"
+        "Which size of vocabulary and model suits Multi30k English-German? Bahdanau's attention, "
+        "one seed each: validation BLEU of tokenised text"
     )
     if scale == "tiny":
         return f"{text}."
@@ -61,4 +62,6 @@ def tables(found: Results) -> dict[str, str]:
     return {".md": markdown_table(["size", "valid BLEU", "parameters", "minutes"], lines) + "\n"}
 
 
-draw = learning_curves(lambda results: {"valid": list(results)})
+draw = learning_curves(
+    lambda results: {"valid": list(results)}, lambda group: "Multi30k, en-de: Bahdanau by size"
+)

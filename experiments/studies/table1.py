@@ -7,52 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.reproduction.pages import learning_curves, markdown_table, table_label, trained_on
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.pages import (
+    learning_curves,
+    markdown_table,
+    prose,
+    table_label,
+    trained_on,
+)
+from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Row, Scale, copy_data
 from experiments.reproduction.study import Study
-from experiments.reproduction.timings import origin, timings
+from experiments.reproduction.timings import measure_times, origin
+from experiments.studies import _copy_claims
+from experiments.studies._copy_claims import PAPER, PAPER_UPDATES, paper_seconds, time_over
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
-
-# The paper's BLEU, and its seconds for decoding, by length and attention.
-PAPER = {
-    20: {
-        "none": (99.93, 2.03),
-        "k1": (99.52, 2.12),
-        "k4": (99.56, 2.25),
-        "k16": (99.56, 2.21),
-        "k32": (99.57, 2.59),
-        "k64": (99.75, 2.86),
-        "bahdanau": (99.98, 2.86),
-    },
-    50: {
-        "none": (97.37, 3.90),
-        "k1": (98.86, 4.33),
-        "k4": (99.95, 4.48),
-        "k16": (99.96, 4.58),
-        "k32": (99.96, 5.35),
-        "k64": (99.97, 5.84),
-        "bahdanau": (99.94, 6.46),
-    },
-    100: {
-        "none": (73.99, 6.33),
-        "k1": (87.42, 7.32),
-        "k4": (99.81, 7.47),
-        "k16": (99.97, 7.50),
-        "k32": (99.99, 7.65),
-        "k64": (100.00, 7.77),
-        "bahdanau": (100.00, 11.00),
-    },
-    200: {
-        "none": (32.64, 9.10),
-        "k1": (44.22, 9.30),
-        "k4": (98.54, 9.49),
-        "k16": (99.98, 9.53),
-        "k32": (100.00, 9.59),
-        "k64": (100.00, 9.78),
-        "bahdanau": (100.00, 14.28),
-    },
-}
 
 # Two CPU cores cannot take 200,000 steps. With ten times the learning rate and Glorot's
 # initialisation rows are learned in a few thousand. The rate is halved whenever a validation is no
@@ -93,13 +61,10 @@ TINY: dict[str, Any] = {
 }
 TINY_LENGTH = 6
 
-HEADER = (
-    *("Length", "Model", "BLEU, paper", "BLEU, ours", "exact lines"),
-    *("seconds, paper", "seconds, ours", "updates", "minutes"),
-)
+HEADER = ("L", "model", "BLEU, paper", "here", "exact lines", "updates, paper", "here", "minutes")
 TIMES_HEADER = (
-    *("Length", "Model", "seconds, paper", "seconds, ours", "of No Att, paper", "of No Att, ours"),
-    *("of Att, paper", "of Att, ours"),
+    *("L", "model", "seconds, paper", "here", "least to most"),
+    *("over No Att, paper", "here", "over Att, paper", "here"),
 )
 CSV_HEADER = (
     "length,model,paper_bleu,bleu,exact,paper_decoding_seconds,decoding_seconds,updates,"
@@ -107,11 +72,15 @@ CSV_HEADER = (
 )
 
 INTRODUCTION = """
-Copies of random sequences of at most L of 20 symbols; BLEU of beam search (10) on 1,000 validation
-sequences, weights of the best validation. Seconds are for decoding 1,000 sources of 0 to L symbols,
-sorted by length, by an untrained model of the same shapes whose hypotheses are forced to the length
-of their source; the paper's are of a K40m GPU. Minutes are of training, from the start to the best
-validation. The paper trains for 200,000 updates with a learning rate of 1e-4.
+How well do models copy random sequences of at most L of 20 symbols? BLEU is of beam search (10) on
+1,000 validation sequences, with the weights of the best validation; "updates" are those of that
+validation, and minutes are of training up to it. The paper trains for 200,000 updates with a
+learning rate of 1e-4.
+"""
+DECODING = """
+Seconds for decoding 1,000 sources of 0 to L symbols, sorted by length, with untrained models of the
+same shapes whose hypotheses are forced to the length of their source: medians of runs in turns. The
+paper measured on a K40m GPU.
 """
 
 
@@ -169,16 +138,21 @@ def row(length: int, name: str, scale: Scale) -> Row:
     )
 
 
-def results(study: Study) -> list[Result]:
-    """The finished results with the decoding times of all models of their length."""
+def run(study: Study) -> Results:
+    """Trains the rows; times the models of all lengths that have a row."""
+    study.run()
     every = () if study.scale == "tiny" else tuple(ATTENTIONS.values())
-    return add_decoding_times(study.finished(), study.results_dir, every)
+    time_decoding(study.finished(), study.results_dir, every)
+    return results(study)
 
 
-def add_decoding_times(
-    found: Results, folder: Path, attentions: Sequence[str] = ()
-) -> list[Result]:
-    """Adds how long 1,000 sources of 0..L tokens take, sorted, all models in turns.
+def results(study: Study) -> list[Result]:
+    """The finished results, with the decoding times of the models of their length."""
+    return with_decoding_times(study.finished(), study.results_dir)
+
+
+def time_decoding(found: Results, folder: Path, attentions: Sequence[str] = ()) -> None:
+    """Times how long 1,000 sources of 0..L tokens take, sorted, all models of an L in turns.
 
     Decoding time depends on the shapes of a model, not on its weights, so untrained ones of the
     same shapes are timed, by `experiments.speed`.
@@ -187,28 +161,38 @@ def add_decoding_times(
         found: results of rows.
         folder: where the times are kept.
         attentions: whose models are timed; if empty, those of the results.
+    """
+    for name, group in by_length(found).items():
+        measure_times(_times_path(folder, name), _timing_arguments(group, attentions))
 
-    Returns:
-        The results with `decoding_seconds`, `decoded_on` (the machine and the size of batches),
-        `decoding_times` (the seconds of every model of their length, by attention) and
-        `decoded_by` (where these are from).
+
+def with_decoding_times(found: Results, folder: Path) -> list[Result]:
+    """Results with `decoding_seconds`, `decoded_on` and, as `timed`, the file of their length.
+
+    Without the file they are as they were.
     """
     extended = []
     for name, group in by_length(found).items():
-        timed = timings(folder / f"decoding_{name}.json", _timing_arguments(group, attentions))
-        seconds = {one["attention"]: one["seconds"] for one in timed["rows"]}
-        how = f"{timed['hardware']}, in batches of {timed['rows'][0]['batch_size']}"
-        extended += [
-            {
-                **result,
-                "decoding_seconds": seconds[result["curve_name"]],
-                "decoding_times": seconds,
-                "decoded_on": how,
-                "decoded_by": origin(timed),
-            }
-            for result in group
-        ]
+        path = _times_path(folder, name)
+        more: list[Result] = [{}] * len(group)
+        if path.exists():
+            timed = read_json(path)
+            seconds = {one["attention"]: one["seconds"] for one in timed["rows"]}
+            how = f"{timed['hardware']}, in batches of {timed['rows'][0]['batch_size']}"
+            more = [
+                {
+                    "decoding_seconds": seconds.get(result["curve_name"]),
+                    "decoded_on": how,
+                    "timed": timed,
+                }
+                for result in group
+            ]
+        extended += [{**result, **times} for result, times in zip(group, more, strict=True)]
     return extended
+
+
+def _times_path(folder: Path, name: str) -> Path:
+    return folder / f"decoding_{name}.json"
 
 
 def _timing_arguments(group: Results, attentions: Sequence[str]) -> list[str]:
@@ -233,51 +217,37 @@ def table(found: Results) -> str:
             _figure(result["paper"].get("bleu")),
             _figure(result["bleu"]),
             f"{100 * result['evaluation']['exact']:.1f} %",
-            _figure(result["paper"].get("seconds")),
-            _figure(result.get("decoding_seconds")),
+            f"{PAPER_UPDATES:,}",
             f"{result['training']['best_update']:,}",
             f"{_seconds_to_best(result) / 60:.0f}",
         ]
         for result in found
     ]
     trained = sorted({trained_on(result) for result in found})
-    decoded = sorted({result["decoded_on"] for result in found})
-    where = f"Trained on: {'; '.join(trained)}. Decoded on: {'; '.join(decoded)}."
-    return f"{markdown_table(HEADER, lines)}\n\n{where}\n"
+    where = f"Trained on: {'; '.join(trained)}. One seed each."
+    return f"{markdown_table(HEADER, lines)}\n\n{prose(where)}\n"
 
 
 def times_table(found: Results) -> str:
     """Seconds of decoding beside the paper's: over those without attention and with Bahdanau's."""
     lines, origins = [], []
     for group in by_length(found).values():
-        origins.append(f"* {group[0]['decoded_by']}")
-        length, ours = group[0]["length"], group[0]["decoding_times"]
-        known = paper_seconds().get(length, {})  # the paper does not have every length
-        paper = {name: seconds for name, seconds in known.items() if name in ours}
-        lines += [
-            [
-                str(length),
-                table_label(name),
-                *(_figure(seconds.get(name)) for seconds in (paper, ours)),
-                *(
-                    _figure(
-                        seconds[name] / seconds[other] if {name, other} <= seconds.keys() else None
-                    )
-                    for other in ("none", "bahdanau")
-                    for seconds in (paper, ours)
-                ),
-            ]
-            for name in ours
-        ]
-    return "\n".join([markdown_table(TIMES_HEADER, lines), "", *origins]) + "\n"
-
-
-def paper_seconds() -> dict[int, dict[str, float]]:
-    """The paper's seconds for decoding by length and attention."""
-    return {
-        length: {ATTENTIONS[name]: seconds for name, (_, seconds) in figures.items()}
-        for length, figures in PAPER.items()
-    }
+        if "timed" not in group[0]:
+            continue
+        timed, length = group[0]["timed"], group[0]["length"]
+        origins.append(f"L = {length}: {origin(timed)}")
+        paper = paper_seconds().get(length, {})  # the paper does not have every length
+        for row in timed["rows"]:
+            name = row["attention"]
+            least, most = min(row["all_seconds"]), max(row["all_seconds"])
+            cells = [str(length), table_label(name), _figure(paper.get(name))]
+            cells += [_figure(row["seconds"]), f"{least:.2f} to {most:.2f}"]
+            for other in ("none", "bahdanau"):
+                is_known = {name, other} <= paper.keys()
+                cells.append(_figure(paper[name] / paper[other] if is_known else None))
+                cells.append(_figure(time_over(timed, name, other)))
+            lines.append(cells)
+    return "\n\n".join([markdown_table(TIMES_HEADER, lines), *origins]) + "\n"
 
 
 def _seconds_to_best(result: Result) -> float:
@@ -293,7 +263,8 @@ def _figure(value: float | None) -> str:
 
 def tables(found: Results) -> dict[str, str]:
     """Both tables, and the first as CSV."""
-    return {".md": f"{table(found)}\n## Decoding time\n\n{times_table(found)}", ".csv": _csv(found)}
+    parts = [table(found), "## Decoding time", prose(DECODING), times_table(found)]
+    return {".md": "\n\n".join(part.strip() for part in parts) + "\n", ".csv": _csv(found)}
 
 
 def _csv(found: Results) -> str:
@@ -303,7 +274,8 @@ def _csv(found: Results) -> str:
         lines.append(
             f"{result['length']},{result['label']},{paper.get('bleu', '')},{result['bleu']},"
             f"{result['evaluation']['exact']},{paper.get('seconds', '')},"
-            f"{result['decoding_seconds']},{training['best_update']},{_seconds_to_best(result):.1f}"
+            f"{result.get('decoding_seconds') or ''},{training['best_update']},"
+            f"{_seconds_to_best(result):.1f}"
         )
     return "\n".join(lines) + "\n"
 
@@ -316,4 +288,11 @@ def by_length(found: Results) -> dict[str, list[Result]]:
     return groups
 
 
-draw = learning_curves(by_length)
+def group_title(group: str) -> str:
+    """The title of a group: L = 20, K = 32 for l20_k32."""
+    sizes = (f"{part[0].upper()} = {part[1:]}" for part in group.split("_"))
+    return f"Copy task, {', '.join(sizes)}"
+
+
+claims = _copy_claims.claims
+draw = learning_curves(by_length, group_title)

@@ -13,41 +13,12 @@ from experiments.reproduction.pages import learning_curves, markdown_table, tabl
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
+from experiments.studies import _translation_claims
+from experiments.studies._translation_claims import PAPER, p_value
 from seq2seq_memattn.presets import small_text
 from seq2seq_memattn.presets.load import load_preset
 from seq2seq_memattn.presets.wmt17 import PIECES
 
-# The paper's validation and test BLEU by pair and row. English-Turkish has no test score.
-PAPER: dict[str, dict[str, tuple[float, ...]]] = {
-    "en_cs": {
-        "k32": (19.20, 19.37),
-        "k64": (19.63, 19.65),
-        "k32_pe": (19.35, 19.45),
-        "k64_pe": (19.73, 20.36),
-        "bahdanau": (18.61, 19.19),
-    },
-    "en_de": {
-        "k32": (26.20, 28.82),
-        "k64": (26.39, 29.53),
-        "k32_pe": (26.22, 29.53),
-        "k64_pe": (27.31, 30.61),
-        "bahdanau": (28.13, 30.99),
-    },
-    "en_fi": {
-        "k32": (15.90, 15.87),
-        "k64": (16.35, 16.49),
-        "k32_pe": (16.31, 15.86),
-        "k64_pe": (16.91, 17.03),
-        "bahdanau": (17.16, 17.34),
-    },
-    "en_tr": {
-        "k32": (12.94,),
-        "k64": (13.06,),
-        "k32_pe": (12.97,),
-        "k64_pe": (13.25,),
-        "bahdanau": (13.76,),
-    },
-}
 MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
 WMT_NEWS_ROWS = ("bahdanau", "k64")
 # The four scoring pairs of Figure 5, beside the default's.
@@ -78,21 +49,27 @@ TINY: dict[str, Any] = {
     "beam_size": 2,
 }
 HEADER = (
-    *("row", "valid, paper", "test, paper", "valid", "test, tokenised", "test, standard", "chrF"),
-    *("against Att", "p", "parameters", "updates", "tokens/s", "waiting for input", "hours"),
+    *("row", "seed", "valid", "test, tokenised", "test, standard", "chrF", "against Att", "p"),
+    "updates",
 )
+PAPER_HEADER = ("valid, paper", "test, paper")
+COST_HEADER = ("row", "parameters", "tokens/s", "waiting for input", "updates", "hours")
 
 
 def introduction(scale: Scale) -> str:
     """What the page says before its table."""
-    text = "BLEU of translation, beam 10, weights of the best validation"
+    text = (
+        "How close does K-memory come to attention over the source in translation? BLEU is of "
+        'beam search (10) with the weights of the best validation; "updates" are those of that '
+        'validation. Validation BLEU is of tokenised text. "Against Att" is the difference in '
+        "tokenised test BLEU to the first row, with its p-value (paired bootstrap). PE stands for "
+        "position encodings."
+    )
     if scale == "full":
-        return f"{text}; WMT'17 as the paper has it."
+        return f"{text} WMT'17 as the paper has it."
     return (
-        f"{text}; one model of {small_text.UNITS} units on small corpora, {small_text.PIECES:,} "
-        "subwords for both languages. Validation BLEU is of tokenised text. Rows against Att: the "
-        "difference in tokenised BLEU of the test set, with the probability of one as large by "
-        "chance (paired bootstrap)."
+        f"{text} All models have {small_text.UNITS} units and share a vocabulary of "
+        f"{small_text.PIECES:,} subwords. Each row is one training with the seed shown."
     )
 
 
@@ -202,18 +179,23 @@ def _baseline(name: str) -> str:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """A table for each corpus and pair, with the signatures of its scores, by suffix of file."""
+    """For each corpus and pair scores, their signatures, and what they cost, by suffix of file."""
     parts = []
     for name, members in by_pair(found).items():
-        table = markdown_table(HEADER, map(_cells, members))
-        parts.append("\n".join([f"## {group_title(name)}", "", table, "", *_signatures(members)]))
+        has_paper = any(result["paper"] for result in members)
+        header = [*HEADER, *(PAPER_HEADER if has_paper else ())]
+        scores = markdown_table(header, [_scores(result, has_paper) for result in members])
+        costs = markdown_table(COST_HEADER, map(_costs, members))
+        parts += [f"## {group_title(name)}", scores, "\n".join(_signatures(members)), costs]
     return {".md": "\n\n".join(parts) + "\n"}
 
 
 def group_title(name: str) -> str:
-    """What people call the corpus and pair that a row or a group is of."""
+    """What people call the corpus and pair that a row or a group is of: Multi30k, en-de, K = 32."""
     corpus, pair = _corpus_of(name)
-    return f"{TITLES[corpus]}, {pair.replace('_', '-')}"
+    _, _, slots = name.partition("_k")
+    of_slots = f", K = {slots}" if slots.isdigit() else ""
+    return f"{TITLES[corpus]}, {pair.replace('_', '-')}{of_slots}"
 
 
 def by_pair(found: Results) -> dict[str, list[Result]]:
@@ -225,46 +207,52 @@ def by_pair(found: Results) -> dict[str, list[Result]]:
 
 
 def curves(found: Results) -> dict[str, list[Result]]:
-    """For each corpus and pair a figure of its models, and one of other seeds and scores."""
-    figures: dict[str, list[Result]] = {}
-    for name, members in by_pair(found).items():
-        variants = [result for result in members if result["curve_name"] == result["name"]]
-        models = [result for result in members if result not in variants]
-        names = [result["name"] for result in variants]
-        of = [
-            result
-            for result in models
-            if any(name.startswith(f"{result['name']}_") for name in names)
-        ]
-        renamed = [{**result, "curve_name": result["label"]} for result in [*of, *variants]]
-        figures |= {name: models, f"{name}_variants": renamed if variants else []}
-    return {name: shown for name, shown in figures.items() if shown}
+    """For each corpus and pair its models, with all their seeds; other scores are in Figure 5."""
+    names = {result["name"] for result in found}
+    models = [result for result in _by_model(found) if result["curve_name"] not in names]
+    return by_pair(models)
 
 
-draw = learning_curves(curves)
+def _by_model(found: Results) -> list[Result]:
+    """The results, those with other seeds on the curve of the first."""
+    first = {result["name"]: result["curve_name"] for result in found}
+    return [
+        {**result, "curve_name": first.get(result["name"].partition("_seed")[0], result["name"])}
+        for result in found
+    ]
 
 
-def _cells(result: Result) -> list[str]:
+claims = _translation_claims.claims
+draw = learning_curves(curves, group_title)
+
+
+def _scores(result: Result, has_paper: bool) -> list[str]:
     standard, tokenised = first_and_last(result)
     compared = result.get(bootstrap.KEY, {}).get("bleu")
-    train = [point for point in result["curve"] if point["kind"] == "train"]
-    paper = result["paper"]
+    theirs = [result["paper"].get(name) for name in ("bleu", "test_bleu")] if has_paper else []
     return [
         result["label"],
-        f"{paper['bleu']:.2f}" if paper else "-",
-        f"{paper['test_bleu']:.2f}" if "test_bleu" in paper else "-",
+        str(result["configuration"]["training"]["seed"]),
         f"{result['bleu']:.2f}",
         f"{tokenised['bleu']:.2f}",
         f"{standard['standard_bleu']:.2f}",
         f"{standard['chrf']:.2f}",
         f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
-        f"{compared['p_value']:.3f}" if compared else "-",
-        f"{result['evaluation']['parameters'] / 1e6:.2f} M",
+        p_value(result),
         f"{result['evaluation']['update']:,}",
-        f"{statistics.median(point['tokens_per_second'] for point in train):,.0f}"
-        if train
-        else "-",
-        f"{100 * statistics.mean(point['waiting'] for point in train):.1f} %" if train else "-",
+        *("-" if score is None else f"{score:.2f}" for score in theirs),
+    ]
+
+
+def _costs(result: Result) -> list[str]:
+    train = [point for point in result["curve"] if point["kind"] == "train"]
+    speed, waiting = ([point[key] for point in train] for key in ("tokens_per_second", "waiting"))
+    return [
+        result["label"],
+        f"{result['evaluation']['parameters'] / 1e6:.2f} M",
+        f"{statistics.median(speed):,.0f}" if train else "-",
+        f"{100 * statistics.mean(waiting):.1f} %" if train else "-",
+        f"{result['configuration']['training']['num_updates']:,}",
         f"{result['training']['seconds'] / 3600:.1f}",
     ]
 

@@ -120,7 +120,8 @@ def time_by_length(
     """Time of decoding or training against source length, one line for each attention.
 
     Args:
-        rows: records with `attention`, `length` in tokens and `seconds`, of one mode and machine.
+        rows: records with `attention`, `length` in tokens and `seconds`, of one mode and machine;
+            with `all_seconds`, of repeats, in a band from the least to the most.
         paper: such records of another machine. What their times are relative to those of
             `reference` is drawn dashed, as multiples of our times of `reference`.
         reference: name of the attention that the paper's times are relative to.
@@ -137,6 +138,15 @@ def time_by_length(
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
+    for attention, look in drawn.items():
+        repeated = sorted(
+            (row["length"], min(times), max(times))
+            for row in rows
+            if row["attention"] == attention and (times := row.get("all_seconds"))
+        )
+        if repeated:
+            lengths, least, most = zip(*repeated, strict=True)
+            axes.fill_between(lengths, least, most, color=look.colour, alpha=0.15, linewidth=0.0)
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)

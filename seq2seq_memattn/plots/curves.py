@@ -1,7 +1,8 @@
 """Curves of training."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,22 +26,28 @@ MAX_MARKERS = 15  # on one curve, to tell it by; its other points are only joine
 
 @styled
 def learning_curves(
-    curves: Mapping[str, Rows], against: Progress = "updates", title: str = ""
+    curves: Mapping[str, Rows],
+    against: Progress = "updates",
+    title: str = "",
+    order: Sequence[str] = (),
 ) -> Figure:
     """Validation BLEU during training, as in figures 3 to 5 of the memory paper.
 
     The axis goes to 100 where one model comes halfway there, as on the copy task; else less far.
+    Records of one update, from several runs of a model, are drawn as their mean, in a band from the
+    least to the most.
 
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to
             100). Records without `bleu` are left out: the lines of a metrics.jsonl will do.
         against: "updates" or "minutes" of training.
         title: of the figure.
+        order: see `looks`.
 
     Raises:
         ValueError: if there is no model, a model has no BLEU, or `against` is unknown.
     """
-    figure, axes = _curves(curves, "bleu", against, title)
+    figure, axes = _curves(curves, "bleu", against, title, order)
     axes.set_ylabel("validation BLEU (0 to 100)")
     highest = axes.dataLim.y1
     axes.set_ylim(*((-2.0, 102.0) if highest > 50.0 else (0.0, 1.05 * max(highest, 1.0))))
@@ -74,19 +81,31 @@ def loss_curves(
 
 
 def _curves(
-    curves: Mapping[str, Rows], measure: str, against: Progress, title: str
+    curves: Mapping[str, Rows],
+    measure: str,
+    against: Progress,
+    title: str,
+    order: Sequence[str] = (),
 ) -> tuple[Figure, Axes]:
     if against not in ("updates", "minutes"):
         raise ValueError(f"`against`: expected 'updates' or 'minutes'; got {against!r}")
     require_filled(curves, "curves", "a model")
     figure = new_figure(3.6, title)
     axes = figure.subplots()
-    for model, look in looks(curves).items():
+    for model, look in looks(curves, order).items():
         rows = [row for row in curves[model] if row.get(measure) is not None]
         require_filled(rows, f"curves[{model!r}]", f"a record with {measure!r}")
-        at = [row["update"] if against == "updates" else row["seconds"] / 60.0 for row in rows]
-        every = -(-len(rows) // MAX_MARKERS)
-        axes.plot(at, [row[measure] for row in rows], **line_of(look), markevery=every)
+        runs: dict[int, list[Mapping[str, Any]]] = {}
+        for row in sorted(rows, key=lambda row: row["update"]):
+            runs.setdefault(row["update"], []).append(row)
+        values = [[row[measure] for row in one] for one in runs.values()]
+        seconds = (mean(row["seconds"] for row in one) for one in runs.values())
+        at = list(runs) if against == "updates" else [one / 60.0 for one in seconds]
+        every = -(-len(at) // MAX_MARKERS)
+        axes.plot(at, list(map(mean, values)), **line_of(look), markevery=every)
+        if len(rows) > len(at):
+            least, most = list(map(min, values)), list(map(max, values))
+            axes.fill_between(at, least, most, color=look.colour, alpha=0.2, linewidth=0.0)
     axes.set_xlim(left=0.0)
     axes.xaxis.set_major_locator(round_ticks(is_integer=against == "updates"))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))

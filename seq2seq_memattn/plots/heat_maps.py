@@ -27,6 +27,7 @@ MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
 MANY = 16  # slots, above which they are drawn smaller
+LEAST_SHARE = 0.01  # of the alignment, below which a slot would be a blank panel
 
 
 class Panel(NamedTuple):
@@ -117,8 +118,9 @@ def slots(
         beta: float [target_length, K].
         source_tokens: source_length strings.
         target_tokens: target_length strings.
-        max_slots: int > 0. Slots with smaller shares than so many others are left out, and
-            counted in a note. More than 16 are drawn small, eight in a row.
+        max_slots: int > 0. Slots with smaller shares than so many others, or with less than one
+            hundredth, are left out and counted in a note. More than 16 are drawn small, eight in a
+            row.
         title: of the figure.
 
     Raises:
@@ -133,7 +135,8 @@ def slots(
     parts = beta.T[:, :, None] * alpha.T[:, None, :]  # [K, target_length, source_length]
     sums = parts.sum(axis=(1, 2))
     shares = sums / (sums.sum() or 1.0)
-    shown = np.sort(np.argsort(-shares, kind="stable")[:max_slots])
+    most = np.argsort(-shares, kind="stable")
+    shown = np.sort(most[: max(1, min(max_slots, int((shares >= LEAST_SHARE).sum())))])
     panels = [
         Panel(parts[k], source_tokens, target_tokens, f"k = {k + 1} ({shares[k]:.1%})")
         for k in shown

@@ -59,49 +59,73 @@ class Look(NamedTuple):
         name: in legends.
         colour: "#rrggbb".
         marker: matplotlib's letter for one; colour is never the only difference.
+        line: matplotlib's pattern; dashed or dotted for a model with something added.
     """
 
     name: str
     colour: str
     marker: str
+    line: str = "-"
 
 
 SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # of other K: "P"
 
-# For labels that name no attention: Okabe and Ito's colours for all kinds of colour vision.
-OTHER_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+# For labels that name no attention: colours that the eye tells apart, none of them an attention's.
+OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#ee3377", "#b8a038")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+ADDED_LINES = ("--", ":", "-.")
 
 
-def looks(labels: Iterable[str]) -> dict[str, Look]:
+def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
     """The look of each label, in the order of legends.
 
     Names of attentions, as on the command line, come first and always look the same; others take
-    the next colours that are free, in the order given.
+    colours that no attention has, in the order given. A label with an addition, such as
+    "k_memory:4 + PE" or "bahdanau, tied", looks like the one without it but for its line.
+
+    Args:
+        labels: of the models in a figure.
+        order: labels that take the first colours in this order, whether they are among `labels` or
+            not: so figures that share it share the colours.
     """
     ordered = sorted(labels, key=_rank)
-    known = {label: look for label in ordered if (look := _attention_look(label))}
-    taken = {look.colour for look in known.values()}
-    free = [colour for colour in OTHER_COLOURS if colour not in taken] or OTHER_COLOURS
-    others = [label for label in ordered if label not in known]
-    return known | {
-        label: Look(_name(label), free[i % len(free)], OTHER_MARKERS[i % len(OTHER_MARKERS)])
-        for i, label in enumerate(others)
+    others = [label for label in ordered if not find(label)]
+    bases = {label: _base(label) for label in others}
+    added = {
+        label: base
+        for label, base in bases.items()
+        if base != label and (find(base) or base in (*others, *order))
     }
+    own = [*order, *(label for label in others if label not in added and label not in order)]
+    plain = {
+        label: Look(
+            label, OTHER_COLOURS[i % len(OTHER_COLOURS)], OTHER_MARKERS[i % len(OTHER_MARKERS)]
+        )
+        for i, label in enumerate(own)
+    }
+    found: dict[str, Look] = {}
+    for label in ordered:
+        base = added.get(label, label)
+        look = _attention_look(base) or plain[base]
+        if base != label:
+            before = [added.get(other) for other in found].count(base)
+            line = ADDED_LINES[before % len(ADDED_LINES)]
+            look = look._replace(name=look.name + label.removeprefix(base), line=line)
+        found[label] = look
+    return found
 
 
-def _name(label: str) -> str:
-    """What a legend calls a label, which may be an attention and an addition: k_memory:4 + PE."""
-    attention, plus, addition = label.partition(" + ")
-    look = _attention_look(attention)
-    return f"{look.name}{plus}{addition}" if look else label
+def _base(label: str) -> str:
+    """A label without what is added to it."""
+    return label.partition(", ")[0].partition(" + ")[0]
 
 
 def _rank(label: str) -> tuple[int, int]:
     """Its place among legends."""
-    slots, order = num_slots(label), list(ATTENTIONS)
-    name = K_MEMORY if slots else label
-    return (order.index(name) if find(label) else len(order)), slots or 0
+    base, order = _base(label), list(ATTENTIONS)
+    slots = num_slots(base)
+    name = K_MEMORY if slots else base
+    return (order.index(name) if find(base) else len(order)), slots or 0
 
 
 def _attention_look(label: str) -> Look | None:
@@ -164,7 +188,8 @@ def line_of(look: Look) -> dict[str, Any]:
         "color": look.colour,
         "label": look.name,
         "marker": look.marker,
-        "markerfacecolor": "white",
+        "linestyle": look.line,
+        "markerfacecolor": "white" if look.line == "-" else look.colour,
     }
 
 

@@ -46,19 +46,19 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     graphs = [row("none", 20, 1.0), row("none", 20, 3.0, jit_compile=False)]
     asked = {}
 
-    def timings(path: Path, arguments: list[str]) -> None:
+    def measure_times(path: Path, arguments: list[str]) -> None:
         asked[path.name] = arguments
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {**MADE, "rows": graphs if path.stem == "graphs" else rows})
 
-    monkeypatch.setattr(decoding, "timings", timings)
+    monkeypatch.setattr(decoding, "measure_times", measure_times)
     where = (tmp_path, tmp_path / "results")
     decoding.run(make_study("decoding", "small", ["by_length"], *where))
     assert list(asked) == ["by_length.json"]
     of = make_study("decoding", "small", [], *where)
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
-    assert page.count("\n## ") == 1
+    assert page.count("\n## ") == 2  # the last says how to repeat it
     assert "Without a result so far: attentions, growth, memory, formats," in page
     decoding.run(of)
     write_page("decoding", "small", of, decoding.results(of), where[1])
@@ -70,7 +70,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     assert "| Att | 20 | 80.00 (40.00 to 160.00) | 6.50 | 4.00 | 1.00 |" in page
     assert "| attention | graph | seconds | tokens/s | compiling |" in page
     assert "| No Att | plain | 3.00 (1.50 to 6.00) | 1,234 | - |" in page
-    assert "H, 2 cores, commit 0123456789; `python -m C`" in page
+    assert "H, 2 cores, commit 0123456789:\n\n```\npython -m C\n```" in page
     assert "by_length.json" in asked and len(asked) == len(decoding.PARTS)
     drawn = {path.name for path in (tmp_path / "results" / "decoding").glob("*.png")}
     assert drawn == {
@@ -94,7 +94,7 @@ def test_all_parts_are_measured_once(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = tmp_path / "results" / "decoding_tiny.md"
     text = page.read_text()
-    assert text.count("\n## ") == len(decoding.TINY_PARTS)
+    assert text.count("\n## ") == len(decoding.TINY_PARTS) + 1  # the last: how to repeat it
     files = list((tmp_path / "results" / "decoding" / "tiny").glob("*.json"))
     assert {path.stem for path in files} == set(decoding.TINY_PARTS)
     memory = json.loads((files[0].parent / "memory.json").read_text())["rows"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.reproduction.results import write_json
-from experiments.reproduction.study import make_study
+from experiments.reproduction.study import Study, make_study
 from experiments.studies import flexible_table3
 from tests.experiments.studies.flexible_results import made_up_results
 
@@ -54,12 +54,14 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
         )
 
     monkeypatch.setattr(flexible_table3, "run_command", run)
-    results = flexible_table3.results(study)
+    monkeypatch.setattr(Study, "run", Study.finished)
+    assert flexible_table3.results(study) == []
+    results = flexible_table3.run(study)
     runs = f"{study.runs_dir / NAME}_global,{study.runs_dir / NAME}_flexible_tuned:0.8"
     assert f"--runs={runs}" in commands[0]
     page = flexible_table3.tables(results)[".md"]
     assert "| global | - | 751 | 70.0 | 20.2 | 1 | 50.0 | 1.00 |" in page
     assert "| tuned | 0.8 | 677 | 70.0 | 20.2 | 1 | 45.0 | 0.90 |" in page
     assert "| tuned | 0.8 | - | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page
-    assert flexible_table3.results(study) == results
+    assert flexible_table3.run(study) == results
     assert len(commands) == 1

@@ -1,0 +1,130 @@
+"""How much faster K-memory decodes.
+
+One place for ratios that differ by what they compare: made of files that other studies and
+`compare_peers` have written.
+"""
+
+from typing import Any
+
+from experiments.reproduction.pages import commit_in_words, markdown_table
+from experiments.reproduction.results import Result, Results, read_json
+from experiments.reproduction.study import Study
+from experiments.studies._copy_claims import time_over
+
+OURS, BAHDANAU = "k_memory:64", "bahdanau"
+LENGTHS = (20, 50, 100, 200, 500)
+TABLE1 = {f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS}
+BY_LENGTH = "decoding/small/by_length.json"
+# Files of `compare_peers`, in each of which one shape was measured, or one for each length.
+PEERS = {
+    "speed/decoding_against_peers.json": "256 units, 0 to L tokens",
+    "speed/decoding_against_peers_avx512.json": "256 units, 0 to L tokens, AVX-512",
+    "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
+    "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
+    "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
+    "speed/single_512_beam_1_against_peers.json": "512 units, 16,000 symbols, one sentence, greedy",
+    "speed/single_512_beam_10_against_peers.json": "512 units, 16,000 symbols, one sentence",
+}
+HEADER = ("sources", "L", "K = 64 over Bahdanau", "least to most", "hardware", "commit")
+PEERS_HEADER = (
+    *("sources", "L", "system", "K = 64 over it", "Bahdanau over it", "K = 64 over Bahdanau"),
+)
+
+INTRODUCTION = """
+How many times as fast as attention over the whole source does K-memory decode? The answer depends
+on what is compared. The first table compares K = 64 with this project's own Bahdanau attention,
+which shares all other code with it: what the memory itself gains. The second compares both with
+other systems, which also differ in everything else: of a lead over them, the part that Bahdanau
+here has too is this project's implementation, and the rest is the memory. Figures are speeds: above
+1 is faster. Sources of "exactly L" tokens favour a fixed-size memory more than sources of "0 to L"
+tokens, which are half as long on average. A beam of 10 and batches of 128 unless stated.
+"""
+
+
+def results(study: Study) -> list[Result]:
+    """The ratios of every file that is there."""
+    folder = study.results_dir.parent.parent
+    found = []
+    for name, what in TABLE1.items():
+        if (folder / name).exists():
+            found.append(_over_bahdanau(read_json(folder / name), what, name))
+    if (folder / BY_LENGTH).exists():
+        timed = read_json(folder / BY_LENGTH)
+        kinds = dict.fromkeys((row["mode"], row["length"]) for row in timed["rows"])
+        for mode, length in kinds:
+            same = [row for row in timed["rows"] if (row["mode"], row["length"]) == (mode, length)]
+            what = f"256 units, {'exactly L' if mode == 'exact' else '0 to L'} tokens"
+            found.append(_over_bahdanau({**timed, "rows": same}, what, BY_LENGTH))
+    for name, what in PEERS.items():
+        if (folder / name).exists():
+            found += _over_peers(read_json(folder / name), what, name)
+    return [{**one, "name": f"{one['file']} {i}"} for i, one in enumerate(found)]
+
+
+def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
+    """Of a file of times of one shape."""
+    by_name = {row["attention"]: row for row in timed["rows"]}
+    ours, other = by_name[OURS]["all_seconds"], by_name[BAHDANAU]["all_seconds"]
+    ratio = time_over(timed, BAHDANAU, OURS)
+    span = (min(other) / max(ours), max(other) / min(ours))
+    made = {key: timed[key] for key in ("hardware", "commit")}
+    length = by_name[OURS]["length"]
+    return {**made, "what": what, "length": length, "ratio": ratio, "span": span, "file": file}
+
+
+def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
+    """For each length and other system of a file."""
+    found = []
+    for lengths in dict.fromkeys(row["lengths"] for row in compared["summary"]):
+        speeds = {
+            row["system"]: row["tokens_per_second"]
+            for row in compared["summary"]
+            if row["lengths"] == lengths
+        }
+        ours, own = speeds[f"ours {OURS}"], speeds[f"ours {BAHDANAU}"]
+        found += [
+            {
+                "what": what,
+                "length": lengths.partition("+-")[0],
+                "system": system,
+                "ratios": (ours / speed, own / speed, ours / own),
+                "hardware": compared["hardware"],
+                "commit": compared["commit"],
+                "file": file,
+            }
+            for system, speed in speeds.items()
+            if not system.startswith("ours ")
+        ]
+    return found
+
+
+def tables(found: Results) -> dict[str, str]:
+    """Both tables, and where their figures are from, by suffix of file."""
+    own = [
+        (
+            one["what"],
+            str(one["length"]),
+            f"{one['ratio']:.2f}",
+            f"{one['span'][0]:.2f} to {one['span'][1]:.2f}",
+            one["hardware"],
+            commit_in_words(one["commit"]),
+        )
+        for one in found
+        if "ratio" in one
+    ]
+    others = [
+        (one["what"], one["length"], one["system"], *(f"{ratio:.2f}" for ratio in one["ratios"]))
+        for one in found
+        if "ratios" in one
+    ]
+    parts = [
+        "## Over this project's Bahdanau attention",
+        markdown_table(HEADER, own),
+        "## Over other systems",
+        markdown_table(PEERS_HEADER, others),
+        "\n".join(
+            f"* [{file}]({file}): {one['hardware']}, commit {commit_in_words(one['commit'])}"
+            for file, one in {one["file"]: one for one in found}.items()
+        ),
+    ]
+    return {".md": "\n\n".join(parts) + "\n"}

@@ -1,0 +1,38 @@
+"""Ratios of speed from files of other studies."""
+
+from pathlib import Path
+from typing import Any
+
+from experiments.reproduction.results import write_json
+from experiments.reproduction.study import make_study
+from experiments.studies import how_much_faster
+
+MADE = {"command": "python -m C", "commit": "0123456789+", "hardware": "H, 2 cores"}
+
+
+def timed(mode: str, attention: str, seconds: float) -> dict[str, Any]:
+    spread = [seconds / 2, seconds, 2 * seconds]
+    row = {"mode": mode, "length": 200, "attention": attention, "seconds": seconds}
+    return {**row, "all_seconds": spread}
+
+
+def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> None:
+    of = make_study("how_much_faster", "small", [], tmp_path, tmp_path)
+    assert how_much_faster.results(of) == []
+    rows = [
+        timed(mode, attention, seconds)
+        for mode, ours in (("exact", 2.0), ("uniform", 3.0))
+        for attention, seconds in (("k_memory:64", ours), ("bahdanau", 4.0), ("none", 1.0))
+    ]
+    write_json(tmp_path / how_much_faster.BY_LENGTH, {**MADE, "rows": rows})
+    systems = {"pytorch bahdanau": 100.0, "ours k_memory:64": 300.0, "ours bahdanau": 200.0}
+    summary = [
+        {"system": system, "lengths": "35+-15", "tokens_per_second": speed}
+        for system, speed in systems.items()
+    ]
+    write_json(tmp_path / "speed/news_against_peers.json", {**MADE, "summary": summary})
+    page = how_much_faster.tables(how_much_faster.results(of))[".md"]
+    where = "H, 2 cores | 0123456789 with changed files"
+    assert f"| 256 units, exactly L tokens | 200 | 2.00 | 0.50 to 8.00 | {where} |" in page
+    assert f"| 256 units, 0 to L tokens | 200 | 1.33 | 0.33 to 5.33 | {where} |" in page
+    assert "| 35 | pytorch bahdanau | 3.00 | 2.00 | 1.50 |" in page
