@@ -138,15 +138,15 @@ def time_by_length(
     drawn = looks(ours)
     for attention, look in drawn.items():
         axes.plot(*_points(ours[attention]), **line_of(look))
-        repeated = sorted(
-            (row["length"], min(times), max(times))
+        repeats = {
+            row["length"]: times
             for row in rows
             if row["attention"] == attention and (times := row.get("all_seconds"))
-        )
-        if repeated:
-            axes.fill_between(
-                *zip(*repeated, strict=True), color=look.colour, alpha=0.15, linewidth=0.0
-            )
+        }
+        if repeats:
+            at = sorted(repeats)
+            least, most = ([of(repeats[n]) for n in at] for of in (min, max))
+            axes.fill_between(at, least, most, color=look.colour, alpha=0.15, linewidth=0.0)
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
