@@ -82,14 +82,15 @@ def claims(found: Results) -> list[Claim]:
 
 
 def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Claim:
-    """Reproduced where a row comes within `SAME` BLEU of the paper's."""
+    """Reproduced where a row comes within `SAME` BLEU of the paper's; not where it was not run."""
     what, paper = f"copies, {what}", span([PAPER[length][name][0] for length, name in cells])
     rows = [row for length, name in cells if (row := _row(found, length, name))]
     if not rows:
         return Claim(what, paper)
-    verdict = from_cases([row["bleu"] >= row["paper"]["bleu"] - SAME for row in rows])
-    missing = f", {len(cells) - len(rows)} not run" if len(rows) < len(cells) else ""
-    here = f"{span([row['bleu'] for row in rows])}{missing}"
+    missing = len(cells) - len(rows)
+    holds = [row["bleu"] >= row["paper"]["bleu"] - SAME for row in rows]
+    verdict = from_cases([*holds, *[False] * missing])
+    here = span([row["bleu"] for row in rows]) + (f", {missing} not run" if missing else "")
     return Claim(what, paper, here, verdict, made_by(rows))
 
 

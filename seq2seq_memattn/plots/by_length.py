@@ -139,14 +139,15 @@ def time_by_length(
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
     for attention, look in drawn.items():
-        repeated = sorted(
-            (row["length"], min(times), max(times))
+        repeats = {
+            row["length"]: times
             for row in rows
             if row["attention"] == attention and (times := row.get("all_seconds"))
-        )
-        if repeated:
-            lengths, least, most = zip(*repeated, strict=True)
-            axes.fill_between(lengths, least, most, color=look.colour, alpha=0.15, linewidth=0.0)
+        }
+        if repeats:
+            at = sorted(repeats)
+            least, most = ([of(repeats[n]) for n in at] for of in (min, max))
+            axes.fill_between(at, least, most, color=look.colour, alpha=0.15, linewidth=0.0)
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)

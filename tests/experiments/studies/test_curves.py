@@ -9,7 +9,7 @@ import pytest
 from experiments.reproduction.pages import sources, write_page
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study, load_definition, make_study
-from experiments.studies import _curves, figure3a, table1, table2
+from experiments.studies import _curves, ambiguities, figure3a, one_slot, table1, table2
 from tests.experiments.row_results import write_results_of
 from tests.pictures import assert_drawn
 
@@ -144,3 +144,31 @@ def test_curves_are_called_by_their_pairs_of_scores_for_each_number_of_slots(
 )
 def test_titles_say_what_is_drawn(title: Any, group: str, expected: str) -> None:
     assert title(group) == expected
+
+
+def test_readings_are_drawn_by_pair_and_each_pair_beside_its_variants(tmp_path: Path) -> None:
+    groups = ambiguities.curves(write_results_of(make("ambiguities", "small", tmp_path)))
+    assert {name for name in groups if not name.endswith("pairs")} == {
+        *("l20_k32_sigmoid_softmax", "l20_k32_softmax_slots_softmax"),
+        *("l20_k32_softmax_time_softmax", "l20_k4_sigmoid_softmax"),
+        "l20_k4_softmax_time_softmax",
+    }
+    assert {name for name in groups if name.endswith("pairs")} == {
+        *("l20_k32_pairs", "l20_k4_pairs", "l50_k32_pairs"),
+    }
+    named = {name: [one["curve_name"] for one in members] for name, members in groups.items()}
+    assert {*named["l20_k4_pairs"]} == {*_curves.PAIRS_IN_ORDER}
+    slots = "l20_k32_softmax_slots_softmax"
+    pair = "softmax over slots / softmax"
+    assert named[slots] == [pair, f"{pair}, dense bridge"]
+    assert ambiguities.group_title(slots) == f"Copy task, L = 20, K = 32: variants of {pair}"
+    assert ambiguities.group_title("l50_k32_pairs") == "Copy task, L = 50, K = 32: pairs of scores"
+
+
+def test_the_slot_of_the_default_looks_as_in_table_1(tmp_path: Path) -> None:
+    results = write_results_of(make("one_slot", "small", tmp_path))
+    before = [{**one, "curve_name": one["label"]} for one in results]  # as it was once recorded
+    for found in (results, before):
+        (curves,) = one_slot.curves(found).values()
+        names = [one["curve_name"] for one in curves]
+        assert names == ["none", "k_memory:1", "k_memory:1, softmax over slots"]
