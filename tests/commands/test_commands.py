@@ -1,4 +1,4 @@
-"""The commands as a user types them, on a tiny run; and what they say to bad input."""
+"""The commands as a user types them, on a tiny run, and their errors for bad input."""
 
 import functools
 import gzip
@@ -64,7 +64,7 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
     assert compared["file"] == str(baseline)
     assert 0 <= result["ribes"] <= 100
     assert "|nltk:" in result["ribes_signature"]
-    assert result["window"] == 0  # memory of a fixed size scores no encoder state
+    assert result["window"] == 0  # a memory of fixed size scores no encoder state
     assert "tok:none" in result["signature"]
     assert "tok:13a" in result["standard_bleu_signature"]
     assert "nw:0" in result["chrf_signature"]
@@ -105,7 +105,7 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
 
 
 def sampled(work, lines, *more):
-    """What `translate --sample=3` answers, and its figures."""
+    """The lines that `translate --sample=3` prints, and its figures."""
     done = run_here(
         "experiments.translate",
         *(f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--sample=3", *more),
@@ -142,7 +142,7 @@ def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_p
     text = output.read_text()
     assert "|" not in text and text.endswith("\n")
     with np.load(file) as alignments:
-        assert len(alignments["0.0"]) - len(text.split()) in (0, 1)  # the end token
+        assert len(alignments["0.0"]) - len(text.split()) in (0, 1)  # with or without the end token
         assert alignments["0.0"].shape[1] == 4
 
 
@@ -277,7 +277,7 @@ def test_train_takes_the_file_of_the_guide(work, tmp_path):
         f"--data_dir={work / 'data'}",
         f"--run_dir={tmp_path / 'run'}",
         *TINY,
-        "--position_encoding=none",  # for K-memory alone
+        "--position_encoding=none",  # position encodings are for K-memory only
         "--num_updates=1",
     )
     assert done.returncode == 0, done.stderr
@@ -431,7 +431,7 @@ def test_speed_says_in_one_line_what_is_wrong():
 def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
     in_this_process, tmp_path, study, rows, figure
 ):
-    # Whose rows they are, and whether it draws.
+    # The study that the rows belong to, and the figures that the study draws.
     made = {"flexible_table3": "flexible_table2"}.get(study, study)
     made = "flexible_table1" if "flexible_figure" in study else made
     drawn_files = [f"tiny_{figure}.png"] if figure else []
@@ -453,7 +453,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
         assert (results / study / file).exists()
         assert f"]({study}/{file})" in page
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
-    assert set(found) >= set(rows.split(","))  # and those with whose weights they begin
+    assert set(found) >= set(rows.split(","))  # and the rows whose weights they start with
     stamps = {path: path.stat().st_mtime_ns for path in (results / made / "tiny").iterdir()}
     again = run_here(*arguments)
     assert b"already there" in again.stderr
@@ -470,7 +470,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
 
 
 def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
-    # Or it would train both at a time.
+    # With more cores, the demo would train both models at the same time.
     monkeypatch.setattr("seq2seq_memattn.compute.hardware.num_cores", lambda: 1)
     tiny_data = functools.partial(study_rows.copy_data, is_tiny=True)
     monkeypatch.setattr(study_rows, "copy_data", tiny_data)

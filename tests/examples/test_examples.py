@@ -42,7 +42,7 @@ def assert_learned(lines: list[str]) -> None:
 
 
 def share(pattern: str, line: str) -> float:
-    """The number that a line begins with."""
+    """The number at the start of a line."""
     found = re.fullmatch(rf"([\d.]+){pattern} after \d+\.\d minutes\.", line)
     assert found, line
     return float(found[1])

@@ -1,4 +1,4 @@
-"""The public layer; that its loops take the cell's steps: `test_teacher_forcing.py`."""
+"""The public layer; `test_teacher_forcing.py` tests that its loops take the cell's steps."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ CELLS: dict[str, Any] = {
 
 
 def make(attention: str = "k_memory", cell: str = "lstm", **options: Any) -> AttentionDecoder:
-    """A decoder with random weights that returns all that it can."""
+    """A decoder with random weights that returns outputs, alignments and states."""
     decoder = AttentionDecoder(
         CELLS[cell](),
         ATTENTIONS[attention](),
@@ -230,7 +230,7 @@ def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
         AttentionDecoder, cell, KMemoryAttention(4)
     )
     own = OwnCell(UNITS)
-    own.dropout = keras.layers.Dropout(0.1)  # which is a layer of the cell's own
+    own.dropout = keras.layers.Dropout(0.1)  # a layer of the cell's own
     AttentionDecoder(own, KMemoryAttention(4))
 
 

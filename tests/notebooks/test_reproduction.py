@@ -1,4 +1,4 @@
-"""The notebook: it runs from its top, at a size of minutes."""
+"""The notebook runs from top to bottom at a size that takes minutes."""
 
 import ast
 import re

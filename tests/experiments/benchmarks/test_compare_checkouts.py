@@ -60,7 +60,7 @@ def test_the_machine_is_at_least_as_busy_as_this_process() -> None:
     while compare_checkouts._own_seconds() < before[1] + 0.3:
         pass
     busy = compare_checkouts._busy_seconds() - before[0]
-    assert busy > 0.2  # counted in hundredths
+    assert busy > 0.2  # the system counts hundredths of a second
 
 
 def test_two_checkouts_are_compared_in_turns(

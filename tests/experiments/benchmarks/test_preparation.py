@@ -1,4 +1,4 @@
-"""What measures preparation and input."""
+"""The benchmark of preparation and input."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def test_a_varied_corpus_repeats_a_tenth_and_has_new_words(tmp_path: Path) -> No
     assert len(sources) == len(targets) == 3000
     known = set(zip(*sides, strict=True))
     same = sum(pair in known for pair in zip(sources, targets, strict=True))
-    assert 0.1 < same / 3000 < 0.35  # of short lines, some vary into themselves
+    assert 0.1 < same / 3000 < 0.35  # variation leaves some short lines unchanged
     words = {word for line in sides[0] for word in line.split(" ")}
     assert any(word not in words for line in sources for word in line.split(" "))
     again = tmp_path / "c", tmp_path / "d"
@@ -41,7 +41,7 @@ def test_the_memory_of_a_process_counts_that_of_its_children() -> None:
         process.kill()
     assert 64 <= alone < 100
     assert 60 <= together - before < 100
-    assert process_tree_mib(process.pid) == 0  # it has ended
+    assert process_tree_mib(process.pid) == 0  # the process has ended
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The rows of the studies: those of the papers, with presets of their names."""
+"""The studies have the rows of the papers, and each row has a preset of the same name."""
 
 import dataclasses
 import itertools
@@ -95,7 +95,7 @@ def test_the_tiny_form_of_a_row_takes_an_update(name: str) -> None:
         not np.array_equal(a, np.asarray(b))
         for a, b in zip(before, model.trainable_variables, strict=True)
     ]
-    # K = 1: a decoder's only score is 1 whatever its energy, so nothing moves there.
+    # K = 1: a softmax over one slot is always 1, so decoder energies have no effect.
     still = [v.path for v, m in zip(model.trainable_variables, moved, strict=True) if not m]
     assert all("attention_decoder_energy" in path for path in still)
     assert bool(still) == (name == "k1")
