@@ -99,7 +99,7 @@ def test_lines_with_strange_characters_are_one_line_each_and_come_back(tmp_path:
     sources = [*TRAIN[0], *STRANGE, "carriage\rreturn"]
     targets = [*TRAIN[1], *STRANGE, "carriage\rreturn"]
     prepare(text_options(tmp_path, (sources, targets), (sources[-9:], targets[-9:])))
-    expected = [*STRANGE, "carriage return"]  # as decoded: a line break would end the line
+    expected = [*STRANGE, "carriage return"]  # decoded; a line break would end the line
     assert decoded(tmp_path / "data", "train")[-9:] == list(zip(expected, expected, strict=True))
     assert decoded(tmp_path / "data", "valid") == list(zip(expected, expected, strict=True))
     raw = (tmp_path / "data" / "valid.target.txt").read_bytes()

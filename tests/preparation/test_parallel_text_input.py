@@ -1,4 +1,4 @@
-"""What the command says: to bad input, and at its end."""
+"""Messages of the command: errors for bad input, and its figures."""
 
 import dataclasses
 import json

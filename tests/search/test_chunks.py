@@ -59,7 +59,7 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
         sizes.append(len(last.tokens))
         return extend_beam(model, memory, state, last, *more)
 
-    # Limits of 10, 26 and 16 steps, in chunks of 2.
+    # The limits are 10, 26 and 16 steps, in chunks of 2.
     model, source = small_model(), tf.constant(padded(sources_of(0, 8, 3)))
     expected = searched(model, source, None, keep_all())
     monkeypatch.setattr(beam, "extend_beam", watched)

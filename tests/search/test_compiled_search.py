@@ -20,12 +20,12 @@ from tests.search.models import (
 )
 from tests.tolerances import as_array, assert_close
 
-# In chunks of 2 steps, sentences leave after each of the first chunks.
+# With chunks of 2 steps, some sentences are finished after each chunk.
 LIMITS = np.array([9, 1, 3, 7, 2, 5, 2], np.int32)
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
 compilers = pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "xla"])
-# Where the plain graph is what other tests compare with, XLA is the quick one.
+# Other tests use the plain graph already, so here XLA is the quick case.
 xla_quickly = pytest.mark.parametrize("jit_compile", [True, *slow(False)])
 
 
@@ -85,7 +85,7 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(search, "_chunk", counted)
     found = search(padded(SOURCES), LIMITS)
     assert found.lengths[:, 0].tolist() == LIMITS.tolist()
-    # Done after 2, 4, 6, 8 and 10 steps: 3, 4, 5, 6 and 7 of them.
+    # After 2, 4, 6, 8 and 10 steps, 3, 4, 5, 6 and 7 sentences are done.
     assert sizes == [7, 4, 4, 2, 1]
 
 
@@ -119,7 +119,7 @@ def test_weights_are_read_on_demand() -> None:
     before = search(source, LIMITS)
     embeddings = model.target_embedding.embeddings
     embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
-    assert_same_search(search(source, LIMITS), before)  # of the table that was made of them
+    assert_same_search(search(source, LIMITS), before)  # uses the table of the old embeddings
     search.update_weights()
     assert_same_search(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
