@@ -1,4 +1,4 @@
-"""A user's model as a SavedModel: its answers are those of search."""
+"""A user's model as a SavedModel answers like search."""
 
 from pathlib import Path
 from typing import Any

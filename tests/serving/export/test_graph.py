@@ -44,7 +44,7 @@ def run_of(attention: str, **options: Any) -> Run:
 
 @functools.cache
 def answers(attention: str, signature: str) -> Function:
-    """A signature of a run of `run_of`; each takes seconds to trace."""
+    """A signature of a run of `run_of`; cached, because tracing takes seconds."""
     return graph_of(run_of(attention), OPTIONS).function(signature)
 
 
@@ -166,7 +166,7 @@ def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
 
 
 def test_a_seed_below_0_is_another_at_each_call() -> None:
-    tf.random.set_seed(3)  # which shall not enter an export
+    tf.random.set_seed(3)  # this seed must not enter an export
     function = graph_of(run_of("k_memory"), OPTIONS).function("sample")
     texts, seeds = ["v w x y z"] * 6, tf.fill([6], -1)
     first, second = (call(function, texts, seed=seeds)["translations"].tolist() for _ in range(2))

@@ -20,7 +20,7 @@ def spec(dtype: Any, *shape: int | None) -> TensorSpec:
     return TensorSpec(np.dtype(dtype), shape)
 
 
-# The documentation's example of several inputs; one of a single number; one of text.
+# The example of several inputs in TensorFlow Serving's documentation.
 SEVERAL = {
     "tag": spec(object, None),
     "signal": spec("i8", None, 5),
@@ -88,7 +88,7 @@ def test_binary_values_come_as_base64() -> None:
     value = {"b64": base64.b64encode(b"\xff\x00").decode()}
     assert parse({"instances": [value, "a"]}) == {"text": [b"\xff\x00", b"a"]}
     assert parse({"instances": [{"text": value}]}) == {"text": [b"\xff\x00"]}
-    assert parse({"inputs": [{"b64": "YQ"}]}) == {"text": [b"a"]}  # without padding
+    assert parse({"inputs": [{"b64": "YQ"}]}) == {"text": [b"a"]}  # base64 without padding
 
 
 def test_special_numbers_are_read_as_documented() -> None:
