@@ -107,8 +107,8 @@ class Attention(keras.layers.Layer, abc.ABC):
                 attached to `encoder_outputs`; without one, all tokens are real.
 
         Returns:
-            A record whose leaves are arrays, batch first. Its `rows` are [batch, rows,
-            memory_units].
+            A record whose leaves are arrays, batch first. Its `rows` are
+            [batch, rows, memory_units].
         """
 
     @abc.abstractmethod
