@@ -265,7 +265,7 @@ class TrainingConfig(Options):
     strength_weight: float = option(
         0.0,
         "flexible attention: weight of the term that rewards a strong penalty, for fine-tuning "
-        "(beta in eq. 9 of Shu and Nakayama); 0: cross entropy alone",
+        "(beta in eq. 9 of Shu and Nakayama); 0: only cross entropy",
     )
     checkpoint_minutes: float = option(
         30.0, "minutes between checkpoints; each new best validation writes one too"

@@ -56,7 +56,7 @@ def tokenised_bleu(
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     return _score("bleu", hypotheses, references, lowercase)
 
@@ -67,7 +67,7 @@ def smoothed_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score
     Source: Lin and Och (2004), "ORANGE", section 4: BLEUS.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     _check_lines(hypotheses, references)
     metric = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1.0, force=True)
@@ -94,7 +94,7 @@ def corpus_scores(
         chrf: chrF2 of the readable lines, without spaces.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     return {
         name: _score(name, formed(hypotheses), formed(references), lowercase)
@@ -108,7 +108,7 @@ def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = Fa
     Source: Isozaki et al. (2010), as implemented in NLTK. The mean over sentences, 0 to 100.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     with needed():
         import nltk
@@ -137,7 +137,7 @@ def paired_bootstrap(
     (the environment variable SACREBLEU_SEED sets another seed).
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     for lines in (hypotheses, baseline):
         _check_lines(lines, references)

@@ -68,7 +68,7 @@ def check_sizes(beam_size: int, n_best: int) -> None:
 
 
 def default_limit(source_length: Any) -> Any:
-    """Steps that a hypothesis may take by default, for an int or an array of ints."""
+    """Steps that a hypothesis may take by default; `source_length` is an int or an array."""
     return 2 * source_length + 10
 
 
