@@ -49,7 +49,7 @@ for name in names:
         try:
             model({**ids, "source": ids["source"][:, ::-1]})
         except ValueError as error:
-            assert "expected padding behind the real tokens" in str(error)
+            assert "expected padding after the real tokens" in str(error)
         else:
             raise AssertionError("padding before real tokens was taken")
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())

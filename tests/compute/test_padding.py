@@ -33,7 +33,7 @@ COUNTING: dict[str, Any] = {
     "LocalAttention": lambda: package.LocalAttention(1, 5),
     "FlexibleAttention": lambda: package.FlexibleAttention(5),
 }
-REFUSED = "expected padding behind the real tokens, not before or between them"
+REFUSED = "expected padding after the real tokens, not before or between them"
 masks = pytest.mark.parametrize("kind", MASKS)
 
 

@@ -292,7 +292,7 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
-    with pytest.raises(ValueError, match="expected padding behind the real tokens"):
+    with pytest.raises(ValueError, match="expected padding after the real tokens"):
         decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 

@@ -71,7 +71,7 @@ def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
         (tmp_path / "model").write_bytes(content)
         with pytest.raises(ValueError, match="model: expected a model of truecase.perl"):
             check_truecase_model(tmp_path / "model")
-    with pytest.raises(ValueError, match="truecase_model: expected with is_truecased alone"):
+    with pytest.raises(ValueError, match="truecase_model: expected only with is_truecased"):
         TextForm("en", truecase_model="model")
 
 
