@@ -54,9 +54,11 @@ def _check_whole(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except zipfile.BadZipFile as error:
-        raise OSError(errno.EIO, f"written, but not to be read again ({error})") from error
+        raise OSError(errno.EIO, f"the checkpoint failed its read-back check ({error})") from error
     if damaged:
-        raise OSError(errno.EIO, f"written, but not to be read again (wrong checksum of {damaged})")
+        raise OSError(
+            errno.EIO, f"the checkpoint failed its read-back check (wrong checksum of {damaged})"
+        )
 
 
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
