@@ -222,8 +222,8 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
             "--slots_output: expected one sentence, got 2",
         ),
         (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
-        ([f"--source={source}"], "--text: expected it, or --source and --lines"),
-        ([], "--text: expected it, or --source and --lines"),
+        ([f"--source={source}"], "--text: expected either --text, or --source and --lines"),
+        ([], "--text: expected either --text, or --source and --lines"),
     ):
         refused = run_here("experiments.draw_alignment", *options, *wrong)
         assert refused.returncode == 1 and not figure.exists()

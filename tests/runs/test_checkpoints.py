@@ -336,7 +336,7 @@ def test_what_cannot_be_read_again_does_not_replace_the_old_checkpoint(
         stream.write(b"other bytes")
 
     monkeypatch.setattr("numpy.savez", damage)
-    with pytest.raises(OSError, match="not to be read again") as raised:
+    with pytest.raises(OSError, match="failed its read-back check") as raised:
         save(folder, 2)
     assert raised.value.filename == str(tmp_path / "checkpoint-000000002.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000001.npz"]

@@ -73,7 +73,7 @@ def test_after_sigterm_a_run_goes_on_at_exactly_the_next_update(
     ended = here(data_dir, run_dir, "SIGTERM:4", checkpoint_minutes=30.0)
     assert ended.status == 128 + signal.SIGTERM
     (checkpoint,) = checkpoints(run_dir)
-    message = f"SIGTERM: saved {checkpoint}; the same command goes on from there"
+    message = f"SIGTERM: saved {checkpoint}; run the same command again to resume"
     assert message in ended.said.splitlines()
     assert "Traceback" not in ended.said
     assert saved(run_dir) == 4

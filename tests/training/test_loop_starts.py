@@ -50,7 +50,7 @@ def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
     late = trainer(data_dir, run_dir)
     train(data_dir, run_dir)
     before = {path: path.read_bytes() for path in checkpoints(run_dir)}
-    with pytest.raises(ValueError, match="run: it was trained elsewhere since it was read"):
+    with pytest.raises(ValueError, match="run: another process has trained this run since"):
         late.run()
     assert {path: path.read_bytes() for path in checkpoints(run_dir)} == before
 
