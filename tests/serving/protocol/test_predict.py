@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(body: Any, signature: str, says: str) -> N
 
 def test_inputs_of_several_lengths_are_refused() -> None:
     inputs = {"tag": ["a"], "signal": [[1] * 5] * 2, "sensor": [[[1, 2], [3, 4]]]}
-    assert "as many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
+    assert "equally many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
 
 
 def formatted(by_rows: bool, **outputs: Any) -> Any:
