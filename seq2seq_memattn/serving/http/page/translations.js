@@ -1,8 +1,8 @@
-// The translations of the beam.
+// The list of translations found by beam search.
 
 import { bar, byId, element } from "./dom.js";
 
-const LONG = 400; // characters of the best one, from which on the others are folded away
+const LONG = 400; // characters; if the best translation is this long, the others start closed
 
 /** Shows the translations of a prediction, best first; `exported` is the model's export.json. */
 export function showTranslations(prediction, exported) {
