@@ -46,7 +46,7 @@ def run(study: Study) -> Results:
         row = by_name[result["name"]]
         if _tested(study, result) is None:
             if not (study.runs_dir / row.name).exists():
-                print_note(f"{row.name}: left out, {study.runs_dir / row.name} is not there")
+                print_note(f"{row.name}: left out, {study.runs_dir / row.name} does not exist")
                 continue
             write_json(_path(study, row.name), _test(study, row, result))
     return results(study)

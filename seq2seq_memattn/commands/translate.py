@@ -99,7 +99,7 @@ def main(arguments: cli.Arguments) -> None:
         for lines in line_chunks(arguments.input, CHUNK_LINES):
             if not number and sources_form.is_tokenised and looks_tokenised(lines):
                 print_note(
-                    f"{name}: looks tokenised already; --noreadable_sources takes it as it is"
+                    f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is"
                 )
             started = time.perf_counter()
             lines = sources_form.as_trained(lines, run.directory)

@@ -99,7 +99,7 @@ def _fetch_rest(url: str, part: Path) -> None:
         if error.headers.get("Content-Range") == f"bytes */{start}":
             return  # the part was already complete
         _remove(part)
-        raise OSError(f"the server has no byte {start:,}; beginning again") from None
+        raise OSError(f"the server has no byte {start:,}; starting again") from None
     with response:
         if response.status != http.client.PARTIAL_CONTENT:
             start = 0

@@ -157,7 +157,7 @@ class CorpusFiles:
             missing = f"{folder} has no {archive}"
         except (MissingFile, MissingMember) as error:
             missing = str(error)
-        print_note(f"{missing}; without it, translate leaves the case of sources as it is")
+        print_note(f"{missing}; without it, translate does not truecase sources")
         return ""
 
     def _pair(self, name: str) -> FilePair:

@@ -91,7 +91,7 @@ def make_start(
         workers.assign_from_chief(variables)
     if saved is not None:
         progress.load(saved)
-        notes.append(f"going on from update {progress.update}")
+        notes.append(f"resuming from update {progress.update}")
     return Start(
         workers,
         num_workers,
@@ -175,4 +175,4 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
                 "different"
             )
     record, problems = load_weights(run_dir, model.weights)
-    return [*problems, f"beginning with {run_dir}, update {record['update']}"]
+    return [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]

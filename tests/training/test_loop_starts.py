@@ -146,7 +146,10 @@ def test_a_new_run_begins_with_the_best_weights_of_another_and_goes_on_without_i
         np.testing.assert_array_equal(ours, theirs)
     assert (made.progress.update, int(made.optimizer.iterations)) == (0, 0)
     made.run()
-    assert f"beginning with {first}, update {finished[1].best_update}" in capfd.readouterr().err
+    assert (
+        f"starting with the weights of {first}, update {finished[1].best_update}"
+        in capfd.readouterr().err
+    )
     trained = weights_of(made.model.weights)
     shutil.rmtree(first)
     again = trainer(data_dir, tmp_path / "run", **{**options, "num_updates": 3})

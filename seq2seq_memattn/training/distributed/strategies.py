@@ -130,7 +130,7 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
         strategy = tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), options)
     except tf.errors.OpError as error:
         raise LostWorker(
-            f"the processes {', '.join(addresses)} did not come together within "
+            f"the processes {', '.join(addresses)} did not connect within "
             f"{config.start_timeout:.0f} s ({error.message.splitlines()[0]})"
         ) from error
     finally:
@@ -186,7 +186,7 @@ def _wait_for(addresses: Collection[str], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while missing := [address for address in addresses if not answers(address)]:
         if time.monotonic() > deadline:
-            raise LostWorker(f"{', '.join(missing)} did not come within {seconds:.0f} s")
+            raise LostWorker(f"{', '.join(missing)} did not start within {seconds:.0f} s")
         time.sleep(LOOK_EVERY)
 
 
@@ -245,6 +245,6 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     if signals:
         signal.raise_signal(signals[0])
     if not came:
-        raise LostWorker(f"the chief ({chief}) did not come within {config.start_timeout:.0f} s")
+        raise LostWorker(f"the chief ({chief}) did not start within {config.start_timeout:.0f} s")
     print(f"the chief ({chief}) has ended or was lost; see its output", file=sys.stderr)
     raise SystemExit(0)
