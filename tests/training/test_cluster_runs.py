@@ -149,7 +149,7 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
         assert others == [EXIT_TRY_AGAIN] * 3, [cluster.said(i) for i in range(4)]
         said = [cluster.said(i) for i in range(4) if i != victim]
     assert any(f"error: worker {victim} (localhost:" in text for text in said)
-    assert all("go on from the last checkpoint" in text for text in said)
+    assert all("resume from the last checkpoint" in text for text in said)
     begun = saved(run_dir)
     assert 0 < begun < NUM_UPDATES
     assert f"resuming from update {begun}" in finish(data_dir, run_dir, {"worker": 4})

@@ -120,7 +120,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         ({"inputs": None}, "serving_default", "the shape [any], got []"),
         ({"instances": [None]}, "serving_default", "got null"),
         ({"instances": [3]}, "serving_default", "expected strings"),
-        ({"instances": [{"b64": "%"}]}, "serving_default", "not base64"),
+        ({"instances": [{"b64": "%"}]}, "serving_default", "expected base64"),
         ({"instances": [{"b64": 3}]}, "serving_default", "got an object"),
         ({"instances": ["a", {"text": "b"}]}, "serving_default", "all objects"),
         ({"instances": [{"text": "b"}, "a"]}, "serving_default", "instance 1 differs"),
