@@ -222,8 +222,8 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
             "--slots_output: expected one sentence, got 2",
         ),
         (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
-        ([f"--source={source}"], "--text: expected it, or --source and --lines"),
-        ([], "--text: expected it, or --source and --lines"),
+        ([f"--source={source}"], "--text: expected either --text, or --source and --lines"),
+        ([], "--text: expected either --text, or --source and --lines"),
     ):
         refused = run_here("experiments.draw_alignment", *options, *wrong)
         assert refused.returncode == 1 and not figure.exists()
@@ -456,14 +456,14 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
     assert set(found) >= set(rows.split(","))  # and the rows whose weights they start with
     stamps = {path: path.stat().st_mtime_ns for path in (results / made / "tiny").iterdir()}
     again = run_here(*arguments)
-    assert b"already there" in again.stderr
+    assert b"finished already" in again.stderr
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     for file in drawn_files:
         (results / study / file).unlink()
     refused = run_here(*arguments[:3], f"--work_dir={tmp_path / 'none'}", "--only_tables")
     assert refused.returncode == 1 and not (tmp_path / "none").exists()
-    assert "expected results; without --only_tables" in error_lines(refused)[-1]
+    assert "expected results; run without --only_tables" in error_lines(refused)[-1]
     drawn = run_here(*arguments[:3], f"--work_dir={tmp_path}", "--only_tables")
     assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
     assert all((results / study / file).exists() for file in drawn_files)

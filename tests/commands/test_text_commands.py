@@ -152,7 +152,7 @@ def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of
         *("experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
         *(f"--input={corpus}", f"--output={output}"),
     )
-    assert b"corpus.txt: looks tokenised already; --noreadable_sources" in done.stderr
+    assert b"corpus.txt: looks tokenised already; use --noreadable_sources" in done.stderr
 
 
 def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":

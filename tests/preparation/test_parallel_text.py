@@ -193,7 +193,7 @@ def test_a_model_without_byte_fallback_is_used_and_that_is_said(
     valid = (["ba dö", "日 ba"], ["ba", "ki"])
     options = text_options(tmp_path, TRAIN, valid, model_file=str(tmp_path / "foreign"))
     manifest, _ = prepare(options)
-    assert "foreign: trained without byte fallback" in capsys.readouterr().err
+    assert "foreign: has no byte fallback" in capsys.readouterr().err
     (source, _) = vocabularies(manifest, tmp_path / "data")
     assert source.size == 3 + 80
     found = decoded(tmp_path / "data", "valid")

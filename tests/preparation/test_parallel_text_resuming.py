@@ -59,12 +59,12 @@ def test_text_of_the_same_size_that_is_newer_is_noticed(
     options = options_in(tmp_path)
     prepare(options)
     prepare(options)
-    assert "was written after" not in capsys.readouterr().err
+    assert "is newer than" not in capsys.readouterr().err
     made = (tmp_path / "data" / "manifest.json").stat().st_mtime
     os.utime(options.train_source, (made + 1, made + 1))
     _, is_new = prepare(options)
     assert not is_new
-    lines = [line for line in capsys.readouterr().err.splitlines() if "was written after" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is newer than" in line]
     assert len(lines) == 1 and lines[0].startswith(options.train_source)
 
 

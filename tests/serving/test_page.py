@@ -176,7 +176,7 @@ def test_the_others_of_a_long_translation_are_folded_away(page: Page) -> None:
     expect(page.get_by_text("A DOG RUNS FAST!")).to_be_visible()
     translate(page, "and so on " * 50)
     expect(page.locator("#other-translations")).to_be_hidden()
-    page.get_by_text("The next 2 of the beam").click()
+    page.get_by_text("The next 2 translations of the beam").click()
     expect(page.locator("#other-translations li")).to_have_count(2)
 
 

@@ -149,10 +149,10 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
         assert others == [EXIT_TRY_AGAIN] * 3, [cluster.said(i) for i in range(4)]
         said = [cluster.said(i) for i in range(4) if i != victim]
     assert any(f"error: worker {victim} (localhost:" in text for text in said)
-    assert all("go on from the last checkpoint" in text for text in said)
+    assert all("resume from the last checkpoint" in text for text in said)
     begun = saved(run_dir)
     assert 0 < begun < NUM_UPDATES
-    assert f"going on from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
+    assert f"resuming from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
 
 
@@ -182,7 +182,7 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
         assert f"SIGTERM: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
         assert "SIGTERM: the chief saved" in cluster.said(1)
     assert saved(run_dir) == 4
-    assert "going on from update 4" in finish(data_dir, run_dir, {"worker": 2})
+    assert "resuming from update 4" in finish(data_dir, run_dir, {"worker": 2})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
 
 
@@ -232,7 +232,7 @@ def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Pa
             assert json.loads(cluster.said().splitlines()[-1])["update"] == until
             # Workers and servers notice that the chief has ended.
             assert cluster.end() == [0, 0, 0, 0], [cluster.said(i) for i in (1, 2, 3)]
-    assert "going on from update 6" in cluster.said()
+    assert "resuming from update 6" in cluster.said()
     lines = metrics(run_dir)
     told = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
     assert told[-1] < 0.95 * told[0]
@@ -267,7 +267,7 @@ def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_pat
         cluster.processes[0].send_signal(signal.SIGKILL)
         assert cluster.end() == [-signal.SIGKILL, 0, 0, 0]
         for index in (1, 2, 3):
-            assert "has ended, or was lost: it alone says how" in cluster.said(index)
+            assert "has ended or was lost; see its output" in cluster.said(index)
 
 
 @pytest.mark.slow
@@ -282,7 +282,7 @@ def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path
         # The parameter server noticed either the lost workers or the end of the chief.
         status, said = cluster.processes[3].wait(timeout=60), cluster.said(3)
         reasons = {
-            0: "has ended, or was lost: it alone says how",
+            0: "has ended or was lost; see its output",
             EXIT_TRY_AGAIN: "did not answer for 10 s",
         }
         assert reasons[status] in said

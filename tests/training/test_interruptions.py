@@ -73,14 +73,14 @@ def test_after_sigterm_a_run_goes_on_at_exactly_the_next_update(
     ended = here(data_dir, run_dir, "SIGTERM:4", checkpoint_minutes=30.0)
     assert ended.status == 128 + signal.SIGTERM
     (checkpoint,) = checkpoints(run_dir)
-    message = f"SIGTERM: saved {checkpoint}; the same command goes on from there"
+    message = f"SIGTERM: saved {checkpoint}; run the same command again to resume"
     assert message in ended.said.splitlines()
     assert "Traceback" not in ended.said
     assert saved(run_dir) == 4
 
     ended = here(data_dir, run_dir)
     assert ended.status == 0, ended.said
-    assert "going on from update 4" in ended.said
+    assert "resuming from update 4" in ended.said
     assert json.loads(ended.said.splitlines()[-1])["update"] == NUM_UPDATES
     assert_same_runs(run_dir, uninterrupted)
 
@@ -101,7 +101,7 @@ def test_a_run_killed_in_the_middle_of_a_checkpoint_goes_on_even_if_the_last_one
     assert ended.status == 0, ended.said
     assert "checkpoint-000000006.npz: damaged checkpoint (" in ended.said
     assert "the one before it is used" in ended.said
-    assert "going on from update 5" in ended.said
+    assert "resuming from update 5" in ended.said
     assert_same_runs(run_dir, uninterrupted)
 
 
@@ -239,7 +239,7 @@ def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     shutil.copytree(run_dir, elsewhere)
     ended = here(data_dir, elsewhere)
     assert ended.status == 0, ended.said
-    assert f"going on from update {update}" in ended.said
+    assert f"resuming from update {update}" in ended.said
     assert_same_runs(elsewhere, uninterrupted)
 
 
@@ -254,5 +254,5 @@ def test_a_read_only_folder_gives_one_line_and_the_run_goes_on_when_it_can_be_wr
         assert only_error(here(data_dir, run_dir)).endswith("Read-only file system")
     ended = here(data_dir, run_dir)
     assert ended.status == 0, ended.said
-    assert "going on from update 4" in ended.said
+    assert "resuming from update 4" in ended.said
     assert_same_runs(run_dir, uninterrupted)

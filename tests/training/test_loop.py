@@ -177,7 +177,7 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_to_the_one_before(
     captured = capfd.readouterr().err
     assert f"{checkpoints(run_dir)[-1]}: damaged checkpoint (" in captured
     assert "; the one before it is used" in captured
-    assert f"going on from update {NUM_UPDATES - 1}" in captured
+    assert f"resuming from update {NUM_UPDATES - 1}" in captured
     # The last line of the log belongs to the update that is repeated.
     assert [line["update"] for line in metrics(run_dir)] == [3, 5, 6, 9, 10, 12, 12]
     assert arrays_of(checkpoints(run_dir)[-1])[1]["update"] == NUM_UPDATES

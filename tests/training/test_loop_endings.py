@@ -176,7 +176,7 @@ def test_a_signal_saves_after_the_update_and_ends_the_run(
     assert signal.getsignal(number) is before
     assert raised.value.signal_number == number
     (checkpoint,) = checkpoints(tmp_path / "run")
-    expected = f"{number.name}: saved {checkpoint}; the same command goes on from there"
+    expected = f"{number.name}: saved {checkpoint}; run the same command again to resume"
     assert str(raised.value) == expected
     again = scripted()
     assert again.progress.update == 3

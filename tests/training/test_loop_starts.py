@@ -50,7 +50,7 @@ def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
     late = trainer(data_dir, run_dir)
     train(data_dir, run_dir)
     before = {path: path.read_bytes() for path in checkpoints(run_dir)}
-    with pytest.raises(ValueError, match="run: it was trained elsewhere since it was read"):
+    with pytest.raises(ValueError, match="run: another process has trained this run since"):
         late.run()
     assert {path: path.read_bytes() for path in checkpoints(run_dir)} == before
 
@@ -146,7 +146,10 @@ def test_a_new_run_begins_with_the_best_weights_of_another_and_goes_on_without_i
         np.testing.assert_array_equal(ours, theirs)
     assert (made.progress.update, int(made.optimizer.iterations)) == (0, 0)
     made.run()
-    assert f"beginning with {first}, update {finished[1].best_update}" in capfd.readouterr().err
+    assert (
+        f"starting with the weights of {first}, update {finished[1].best_update}"
+        in capfd.readouterr().err
+    )
     trained = weights_of(made.model.weights)
     shutil.rmtree(first)
     again = trainer(data_dir, tmp_path / "run", **{**options, "num_updates": 3})

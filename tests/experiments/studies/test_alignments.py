@@ -130,7 +130,7 @@ def test_reproduce_trains_the_tiny_row_and_draws_it(in_this_process: None, tmp_p
     (tmp_path / "figure7").rename(tmp_path / "elsewhere")
     refused = run_here(*arguments)
     assert refused.returncode == 1
-    assert b"already there" in refused.stderr
+    assert b"finished already" in refused.stderr
     assert "expected the run" in error_lines(refused)[-1]
     # With the run back in its place, the figure is drawn again.
     (tmp_path / "elsewhere").rename(tmp_path / "figure7")

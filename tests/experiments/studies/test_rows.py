@@ -57,7 +57,7 @@ def test_longer_sequences_are_validated_less_often_and_the_page_says_so() -> Non
     assert (long.num_updates, long.validate_every) == (4000, 500)
     assert long.learning_rate == table1.SMALL["learning_rate"]
     said = table1.introduction("small")
-    assert "6,000 updates at most (5,000 at L = 100, 4,000 at L = 200)" in said
+    assert "at most 6,000 updates (5,000 at L = 100, 4,000 at L = 200)" in said
     assert "every 250 updates (500 at L = 100, 500 at L = 200)" in said
 
 

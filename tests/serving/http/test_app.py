@@ -213,7 +213,7 @@ def test_a_body_that_does_not_come_is_408(server: Running, monkeypatch: pytest.M
     monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
     answer = server.ask(lambda client: client.post(PREDICT, content=never()))
     assert answer.status_code == 408
-    assert "did not come" in error_of(answer)
+    assert "did not arrive" in error_of(answer)
 
 
 def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> None:

@@ -120,7 +120,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         ({"inputs": None}, "serving_default", "the shape [any], got []"),
         ({"instances": [None]}, "serving_default", "got null"),
         ({"instances": [3]}, "serving_default", "expected strings"),
-        ({"instances": [{"b64": "%"}]}, "serving_default", "not base64"),
+        ({"instances": [{"b64": "%"}]}, "serving_default", "expected base64"),
         ({"instances": [{"b64": 3}]}, "serving_default", "got an object"),
         ({"instances": ["a", {"text": "b"}]}, "serving_default", "all objects"),
         ({"instances": [{"text": "b"}, "a"]}, "serving_default", "instance 1 differs"),
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(body: Any, signature: str, says: str) -> N
 
 def test_inputs_of_several_lengths_are_refused() -> None:
     inputs = {"tag": ["a"], "signal": [[1] * 5] * 2, "sensor": [[[1, 2], [3, 4]]]}
-    assert "as many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
+    assert "equally many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
 
 
 def formatted(by_rows: bool, **outputs: Any) -> Any:

@@ -79,7 +79,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         (
             {},
             variable({"worker": HOSTS[:2], "ps": HOSTS[2:]}, {"type": "ps", "index": 0}),
-            "expected one chief and some workers beside parameter servers",
+            "expected one chief and at least one worker with parameter servers",
         ),
     ],
 )
