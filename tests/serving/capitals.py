@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from seq2seq_memattn.attention.registry import label
+
 NUM_SLOTS = 8
 LONGEST = 300  # words; longer sources are reported as cut
 MOST, REST = 0.93, 0.01  # the weight of the one piece or slot that is read, and of each other
@@ -80,8 +82,10 @@ def export_capitals(
         signatures["align"] = tf.function(model.align, input_signature=[text])
     version = folder / "1"
     tf.saved_model.save(model, str(version), signatures=signatures)
+    attention = f"k_memory:{NUM_SLOTS}" if has_slots else "bahdanau"
     about = {
-        "attention": f"k_memory:{NUM_SLOTS}" if has_slots else "bahdanau",
+        "attention": attention,
+        "attention_label": label(attention),
         "source_language": "en",
         "target_language": "de",
         "beam_size": 10,
