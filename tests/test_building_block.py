@@ -11,7 +11,7 @@ from keras import ops
 
 import seq2seq_memattn as package
 from tests.documents import README, blocks
-from tests.marks import quick
+from tests.marks import quick, slow
 from tests.running import run_python
 from tests.tolerances import assert_close
 
@@ -99,7 +99,7 @@ def test_fit_trains_it_with_each_attention(name: str) -> None:
     assert losses[-1] < 0.8 * losses[0]
 
 
-@pytest.mark.parametrize("name", quick(ATTENTIONS, "BahdanauAttention"))
+@pytest.mark.parametrize("name", slow(*ATTENTIONS))
 def test_fit_trains_it_with_a_cell_of_ones_own(name: str) -> None:
     losses = losses_of(the_readmes_model(ATTENTIONS[name](), MinimalCell))
     assert losses[-1] < 0.8 * losses[0]

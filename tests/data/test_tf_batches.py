@@ -156,6 +156,7 @@ def test_fit_takes_the_dataset_epoch_by_epoch(copies: Path) -> None:
     np.testing.assert_allclose(seen.losses, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_fit_learns_from_the_dataset(copies: Path) -> None:
     data = SplitData(copies, "train", 7, bucket_width=4)
     valid = SplitData(copies, "valid", 9, shuffle=False)

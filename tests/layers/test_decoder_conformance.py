@@ -381,6 +381,7 @@ def store(attention: str, cell: str, folder: Path) -> Any:
     return keras.tree.flatten(model.predict([SOURCE, TARGET], verbose=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attentions",
     [

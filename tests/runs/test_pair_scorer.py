@@ -94,6 +94,7 @@ def test_what_cannot_be_scored_is_refused() -> None:
         scorer(SOURCES, targets(), 0)
 
 
+@pytest.mark.slow
 def test_long_targets_are_scored_fewer_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model, done = small_model(), []
     together = PairScorer(model)(SOURCES, targets(), 5)

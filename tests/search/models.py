@@ -42,8 +42,8 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
     "linear": {"attention": "linear"},
 }
 END_BIAS = {"constant": 2.0, "local_m": 2.0}  # with less, their hypotheses never end
-# The others differ from these only in their scores, which have tests of their own.
-QUICK = ("none", "bahdanau", "k_memory", "flexible_window")
+# A memory that grows with the source, and one that does not.
+QUICK = ("bahdanau", "k_memory")
 every_attention = pytest.mark.parametrize("attention", quick(ATTENTIONS, *QUICK))
 one_quick_attention = pytest.mark.parametrize("attention", quick(ATTENTIONS, "k_memory"))
 

@@ -89,11 +89,13 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     assert sizes == [7, 4, 4, 2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attention", "jit_compile"),
     [
         ("k_memory", False),
-        *slow(("k_memory", True), ("bahdanau", True)),
+        ("k_memory", True),
+        ("bahdanau", True),
     ],
 )
 def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
@@ -125,7 +127,7 @@ def test_weights_are_read_on_demand() -> None:
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
 
 
-@compilers
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)], ids=["plain", "xla"])
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window", "none")])
 def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     attention: str, jit_compile: bool
@@ -138,6 +140,7 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     assert (rounded.log_probs != exact.log_probs).any()
 
 
+@pytest.mark.slow
 @xla_quickly
 @one_quick_attention
 def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: bool) -> None:
@@ -156,6 +159,7 @@ def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: b
         assert_close(found.normalised_log_probs, found.log_probs)
 
 
+@pytest.mark.slow
 @xla_quickly
 def test_a_sentence_alone_is_sampled_in_one_graph_with_its_alignments(jit_compile: bool) -> None:
     model, options = small_model(), {"jit_compile": jit_compile, "sampling": Sampling(top_k=3)}

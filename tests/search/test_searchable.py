@@ -269,7 +269,7 @@ print(json.dumps(found_while_weights_change()))
 """
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax")])
 def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
     if backend == "jax":
         process = run_python("-c", SCRIPT)

@@ -95,6 +95,7 @@ def alone(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_dir
 
 
+@pytest.mark.slow
 def test_two_workers_do_the_ten_updates_of_one(data_dir: Path, tmp_path: Path, alone: Path) -> None:
     finish(data_dir, tmp_path / "run", {"worker": 2}, more=(WITHOUT_DROPOUT,), **EXACT)
     assert len(figures(tmp_path / "run", "loss")) == 10

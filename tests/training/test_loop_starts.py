@@ -41,6 +41,7 @@ def test_a_run_is_locked_while_it_is_trained(scripted: Scripted, tmp_path: Path)
         pass  # the lock is free again
 
 
+@pytest.mark.slow
 def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
     finished: tuple[Path, TrainingResult], data_dir: Path, tmp_path: Path
 ) -> None:

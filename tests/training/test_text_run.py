@@ -98,6 +98,7 @@ def test_weights_of_another_vocabulary_are_refused_though_they_fit(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_validation_scores_tokens_as_evaluate_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

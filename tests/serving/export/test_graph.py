@@ -144,6 +144,7 @@ def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> 
     assert not rounded_products(graph_of(rounding, OPTIONS).function(signature).graph)
 
 
+@pytest.mark.slow
 def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
     run, seeds = run_of("k_memory"), [5, 1, 1, 2**31 - 1, 5]
     function = answers("k_memory", "sample")

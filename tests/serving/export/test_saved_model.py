@@ -81,6 +81,7 @@ def test_a_process_without_the_project_translates_as_it_does(run: Run, version: 
     assert found == [[one.text for one in translations] for translations in expected]
 
 
+@pytest.mark.slow
 def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Path) -> None:
     texts = sentences(3, seed=4)
     inputs = {"text": texts, "seed": [3, 4, 3]}
@@ -94,6 +95,7 @@ def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Pat
         assert found[row] == [one.text for one in expected]
 
 
+@pytest.mark.slow
 def test_a_server_may_batch_requests_for_samples(version: Path) -> None:
     model = LoadedModel(version)
     signature = model.signatures["sample"]

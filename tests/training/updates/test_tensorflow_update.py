@@ -141,7 +141,7 @@ def filled_batch() -> dict[str, Any]:
     return fill_rows({name: np.array(ids, np.int32) for name, ids in BATCH.items()}, 5)
 
 
-@pytest.mark.parametrize("pad", [longer_batch, filled_batch])
+@pytest.mark.parametrize("pad", [longer_batch, *slow(filled_batch)])
 def test_padding_changes_an_update_by_rounding_only(pad: Callable[[], dict[str, Any]]) -> None:
     model, optimizer, updater = make()
     before = state(model, optimizer)
@@ -225,6 +225,7 @@ def test_a_batch_in_parts_gives_the_update_of_the_whole(accumulate: int) -> None
         assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 def test_a_scaled_loss_gives_the_same_update() -> None:
     model, _, plain = make()
     same, _, scaled = make()
