@@ -436,9 +436,9 @@ def test_the_config_knows_what_the_output_layer_reads(name: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"tied_embeddings": "target"}, "embedding_dim is 5, that is 8 "),
-        ({"tied_embeddings": "target", "mixing_units": 6}, "embedding_dim is 5, that is 6 "),
-        ({"tied_embeddings": "target", "mixing": "none"}, "embedding_dim is 5, that is 14 "),
+        ({"tied_embeddings": "target"}, "embedding_dim is 5, that width is 8 "),
+        ({"tied_embeddings": "target", "mixing_units": 6}, "embedding_dim is 5, that width is 6 "),
+        ({"tied_embeddings": "target", "mixing": "none"}, "embedding_dim is 5, that width is 14 "),
         (
             {"tied_embeddings": "all", "mixing_units": 5},
             "source_vocab_size is 11, target_vocab_size is 13",

@@ -113,7 +113,7 @@ def test_memory_is_not_tiled_and_states_are_one_number_each() -> None:
         ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` must be positive, for predictive"),
         (
             {"half_window": 2, "units": 3, "centre": "predictive", "sigma": 0.0},
-            "`sigma` is positive.*got 0.0",
+            "`sigma` must be positive.*got 0.0",
         ),
     ],
 )

@@ -199,7 +199,7 @@ def test_wrong_arguments_are_refused_when_the_layer_is_made() -> None:
     )
     ready = AttentionCell(cell, attention)
     for options in ({"attention": attention}, {"mixing_units": 3}, {"read": "before"}):
-        assert "give them to it" in refused(AttentionDecoder, ready, **options)
+        assert "pass these options to it" in refused(AttentionDecoder, ready, **options)
     assert "`cell`: expected dtype policy mixed_bfloat16" in refused(
         AttentionDecoder, cell, attention, dtype="mixed_bfloat16"
     )

@@ -154,7 +154,7 @@ def test_other_options_are_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as caught:
         prepare(other)
     differing = "num_train (there 70, now 71), seed (there 2, now 3)"
-    assert f"data: prepared with other options: {differing}; it is kept" in str(caught.value)
+    assert f"data: prepared with other options: {differing}; choose another" in str(caught.value)
     assert contents(tmp_path / "data") == before
 
 

@@ -59,7 +59,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         (
             {"workers": "a:1,b:2", "task_index": 0},
             variable({"worker": HOSTS}, {"type": "worker", "index": 0}),
-            "expected no TF_CONFIG beside it",
+            "expected no TF_CONFIG, which also",
         ),
         ({}, {"TF_CONFIG": "{"}, "TF_CONFIG: expected {"),
         ({}, {"TF_CONFIG": "[1]"}, "TF_CONFIG: expected {"),
