@@ -1,0 +1,23 @@
+"""Runs the notebook and stores its outputs in it.
+
+    python notebooks/execute.py
+
+Progress bars are stored as they look at their end.
+"""
+
+from pathlib import Path
+
+import nbclient
+import nbformat
+
+NOTEBOOK = Path(__file__).with_name("tour.ipynb")
+
+notebook = nbformat.read(NOTEBOOK, as_version=4)
+nbclient.NotebookClient(
+    notebook,
+    timeout=None,
+    record_timing=False,
+    coalesce_streams=True,
+    resources={"metadata": {"path": str(NOTEBOOK.parent)}},
+).execute()
+nbformat.write(notebook, NOTEBOOK)
