@@ -2,7 +2,8 @@
 
     python notebooks/execute.py
 
-Progress bars are stored as they look at their end.
+Progress bars are stored as they look at their end. Notes of TensorFlow's libraries
+about the machine go to the terminal.
 """
 
 from pathlib import Path
@@ -18,6 +19,7 @@ nbclient.NotebookClient(
     timeout=None,
     record_timing=False,
     coalesce_streams=True,
+    extra_arguments=["--IPKernelApp.capture_fd_output=False"],
     resources={"metadata": {"path": str(NOTEBOOK.parent)}},
 ).execute()
 nbformat.write(notebook, NOTEBOOK)
