@@ -129,7 +129,7 @@ def test_the_repository_has_one_address_and_one_version() -> None:
         "CITATION.cff",
         "README.md",
         "docs/first_steps.md",
-        "notebooks/reproduction.ipynb",
+        "notebooks/tour.ipynb",
         "pyproject.toml",
     ):
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """Search with the layers of a user's own model."""
 
 import json
+import logging
 from typing import Any
 
 import keras
@@ -363,6 +364,17 @@ def test_a_limit_of_numpy_is_one_number() -> None:
     found = [beam_search(searchable, SOURCE, 2, max_length=kind(5)) for kind in (int, np.int64)]
     assert_close(found[0], found[1])
     assert len(vars(searchable)["_searches"]) == 1
+
+
+def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(caplog.handler)
+    try:
+        for _ in range(6):
+            search(own_parts.make().searchable())
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert caplog.text == ""
 
 
 def test_float32_logits_of_a_narrower_decoder_stay_so() -> None:
