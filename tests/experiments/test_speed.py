@@ -76,6 +76,7 @@ def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
         speed._settings(options(**given))
 
 
+@pytest.mark.slow
 def test_the_sources_of_a_data_directory_are_decoded_to_the_lengths_of_its_targets(
     tmp_path: Path,
 ) -> None:

@@ -36,6 +36,7 @@ def test_batches_are_sorted_by_falling_length_and_remember_their_places() -> Non
             assert (row[length + 1 :] == PAD_ID).all()
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
     decoder = BatchDecoder(small_model(), beam_size=3, n_best=2, max_length=6)
     together = decoder(SOURCES, batch_size=len(SOURCES))

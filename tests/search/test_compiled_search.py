@@ -42,6 +42,7 @@ def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None
     assert_same_search(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
+@pytest.mark.slow
 @one_quick_attention
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)

@@ -226,6 +226,7 @@ def test_losses_that_are_not_finite_end_in_one_line_with_the_last_good_checkpoin
 
 
 # The disk holds one and a half checkpoints.
+@pytest.mark.slow
 @small_disk_of(2**17)
 def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     data_dir: Path, tmp_path: Path, small_disk: Path, uninterrupted: Path
