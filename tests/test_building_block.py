@@ -115,7 +115,7 @@ def difference_that_padding_makes(name: str) -> float:
     return float(np.abs(found - expected).max())
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax")])
 def test_predict_gives_padding_no_weight(backend: str) -> None:
     names = ["KMemoryAttention", "BahdanauAttention"]
     if backend == "tensorflow":

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.functional_program import build, examples
-from tests.marks import slow
 from tests.running import run_python
 
 LOAD = """
@@ -32,13 +31,9 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("backend", "order"),
-    [
-        ("tensorflow", "Keras first"),
-        *slow(("tensorflow", "a name first"), ("jax", "Keras first"), ("jax", "a name first")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", IMPORTS)
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_a_model_is_loaded_in_a_new_process(backend: str, order: str, tmp_path: Path) -> None:
     model, _ = build()
     source, target, _ = examples(4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.runs.directory import load_run
-from tests.marks import quick, slow
+from tests.marks import quick
 from tests.running import run_here, run_python
 from tests.stored_runs.decoding import SEARCHES, Record, decoded
 from tests.stored_runs.make import RUNS, STORED
@@ -27,8 +27,8 @@ from pathlib import Path
 
 from tests.stored_runs.decoding import decoded
 
-folder, what, *runs = sys.argv[1:]
-print(json.dumps({run: decoded(Path(folder, run), *what.split()) for run in runs}))
+folder, *runs = sys.argv[1:]
+print(json.dumps({run: decoded(Path(folder, run)) for run in runs}))
 """
 
 
@@ -62,14 +62,12 @@ def test_a_stored_run_translates_greedily_as_it_did(run: str) -> None:
     assert_decoded_as_before(run, decoded(STORED / run, "greedy"))
 
 
-@pytest.mark.parametrize(
-    ("runs", "what"), [(["words_k_memory"], "beam score"), *slow((list(RUNS), ""))]
-)
-def test_stored_runs_do_the_same_on_jax(runs: list[str], what: str) -> None:
-    done = run_python("-c", ON_JAX, str(STORED), what, *runs)
+@pytest.mark.slow
+def test_stored_runs_do_the_same_on_jax() -> None:
+    done = run_python("-c", ON_JAX, str(STORED), *RUNS)
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert list(found) == runs
+    assert list(found) == list(RUNS)
     for run, records in found.items():
         assert_decoded_as_before(run, records)
 

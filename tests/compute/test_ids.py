@@ -182,6 +182,7 @@ assert (jax.jit(lambda ids: ids_below("source", ids, 8))(ids) == ids).all()
 """
 
 
+@pytest.mark.slow
 def test_on_jax_they_are_refused_outside_of_compiled_code() -> None:
     process = run_python("-c", SCRIPT)
     assert process.returncode == 0, process.stderr.decode()[-3000:]

@@ -61,7 +61,7 @@ def test_neither_order_nor_batches_change_a_score() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [*slow({}), {"position_encoding": "masked", "max_source_length": 7}]
+    "options", slow({}, {"position_encoding": "masked", "max_source_length": 7})
 )
 def test_few_widths_where_each_is_compiled_change_no_score(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch

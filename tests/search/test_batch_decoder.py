@@ -108,6 +108,7 @@ def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
         assert_same(decoder(SOURCES[index : index + 1], 4), together[index : index + 1])
 
 
+@pytest.mark.slow
 def test_progress_is_told_and_no_sources_give_no_results() -> None:
     done: list[int] = []
     decoder = BatchDecoder(small_model(), 2, max_length=3)

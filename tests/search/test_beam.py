@@ -14,6 +14,7 @@ from tests.reference import beam_search as reference
 from tests.search.models import (
     PrefixModel,
     every_attention,
+    one_quick_attention,
     padded,
     random_tables,
     scripted,
@@ -130,7 +131,7 @@ def test_a_wide_beam_finds_what_exhaustive_enumeration_finds(exponent: float) ->
         assert_equals_reference(result, row, expected[:5])
 
 
-@every_attention
+@one_quick_attention
 def test_a_wide_beam_over_a_model_finds_what_exhaustive_enumeration_finds(attention: str) -> None:
     model, max_length = small_model(attention), 4
     sources = sources_of(5, 0, 2)
@@ -314,7 +315,7 @@ def test_eager_graph_and_xla_agree(attention: str) -> None:
 # Alignments and scores of the attention
 
 
-@every_attention
+@one_quick_attention
 def test_alignments_are_those_of_the_steps_that_were_taken(attention: str) -> None:
     model = small_model(attention)
     lengths, limits = [6, 0, 3], np.array([7, 4, 1], np.int32)

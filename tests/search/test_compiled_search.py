@@ -52,6 +52,7 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
         assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
 
 
+@pytest.mark.slow
 @xla_quickly
 @one_quick_attention
 def test_a_sentence_alone_is_searched_in_one_graph(

@@ -11,7 +11,7 @@ from tests.inputs import run
 from tests.reference import beam_search as reference
 from tests.search.models import (
     PrefixModel,
-    every_attention,
+    one_quick_attention,
     padded,
     random_tables,
     scripted,
@@ -56,7 +56,7 @@ def test_a_beam_of_one_equals_greedy_search_on_any_table() -> None:
     assert_close(greedy.log_probs, as_array(beam.log_probs)[:, 0])
 
 
-@every_attention
+@one_quick_attention
 def test_a_beam_of_one_equals_greedy_search_on_models(attention: str) -> None:
     model, source = small_model(attention), padded(sources_of(6, 0, 3, 8))
     greedy = keras.tree.map_structure(as_array, greedy_search(model, source, 7))

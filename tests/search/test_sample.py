@@ -16,6 +16,7 @@ from tests.inputs import run
 from tests.marks import slow
 from tests.search.models import (
     every_attention,
+    one_quick_attention,
     padded,
     scripted,
     small_model,
@@ -113,7 +114,7 @@ def test_without_a_limit_a_sentence_takes_twice_its_source_and_ten_more() -> Non
     assert found.lengths.tolist() == [[20]] and not found.is_finished.any()
 
 
-@every_attention
+@one_quick_attention
 def test_top_1_is_greedy_search(attention: str) -> None:
     model = small_model(attention)
     greedy = keras.tree.map_structure(as_array, greedy_search(model, padded(SOURCES), 7))

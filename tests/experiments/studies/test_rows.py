@@ -13,7 +13,6 @@ from experiments.studies import _flexible, multi30k_sizes, one_slot, table1, tab
 from seq2seq_memattn.presets import small_text
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 from seq2seq_memattn.presets.load import PRESETS, load_preset
-from tests.marks import quick
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -78,7 +77,8 @@ def test_rows_that_two_cores_cannot_train_are_run_when_they_are_named(
         make_study("table1", scale, ["copy_300_k4"], tmp_path, tmp_path)
 
 
-@pytest.mark.parametrize("name", quick(ATTENTIONS, "k32"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTENTIONS)
 def test_the_tiny_form_of_a_row_takes_an_update(name: str) -> None:
     from seq2seq_memattn.training.make import make_parts
 

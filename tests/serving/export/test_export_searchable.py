@@ -51,7 +51,7 @@ def answer(folder: Path, signature: str, **texts: list[str]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("ids", "vocabulary", "text", "source"),
     [
-        ({}, None, "4 7 5", [4, 7, 5]),
+        *slow(({}, None, "4 7 5", [4, 7, 5])),
         ({"start_id": 2, "end_id": 3}, WORDS, "red grey mauve", [4, 7, 1]),
     ],
     ids=["numbers", "words"],
@@ -89,6 +89,7 @@ def test_answers_are_those_of_search(
         assert_close(scored["log_probs"], expected.log_probs[0, rank : rank + 1])
 
 
+@pytest.mark.slow
 def test_a_server_answers_with_it_and_says_what_it_refuses(tmp_path: Path) -> None:
     folder = export_searchable(
         searchable(), tmp_path / "own", example="4 5", num_samples=2, n_best=1, beam_size=2
@@ -124,9 +125,10 @@ def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
     assert_close(found["log_probs"][:1], expected.log_probs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "vocabulary",
-    [*slow(None), WORDS, *slow(["", *"abcdefgh"])],
+    [None, WORDS, ["", *"abcdefgh"]],
     ids=["numbers", "words", "no unknown ones"],
 )
 def test_its_warm_up_is_of_a_token_that_the_vocabulary_has(vocabulary: Any, tmp_path: Path) -> None:
@@ -157,6 +159,7 @@ def test_wrong_vocabularies_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("own/[0-9]*"))
 
 
+@pytest.mark.slow
 def test_it_runs_without_this_package(tmp_path: Path) -> None:
     vocabulary = CharacterVocabulary(list("abcde"), "characters.txt")
     folder = export_searchable(searchable(), tmp_path / "own", vocabulary, vocabulary)
