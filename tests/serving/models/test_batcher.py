@@ -90,7 +90,7 @@ def check(
     max_queue: int = 20,
 ) -> Model:
     """Runs a test with a batcher; asserts that no thread is left; returns the model."""
-    before = threading.active_count()
+    before = set(threading.enumerate())
     model = Model()
 
     async def run() -> None:
@@ -103,7 +103,7 @@ def check(
             batcher.close()
 
     asyncio.run(run())
-    assert threading.active_count() == before
+    assert not set(threading.enumerate()) - before
     return model
 
 
