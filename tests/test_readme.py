@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.documents import (
     LONGEST_LINE,
@@ -42,5 +43,20 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     assert drawn.read_bytes() == stored
 
 
-def test_its_only_program_is_the_one_that_test_building_block_runs() -> None:
-    assert len(blocks("python", TEXT)) == 1
+def test_its_call_of_an_attention_runs() -> None:
+    call, _ = blocks("python", TEXT)  # test_building_block runs the other one
+    names: dict[str, Any] = {}
+    exec(call, names)
+    (shape,) = re.findall(r"# \[([\d, ]+)\]$", call, re.MULTILINE)
+    assert names["context"].shape == tuple(map(int, shape.split(", ")))
+
+
+def test_its_count_of_verdicts_is_the_scoreboards() -> None:
+    scoreboard = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
+    cells = [line.split(" | ") for line in scoreboard.splitlines()]
+    found = [row[4] for row in cells if len(row) == 6]
+    counts = [found.count(one) for one in ("reproduced", "partly", "not", "contradicted")]
+    said = re.search(
+        r"Of (\d+) findings .* (\d+) were reproduced, (\d+) partly, (\d+) not, and (\d+) were", TEXT
+    )
+    assert said and [*map(int, said.groups())] == [sum(counts), *counts]
