@@ -148,7 +148,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         return ops.matmul(scores, rows)
 
     def without_sources(self, memory: Any) -> Any:
-        """The memory without the arrays of source length that only `alignment` reads."""
+        """The memory without its arrays of source length, which only `alignment` reads."""
         return memory
 
     def alignment(self, scores: Any, memory: Any) -> Any:

@@ -35,9 +35,9 @@ class KMemoryAttention(Attention):
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
         s_t -> encoder_outputs[:, t], h -> queries[:, i].
-    Differs from the paper: the paper leaves the axis of the softmax in eq. 5 open. The default here
-        is over the source for each slot, which copies better (results/ambiguities.md). Biases are
-        an option.
+    Differs from the paper: the softmax of eq. 5 is printed over the slots at each position
+        (`normalise_over="slots"`). The default here is over the source for each slot, so that each
+        slot is an average of the source (results/ambiguities.md). Biases are an option.
 
     Args:
         num_slots: int > 0. Number of context vectors (K in the paper).

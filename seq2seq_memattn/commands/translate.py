@@ -4,9 +4,9 @@
 each source gives N lines of `number ||| translation ||| log-probability`; sources are numbered from
 0. With `--sample=N`, the N translations are drawn at random instead of searched. Their
 log-probabilities are the model's at temperature 1, whatever the flags of sampling. Sources and
-translations are plain text: if the training text was tokenised or truecased, the command does the
-same to the sources and undoes it in the translations. The text files of a data directory already
-have the form of the training text; pass `--noreadable_sources` for them.
+translations are plain text. If the training text was tokenised or truecased, the command tokenises
+or truecases sources in the same way and restores plain text in its output. The text files of a data
+directory already have the form of the training text; pass `--noreadable_sources` for them.
 """
 
 import contextlib

@@ -97,9 +97,9 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size`, `n_best` or `max_length` is out of range, `source` has another
-            rank or an id that a `Seq2Seq` does not have, or the model has no `start` and `step`;
-            under `jax.jit`, if `max_length` is an array.
+        ValueError: if `beam_size`, `n_best` or `max_length` is out of range; if `source` has
+            another rank or, for a `Seq2Seq`, an id outside the vocabulary; if the model lacks
+            `start` and `step`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)

@@ -21,7 +21,7 @@ class PreparedWeights(NamedTuple):
     Fields:
         embeddings: float [vocab, embedding_dim].
         table: float [vocab, n]. The embeddings, projected for the lowest cell.
-        products: the matrices of the products of a step, by name.
+        products: the weight matrices that a step multiplies by, by name.
         folds: `Folds`, or () where nothing is folded.
         output: float [units, vocab]. The output layer's matrix, or () if the layer is not linear.
         bias: float [vocab]. The output layer's bias, or ().

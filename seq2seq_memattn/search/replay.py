@@ -21,7 +21,7 @@ def replay(
 
     Args:
         watch: (logits, scores, written) -> arrays [batch, n, ...] to keep of a step; `written`
-            [batch, n] are the targets' tokens at this step. It is called once before, for the
+            [batch, n] are the targets' tokens at this step. It is first called once to find the
             shapes of the arrays.
         model: the model.
         memory, state: from the model's `start`, for n queries or more.

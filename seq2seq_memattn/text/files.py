@@ -1,4 +1,4 @@
-"""Text files, plain, `.gz` or `-`: UTF-8, one line per newline.
+"""Reads and writes UTF-8 text files: plain, `.gz`, or `-` for standard input and output.
 
 Only a newline ends a line: U+00A0, U+2028 and a lone carriage return stay inside a line.
 """

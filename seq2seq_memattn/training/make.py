@@ -1,4 +1,4 @@
-"""Makes the parts of a training on each backend: model, optimiser and updater."""
+"""Builds a training run's model, optimiser and updater on the current backend."""
 
 import os
 from typing import Any
@@ -36,8 +36,8 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
     """Makes model, optimiser and updater (see `TensorFlowUpdater`) on Keras's backend.
 
     Args:
-        model_config, config: the options.
-        strategy: strategy of `find_devices`; None: one device.
+        model_config, config: options of the model and of training.
+        strategy: the `strategy` that `find_devices` returned; None trains on one device.
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_parts(model_config, config, strategy)

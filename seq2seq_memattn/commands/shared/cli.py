@@ -1,7 +1,7 @@
 """The frame of every command: flags, one-line errors and a JSON line at the end.
 
-A command is a module with two functions: `define(flags)` defines its flags on a `Flags`, and
-`main(arguments)` does the work with their values. Its help begins with the module's docstring.
+A command is a module with two functions: `define(flags)` adds the command's flags to a `Flags`, and
+`main(arguments)` runs the command with their values. Its help begins with the module's docstring.
 `run` parses the flags and calls `main`.
 """
 

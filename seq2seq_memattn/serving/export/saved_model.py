@@ -50,7 +50,7 @@ def export(
         run: `Run`.
         export_dir: Path. Each export is a folder in it: 1, then 2, and so on.
         options: `SearchOptions`.
-        precision: the precision with which the run was loaded, for the record.
+        precision: the precision that the run was loaded with; it is only recorded.
         example: an example text for the web page and the warm-up requests.
 
     Returns:

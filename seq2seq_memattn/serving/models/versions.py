@@ -1,4 +1,4 @@
-"""The versions of a model: watches its export folder and serves the newest version."""
+"""Watches a model's export folder and serves its newest version."""
 
 import contextlib
 import gc
