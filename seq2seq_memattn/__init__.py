@@ -13,13 +13,13 @@ from typing import Any
 
 import lazy_loader
 
-from seq2seq_memattn.packages import needed as _needed
+from seq2seq_memattn import packages as _packages
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    with _needed():  # Keras without a backend
+    with _packages.needed():  # Keras without a backend
         found = _load(name)
     _register()
     return found
@@ -27,7 +27,8 @@ def __getattr__(name: str) -> Any:
 
 def _register() -> None:
     """Imports every module that registers a class of saved models, if Keras is loaded."""
-    if "keras" not in sys.modules:
+    keras = sys.modules.get("keras")
+    if keras is None or keras.backend.backend() not in _packages.BACKENDS:
         return
     for folder in ("attention", "layers"):
         for module in pkgutil.iter_modules([str(Path(__file__).with_name(folder))]):

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from seq2seq_memattn import packages
+from tests.running import run_python
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -60,3 +61,13 @@ def test_commands_compute_with_jax_where_tensorflow_is_missing(
     packages.choose_backend()
     assert os.environ.get("KERAS_BACKEND") == expected
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
+
+
+def test_another_backend_of_keras_is_refused_in_one_line() -> None:
+    expected = "seq2seq_memattn runs on Keras with TensorFlow or JAX; got KERAS_BACKEND=numpy"
+    program = (
+        "import os; os.environ['KERAS_BACKEND'] = 'numpy'; import keras, seq2seq_memattn; "
+        "seq2seq_memattn.KMemoryAttention(4)"
+    )
+    done = run_python("-c", program)
+    assert done.stderr.decode().splitlines()[-1] == f"ValueError: {expected}"

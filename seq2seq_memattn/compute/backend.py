@@ -7,6 +7,12 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.private import is_traced_for_xla
+from seq2seq_memattn.packages import BACKENDS, NAME
+
+if keras.backend.backend() not in BACKENDS:
+    raise ValueError(
+        f"{NAME} runs on Keras with TensorFlow or JAX; got KERAS_BACKEND={keras.backend.backend()}"
+    )
 
 Function = Callable[..., Any]
 
