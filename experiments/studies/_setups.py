@@ -52,12 +52,13 @@ def _rate(training: TrainingConfig) -> str:
     """The learning rate and its schedule."""
     falls = {
         "constant": "",
-        "inverse_sqrt": ", then falls with the root of the updates",
-        "exponential": f", times {training.decay_rate:g} in every {training.decay_every:,} updates "
-        f"after {training.decay_start:,}",
+        "inverse_sqrt": ", later falls with the root of the updates",
+        "exponential": ", later falls exponentially",
         "plateau": f", times {training.decay_rate:g} when validation BLEU does not rise",
     }
-    warmup = f", {training.warmup_updates:,} updates of warm-up" if training.warmup_updates else ""
+    warmup = (
+        f" after {training.warmup_updates:,} warm-up updates" if training.warmup_updates else ""
+    )
     return f"{training.learning_rate:g}{warmup}{falls[training.schedule]}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from experiments.reproduction import bootstrap
 from experiments.reproduction.claims import SAME, Claim, Verdict, from_cases, made_by, several, span
-from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.pages import markdown_table, prose
 from experiments.reproduction.results import Result, Results
 
 # The paper's validation and test BLEU by pair and row. English-Turkish has no test score.
@@ -163,8 +163,10 @@ def beside_the_paper(found: Results) -> str:
     if not corpora:
         return ""
     parts = [
-        "BLEU, with its difference from Att in brackets. Only the differences can be compared, "
-        "because the corpora differ. Ours is the first seed.",
+        prose(
+            "BLEU, with its difference from Att in brackets. Only the differences can be compared, "
+            "because the corpora differ. Ours is the first seed."
+        )
     ]
     for title, score in (("validation", 0), ("test", 1)):
         pairs = {pair: cells for pair, cells in PAPER.items() if len(cells["k32"]) > score}

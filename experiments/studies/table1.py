@@ -86,7 +86,7 @@ rate of 1e-4.
 
 Equation 5 is read as a softmax over the source, so that each slot is an average of the source. The
 paper prints it over the K slots. The paper does not say which pair of scores Table 1 has; here both
-are softmaxes. Positions are not encoded. [What the memory paper leaves open](ambiguities.md)
+are softmaxes, without position encodings. [What the memory paper leaves open](ambiguities.md)
 compares these readings.
 """
 DECODING = """
@@ -104,10 +104,10 @@ def introduction(scale: Scale) -> str:
         return f"{INTRODUCTION.strip()}\n\n{setup}"
     stop = (
         f"Here the learning rate is {SMALL['learning_rate']:g} and is halved at every validation "
-        f"that is no better than the best. Initialisation is Glorot's, and there is no dropout. "
-        f"Training takes at most {SMALL['num_updates']:,} updates{_of_long('num_updates')}. A run "
-        f"is validated every {SMALL['validate_every']} updates{_of_long('validate_every')}. It "
-        f"ends at {SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
+        f"that is no better than the best. Training takes at most {SMALL['num_updates']:,} updates"
+        f"{_of_long('num_updates')}. A run is validated every {SMALL['validate_every']} updates"
+        f"{_of_long('validate_every')}. It ends at {SMALL['stop_at_bleu']} BLEU, "
+        f"or {SMALL['patience']} validations after its best."
     )
     return f"{INTRODUCTION.strip()}\n\n{stop}\n\n{setup}"
 
