@@ -8,7 +8,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments.reproduction.pages import code_block, markdown_table, prose, write_page
+from experiments.reproduction.claims import Claim
+from experiments.reproduction.pages import (
+    bullet,
+    code_block,
+    markdown_table,
+    prose,
+    write_page,
+)
 from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import load_definition, make_study, study_names
@@ -19,17 +26,22 @@ from seq2seq_memattn.text.files import open_output
 
 PAGE = "README.md"
 INTRODUCTION = """
-This page compares the findings of two papers with ours. All pages are made from the JSON files
-beside them, each of which records the command, commit, machine, versions and seconds of a result.
-All results are at scale `small`, which two CPU cores or one GPU train in minutes to hours. Each
-page says how this set-up differs from the paper. Speed, reliability and data are in
-[benchmarks.md](benchmarks.md).
+This page compares the findings of two papers with ours. This page and the pages of the studies are
+made from the JSON files beside them. Each file records the command, commit, machine, versions and
+seconds of a result. Conclusions and three pages are written by hand:
+[benchmarks.md](benchmarks.md), [serving.md](serving.md) and [scaling.md](scaling.md). All studies
+are at scale `small`, which two CPU cores or one GPU train in minutes to hours. Each page says how
+this set-up differs from the paper.
 """
 VERDICTS = """
-Verdicts follow from the recorded figures by rules, which `experiments/studies` states for each
-claim. BLEU within 1 of the paper's counts as reproduced. *Not*: the effect was not seen.
-*Contradicted*: the opposite was seen. *By eye*: a person compared the picture with the description
-in the paper. *Timed*: untrained models were timed at the given commit.
+Verdicts follow from the recorded figures by the rules below. *Partly*: the finding holds in some
+cases. *Not*: the effect was not seen. *Contradicted*: the opposite was seen. *Superseded*: newer
+times are judged instead. *Timed*: untrained models were timed at this commit; "+" means that files
+differed from the commit.
+
+Two rows judge K = 1 at L = 200, by two statements of the paper: in Figure 3a, K = 1 does not learn
+to copy and is close to no attention; in Table 1, it is ahead of no attention. The verdicts may
+therefore differ.
 """
 MEMORY = ("table1", "one_slot", "table2", "table3", "decoding")
 FIGURES = ("figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "figure8")
@@ -40,9 +52,9 @@ FLEXIBLE = (
 SHORT = {"one_slot": "One slot", "decoding": "Time", "flexible_table1": "Table 1"}
 HEADER = ("where", "claim", "paper", "here", "verdict", "updates; seeds")
 BY_HAND = {
-    "Speed, reliability and data": "benchmarks",
-    "Serving": "serving",
-    "More GPUs, estimated": "scaling",
+    "Speed, reliability and data, by hand": "benchmarks",
+    "Serving, by hand": "serving",
+    "More GPUs, estimated, by hand": "scaling",
 }
 FULL = (
     "python -m experiments.reproduce table2 --scale=full --source_dir=CORPORA",
@@ -55,15 +67,24 @@ def make_page(results_dir: Path) -> str:
     names = dict.fromkeys((*MEMORY, *FIGURES, *FLEXIBLE, *study_names()))
     found = {name: _results(name, results_dir) for name in names}
     linked = {name: (results_dir / f"{name}.md").exists() for name in found}
+    memory, flexible = (
+        {name: load_definition(name).claims(found[name]) for name in names}
+        for names in ((*MEMORY, *FIGURES), FLEXIBLE)
+    )
     sections = [
         "# Results",
         prose(INTRODUCTION),
         "## Scoreboard",
         "The memory paper (Britz, Guan and Luong 2017):",
-        markdown_table(HEADER, _lines((*MEMORY, *FIGURES), found, linked)),
+        markdown_table(HEADER, _lines(memory, linked)),
         "Flexible Attention (Shu and Nakayama 2017):",
-        markdown_table(HEADER, _lines(FLEXIBLE, found, linked)),
+        markdown_table(HEADER, _lines(flexible, linked)),
         prose(VERDICTS),
+        "## Rules of the verdicts",
+        "The memory paper:",
+        _rules(memory),
+        "Flexible Attention:",
+        _rules(flexible),
         "## Copy task",
         _copy_claims.summary(found["table1"]),
         "## Translation in miniature",
@@ -83,25 +104,44 @@ def _results(name: str, results_dir: Path) -> Results:
 
 
 def _lines(
-    names: Sequence[str], found: Mapping[str, Results], linked: Mapping[str, bool]
+    claims: Mapping[str, Sequence[Claim]], linked: Mapping[str, bool]
 ) -> Iterator[Sequence[str]]:
     """The lines of the scoreboard."""
-    for name in names:
-        definition = load_definition(name)
-        title = definition.title.removeprefix("Flexible Attention, ").partition(":")[0]
-        where = SHORT.get(name, title)
-        where = f"[{where}]({name}.md)" if linked[name] else where
-        for claim in definition.claims(found[name]):
+    for name, of_study in claims.items():
+        where = f"[{_short(name)}]({name}.md)" if linked[name] else _short(name)
+        for claim in of_study:
             what = claim.what[0].upper() + claim.what[1:]
             yield where, what, claim.paper, claim.here, claim.verdict, claim.made
+
+
+def _rules(claims: Mapping[str, Sequence[Claim]]) -> str:
+    """A list of the rules, each with the claims that it judges."""
+    judged: dict[str, dict[str, list[str]]] = {}
+    for name, of_study in claims.items():
+        for claim in of_study:
+            judged.setdefault(claim.rule, {}).setdefault(_short(name), []).append(claim.what)
+    return "\n".join(
+        bullet(
+            " ".join(f"**{where}**, {'; '.join(whats)}." for where, whats in by_study.items())
+            + f" {rule}"
+        )
+        for rule, by_study in judged.items()
+    )
+
+
+def _short(name: str) -> str:
+    """The name of a study on this page."""
+    title = load_definition(name).title.removeprefix("Flexible Attention, ")
+    return SHORT.get(name, title.partition(":")[0])
 
 
 def _miniature(found: Results) -> str:
     models = [f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS]
     models += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
     said = prose(
-        "BLEU is of tokenised text, with one value for each seed. The difference from Att and its "
-        "p-value are those of the first seed. Figure 5 has other pairs of scores."
+        "BLEU is of tokenised text, for the test set of Multi30k in lower case, with one value for "
+        "each seed. [Table 2](table2.md) has standard sacrebleu too. The difference from Att and "
+        "its p-value are those of the first seed. Figure 5 has other pairs of scores."
     )
     return f"{said}\n\n{_translation_claims.summary(found, models)}"
 

@@ -6,7 +6,15 @@ from typing import Literal, NamedTuple
 
 from experiments.reproduction.results import Result, Results
 
-Verdict = Literal["reproduced", "partly", "not", "contradicted", "not run here", "not judged yet"]
+Verdict = Literal[
+    "reproduced",
+    "partly",
+    "not",
+    "contradicted",
+    "superseded",
+    "not run here",
+    "not judged yet",
+]
 SAME = 1.0  # BLEU within which results count as equal; two seeds of a model differ nearly as much
 
 
@@ -16,16 +24,22 @@ class Claim(NamedTuple):
     Fields:
         what: the finding.
         paper: the paper's figures.
+        rule: the rule of the verdict, for the page.
         here: our figures.
-        verdict: the verdict, by a rule in the study of the claim.
+        verdict: the verdict.
         made: updates and seeds behind our figures, or how they were made.
     """
 
     what: str
     paper: str
+    rule: str
     here: str = ""
     verdict: Verdict = "not run here"
     made: str = ""
+
+    def judged(self, here: str, verdict: Verdict, made: str) -> "Claim":
+        """Returns the claim with our figures and the verdict."""
+        return self._replace(here=here, verdict=verdict, made=made)
 
 
 def from_cases(holds: Sequence[bool]) -> Verdict:
@@ -52,8 +66,12 @@ def made_by(results: Results) -> str:
 
 
 def timed_at(found: Result) -> str:
-    """The text in place of updates and seeds if untrained models were timed: the commit."""
-    return f"timed, {found['commit'].rstrip('+')[:7]}"
+    """The text in place of updates and seeds if untrained models were timed: the commit.
+
+    A plus sign at its end stands for changed files.
+    """
+    commit = found["commit"]
+    return f"timed, {commit[:7]}{'+' if commit.endswith('+') else ''}"
 
 
 def by_eye(what: str, paper: str, results: Results, judged: Verdict) -> Claim:
@@ -64,6 +82,5 @@ def by_eye(what: str, paper: str, results: Results, judged: Verdict) -> Claim:
         results: results of the rows in the picture; if empty, the verdict is "not run here".
         judged: the person's verdict.
     """
-    if not results:
-        return Claim(what, paper)
-    return Claim(what, paper, "judged by eye", judged, made_by(results))
+    claim = Claim(what, paper, "A person compares the figure with the paper's and its description.")
+    return claim.judged("judged by eye", judged, made_by(results)) if results else claim

@@ -1,11 +1,12 @@
 """Pages of results: the page of a study, and the parts of pages."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import SUPERSEDED, Result, Results
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study, load_definition, make_study
 from seq2seq_memattn.text.files import open_output
@@ -21,7 +22,8 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     """Writes the page of a study with the tables and figures of finished rows; returns its path.
 
     The page is `NAME.md` (`NAME_SCALE.md` for scales other than small); its parts are in the folder
-    NAME. If NAME/SCALE_conclusion.md exists, the page includes this text, which people write.
+    NAME. If NAME/SCALE_conclusion.md exists, the page includes this text, which people write. Its
+    links are relative to its own folder and are rewritten for the page.
     """
     definition, folder = load_definition(name), results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,12 +42,18 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
         parts.append(prose(f"Without a result so far: {', '.join(missing)}."))
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():
-        parts.append(conclusion.read_text(encoding="utf-8"))
+        parts.append(_linked_from_above(conclusion.read_text(encoding="utf-8"), name))
     repeat = f"## How to repeat it\n\n{code_block(command)}"
     blocks = [part.strip() for part in [*parts, *pictures, repeat]]
     page = results_dir / f"{name if scale == 'small' else f'{name}_{scale}'}.md"
     _write(page, "\n\n".join(blocks))
     return page
+
+
+def _linked_from_above(text: str, folder: str) -> str:
+    """Rewrites the relative links of a Markdown text in a folder for the folder above."""
+    text = re.sub(r"\]\((?![a-z]+:|#|\.\./)", f"]({folder}/", text)
+    return text.replace("](../", "](")
 
 
 def _row_of(result: Result) -> str:
@@ -77,9 +85,18 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def prose(text: str) -> str:
-    """Wraps paragraphs at `PROSE_WIDTH`."""
-    paragraphs = (" ".join(one.split()) for one in text.strip().split("\n\n"))
-    return "\n\n".join("\n".join(_wrapped(one, PROSE_WIDTH)) for one in paragraphs)
+    """Wraps paragraphs at `PROSE_WIDTH`; tables and headings stay as they are."""
+    return "\n\n".join(
+        one
+        if one.startswith(("|", "#"))
+        else "\n".join(_wrapped(" ".join(one.split()), PROSE_WIDTH))
+        for one in text.strip().split("\n\n")
+    )
+
+
+def bullet(text: str) -> str:
+    """A list item, wrapped at `PROSE_WIDTH`."""
+    return "* " + "\n  ".join(_wrapped(text, PROSE_WIDTH - 2))
 
 
 def code_block(*commands: str) -> str:
@@ -93,8 +110,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def commit_in_words(commit: str) -> str:
-    """A commit as text, with the plus sign for changed files in words."""
-    return commit.replace("+", " with changed files")
+    """A commit as text: the plus sign in words, and whether times of the commit are superseded."""
+    superseded = ", superseded" if commit == SUPERSEDED else ""
+    return commit.replace("+", " with changed files") + superseded
 
 
 def trained_on(result: Result) -> str:

@@ -1,6 +1,6 @@
 """The copy task: the figures of Britz et al. (2017), and their findings compared with ours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.reproduction.claims import (
     SAME,
@@ -12,7 +12,7 @@ from experiments.reproduction.claims import (
     timed_at,
 )
 from experiments.reproduction.pages import markdown_table, prose, table_label
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import SUPERSEDED, Result, Results
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 
 # The paper's BLEU and decoding seconds, by length and attention.
@@ -70,6 +70,7 @@ def paper_seconds() -> dict[int, dict[str, float]]:
 def claims(found: Results) -> list[Claim]:
     """The claims of Table 1 about copies and decoding time, judged by our rows and times."""
     *short, longest = LENGTHS
+    timed = {result["length"]: result["timed"] for result in found if "timed" in result}
     return [
         _copies(f"K >= 16, L <= {short[-1]}", [(n, k) for n in short for k in WIDE], found),
         _copies(f"K >= 16, L = {longest}", [(longest, name) for name in WIDE], found),
@@ -77,61 +78,90 @@ def claims(found: Results) -> list[Claim]:
         _copies("Att, every L", [(length, "bahdanau") for length in LENGTHS], found),
         _without_attention(found),
         _one_slot(found),
-        _times(found),
+        judge_times(timed),
     ]
 
 
 def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Claim:
-    """Reproduced if each row is within `SAME` BLEU of the paper's; a missing row counts as not."""
-    what, paper = f"copies, {what}", span([PAPER[length][name][0] for length, name in cells])
+    rule = (
+        f"Reproduced if every row has at least the paper's BLEU less {SAME:g}, partly if some "
+        "have, otherwise not. A row that was not run counts as below."
+    )
+    claim = Claim(f"copies, {what}", span([PAPER[n][name][0] for n, name in cells]), rule)
     rows = [row for length, name in cells if (row := _row(found, length, name))]
     if not rows:
-        return Claim(what, paper)
+        return claim
     missing = len(cells) - len(rows)
     holds = [row["bleu"] >= row["paper"]["bleu"] - SAME for row in rows]
     verdict = from_cases([*holds, *[False] * missing])
     here = span([row["bleu"] for row in rows]) + (f", {missing} not run" if missing else "")
-    return Claim(what, paper, here, verdict, made_by(rows))
+    return claim.judged(here, verdict, made_by(rows))
 
 
 def _without_attention(found: Results) -> Claim:
-    """Reproduced if BLEU falls with each longer L."""
-    what = "no attention fails as L grows"
-    paper = several([PAPER[length]["none"][0] for length in LENGTHS])
+    claim = Claim(
+        "no attention fails as L grows",
+        several([PAPER[length]["none"][0] for length in LENGTHS]),
+        "Reproduced if BLEU falls from each L to the next, partly if from some, otherwise not. "
+        "How far it falls is not judged.",
+    )
     rows = [row for length in LENGTHS if (row := _row(found, length, "none"))]
     if len(rows) < len(LENGTHS):
-        return Claim(what, paper)
+        return claim
     bleu = [row["bleu"] for row in rows]
     is_falling = [longer < shorter for shorter, longer in zip(bleu, bleu[1:], strict=False)]
-    return Claim(what, paper, several(bleu), from_cases(is_falling), made_by(rows))
+    return claim.judged(several(bleu), from_cases(is_falling), made_by(rows))
 
 
 def _one_slot(found: Results) -> Claim:
-    """Reproduced if K = 1 is ahead of no attention at every L, contradicted if at none."""
-    what = f"K = 1 is ahead of no attention, L >= {LONGER[0]}"
-    paper = several([PAPER[n]["k1"][0] - PAPER[n]["none"][0] for n in LONGER], "+.1f")
+    claim = Claim(
+        f"K = 1 is ahead of no attention, L >= {LONGER[0]}",
+        several([PAPER[n]["k1"][0] - PAPER[n]["none"][0] for n in LONGER], "+.1f"),
+        "Reproduced if K = 1 has more BLEU at every L, partly if at some, contradicted if at none.",
+    )
     pairs = [[_row(found, length, name) for name in ("k1", "none")] for length in LONGER]
     rows = [row for pair in pairs for row in pair if row]
     if len(rows) < 2 * len(pairs):
-        return Claim(what, paper)
+        return claim
     gains = [one["bleu"] - none["bleu"] for one, none in pairs if one and none]
     verdict = from_cases([gain > 0.0 for gain in gains])
     verdict = "contradicted" if verdict == "not" else verdict
-    return Claim(what, paper, several(gains, "+.1f"), verdict, made_by(rows))
+    return claim.judged(several(gains, "+.1f"), verdict, made_by(rows))
 
 
-def _times(found: Results) -> Claim:
-    """Reproduced if K = 64 is faster from L = 50 on, ever more so; partly if only at L = 200."""
-    what = "decoding time of K = 64 over Att, by L"
-    paper = several([PAPER[n]["k64"][1] / PAPER[n]["bahdanau"][1] for n in LENGTHS], ".2f")
-    timed = {result["length"]: result["timed"] for result in found if "timed" in result}
+def judge_times(timed: Mapping[int, Result]) -> Claim:
+    """Judges the decoding times of K = 64 and Bahdanau's attention on sources of 0 to L tokens.
+
+    Args:
+        timed: the commit of the times and their rows, by L.
+    """
+    claim = Claim(
+        "decoding time of K = 64 over Att, by L",
+        several([PAPER[n]["k64"][1] / PAPER[n]["bahdanau"][1] for n in LENGTHS], ".2f"),
+        f"Reproduced if K = 64 is faster at every L from {LONGER[0]} on and its share of Att's "
+        f"time falls with L, partly if it is faster at L = {LONGER[-1]}, otherwise not. "
+        "Superseded: timed before this project's Bahdanau attention became faster, so not judged.",
+    )
     if not set(LENGTHS) <= set(timed):
-        return Claim(what, paper)
+        return claim
     ratios = [time_over(timed[length], "k_memory:64", "bahdanau") or 0.0 for length in LENGTHS]
     _, *longer = ratios
     falls = max(longer) < 1.0 and longer == sorted(longer, reverse=True)
     verdict = from_cases([falls, ratios[-1] < 1.0])
-    return Claim(what, paper, several(ratios, ".2f"), verdict, timed_at(timed[LENGTHS[-1]]))
+    if any(timed[length]["commit"] == SUPERSEDED for length in LENGTHS):
+        verdict = "superseded"
+    return claim.judged(several(ratios, ".2f"), verdict, timed_at(timed[LENGTHS[-1]]))
+
+
+def remark_on_times(found: Results) -> str:
+    """A remark for a page if the decoding times of its results are superseded, otherwise ""."""
+    commits = {result["timed"]["commit"] for result in found if "timed" in result}
+    if SUPERSEDED not in commits:
+        return ""
+    return (
+        "These times are superseded: they are from before this project's Bahdanau attention became "
+        "faster. [Decoding speed](decoding.md) has newer ones."
+    )
 
 
 def time_over(timed: Result, attention: str, other: str) -> float | None:
@@ -174,7 +204,10 @@ def summary(found: Results) -> str:
         [
             said,
             markdown_table(header, bleu),
-            "Decoding time over that of Att, sources of 0 to L symbols, batches of 128:",
+            prose(
+                "Decoding time over that of Att, sources of 0 to L symbols, batches of 128. "
+                + remark_on_times(found)
+            ),
             markdown_table(header, times),
         ]
     )

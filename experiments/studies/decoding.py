@@ -16,6 +16,7 @@ from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import measure_times, origin
+from experiments.studies._copy_claims import judge_times
 
 EVERY = (
     "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
@@ -257,16 +258,33 @@ def _shown(key: str, value: Any) -> str:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if the times of steps differ by at most a tenth, partly if by a quarter."""
-    what, paper = "the time of a step does not grow, K = 64", "constant (section 3)"
+    """Two claims: the time of a step is constant, and K-memory is faster on long sources."""
+    uniform = [row for row in found if (row["part"], row.get("mode")) == ("by_length", "uniform")]
+    timed = {
+        length: {
+            "commit": uniform[0]["commit"],
+            "rows": [r for r in uniform if r["length"] == length],
+        }
+        for length in {row["length"] for row in uniform}
+    }
+    return [_steps(found), judge_times(timed)]
+
+
+def _steps(found: Results) -> Claim:
+    claim = Claim(
+        "the time of a step does not grow, K = 64",
+        "constant (section 3)",
+        "Reproduced if the longest time of a step is at most 1.1 times the shortest, partly if at "
+        "most 1.25 times, otherwise not.",
+    )
     rows = [r for r in found if r["part"] == "growth" and r["attention"] == "k_memory:64"]
     if not rows:
-        return [Claim(what, paper)]
+        return claim
     steps = [row["ms_per_step"] for row in rows]
     ratio = max(steps) / min(steps)
     here = f"{span(steps, '.1f')} ms, L = {span([row['length'] for row in rows], ',')}"
     verdict = from_cases([ratio <= 1.1, ratio <= 1.25])
-    return [Claim(what, paper, here, verdict, timed_at(rows[0]))]
+    return claim.judged(here, verdict, timed_at(rows[0]))
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

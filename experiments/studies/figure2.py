@@ -20,13 +20,13 @@ MAX_SOURCE_LENGTH = 50
 
 INTRODUCTION = f"""
 What do position encodings look like? The paper's Figure 2 is the surface of L[k, s] = (1 - k/K)(1 -
-s/S) + (k/K)(s/S), equation 10, by which scores are multiplied. The surface is symmetric and has a
-stationary point of 0.5. It is high for the first slots at the beginning of the source and for the
-last slots at its end. The paper does not give K and S. Here K is {NUM_SLOTS}, as in its Figure 8,
-and S is {MAX_SOURCE_LENGTH}, the default length at which google/seq2seq cuts sources; k runs from 1
-to K and s from 0 to S - 1. The values come from `seq2seq_memattn/attention/position_encoding.py`,
-neither masked nor renormalised. Nothing is trained and nothing is random: the command makes the
-same figure at every scale.
+s/S) + (k/K)(s/S), equation 10, by which scores are multiplied. The paper calls the surface
+symmetric, with a stationary point of value 0.5. The surface is high for the first slots at the
+beginning of the source and for the last slots at its end. The paper does not give K and S. Here K
+is {NUM_SLOTS}, as in its Figure 8, and S is {MAX_SOURCE_LENGTH}, the default length at which
+google/seq2seq cuts sources; k runs from 1 to K and s from 0 to S - 1. The values come from
+`seq2seq_memattn/attention/position_encoding.py`, neither masked nor renormalised. Nothing is
+trained and nothing is random: the command makes the same figure at every scale.
 """
 
 
@@ -37,16 +37,20 @@ def results(study: Study) -> list[Result]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if the surface is 0.5 in the middle, high at two corners, low at the others."""
+    """The surface is a saddle."""
     del found
     values = _encodings()
     middle = values[MAX_SOURCE_LENGTH // 2, NUM_SLOTS // 2 - 1]
     corners = values[[0, -1, 0, -1], [0, -1, -1, 0]]
     holds = [abs(middle - 0.5) < 1e-6, min(corners[:2]) > 0.9, max(corners[2:]) < 0.1]
     here = f"{middle:.1f}; {', '.join(f'{one:.2f}' for one in corners)}"
-    made = "computed"
-    what = "position encodings form a saddle"
-    return [Claim(what, "middle 0.5, corners near 1 and 0", here, from_cases(holds), made)]
+    claim = Claim(
+        "position encodings form a saddle",
+        "middle 0.5, corners near 1 and 0",
+        "Reproduced if the surface is 0.5 in the middle, above 0.9 at two corners and below 0.1 at "
+        "the other two; partly if some of this holds; otherwise not.",
+    )
+    return [claim.judged(here, from_cases(holds), "computed")]
 
 
 def tables(results: Results) -> dict[str, str]:
@@ -58,7 +62,7 @@ def tables(results: Results) -> dict[str, str]:
         [f"k = {slot}", *(f"{encodings[s, slot - 1]:.3f}" for s in positions)]
         for slot in (1, NUM_SLOTS // 2, NUM_SLOTS)
     ]
-    return {".md": markdown_table(["L", *(f"s = {s}" for s in positions)], lines) + "\n"}
+    return {".md": markdown_table(["L[k, s]", *(f"s = {s}" for s in positions)], lines) + "\n"}
 
 
 def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:

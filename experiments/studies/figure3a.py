@@ -16,9 +16,11 @@ from experiments.studies._curves import OF_CURVES, updates_to
 RUNS_OF = "table1"
 INTRODUCTION = f"""
 How quickly do models learn to copy, by number of slots? The paper's Figure 3a has learning curves
-on copies of at most 200 symbols. Models with K = 32 and 64 fit the data almost as quickly as
-attention. The model with K = 1 does not fit them, and small K is close to no attention. Here: the
-rows of Table 1 with the largest L at which all rows start from random weights. {OF_CURVES}
+on copies of at most 200 symbols. According to the paper, models with K = 32 and 64 fit the data
+almost as quickly as attention, K = 1 does not fit them, and small K performs like no attention. The
+paper's Table 1 is kinder to small K: at L = 200, no attention has 32.6 BLEU, K = 1 has 44.2 and
+K = 4 has 98.5. Here: the rows of Table 1 with the largest L at which all rows start from random
+weights. {OF_CURVES}
 """
 
 
@@ -46,27 +48,35 @@ def claims(found: Results) -> list[Claim]:
 
 
 def _many_slots(rows: dict[str, Result]) -> Claim:
-    """Reproduced if both K reach `LEARNED` BLEU within twice the updates of Att."""
-    what, paper = "K = 32, 64 learn about as soon as Att", "almost as quickly"
+    claim = Claim(
+        "K = 32, 64 learn about as soon as Att",
+        "almost as quickly",
+        f"Reproduced if both K reach {LEARNED:g} BLEU within twice the updates of Att, partly if "
+        "one does, otherwise not.",
+    )
     names = ("k_memory:32", "k_memory:64", "bahdanau")
     if not rows.keys() >= {*names}:
-        return Claim(what, paper)
+        return claim
     updates = [updates_to(rows[name]["curve"], LEARNED) for name in names]
     *ours, att = (math.inf if one is None else one for one in updates)
     here = f"{several(ours, ',')} updates; Att {att:,}"
     verdict = from_cases([one <= 2 * att for one in ours])
-    return Claim(what, paper, here, verdict, made_by([rows[name] for name in names]))
+    return claim.judged(here, verdict, made_by([rows[name] for name in names]))
 
 
 def _one_slot(rows: dict[str, Result]) -> Claim:
-    """Reproduced if K = 1 stays below `LEARNED`, and at most 10 BLEU ahead of no attention."""
-    what, paper = "K = 1 does not learn to copy", "close to no attention"
+    claim = Claim(
+        "K = 1 does not learn to copy",
+        "close to no attention",
+        f"Reproduced if K = 1 stays below {LEARNED:g} BLEU and is at most 10 BLEU ahead of no "
+        "attention, partly if one of these holds, otherwise not.",
+    )
     if not rows.keys() >= {"k_memory:1", "none"}:
-        return Claim(what, paper)
+        return claim
     both = [rows[name] for name in ("k_memory:1", "none")]
     one, none = (row["bleu"] for row in both)
     verdict = from_cases([one < LEARNED, one <= none + 10.0])
-    return Claim(what, paper, f"{one:.1f}; no attention {none:.1f}", verdict, made_by(both))
+    return claim.judged(f"{one:.1f}; no attention {none:.1f}", verdict, made_by(both))
 
 
 tables = sources

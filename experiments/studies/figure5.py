@@ -44,11 +44,12 @@ def claims(found: Results) -> list[Claim]:
 
 
 def _two_softmaxes(found: Results, encoder: str, reading: str) -> Claim:
-    """Reproduced if two softmaxes are behind all other pairs by more than the spread of seeds.
-
-    Partly reproduced if they are so far behind the best pair only, otherwise contradicted.
-    """
-    what, paper = f"two softmaxes translate worst, {reading}", "consistently badly"
+    claim = Claim(
+        f"two softmaxes translate worst, {reading}",
+        "consistently badly",
+        "Reproduced if two softmaxes are behind every other pair by more than seeds of one row "
+        "differ, partly if behind the best pair only, otherwise contradicted.",
+    )
     rows: dict[str, list[Result]] = {}
     for result in found:
         rows.setdefault(scores_of(result), []).append(result)
@@ -57,15 +58,14 @@ def _two_softmaxes(found: Results, encoder: str, reading: str) -> Claim:
     pairs = (f"{encoder} / sigmoid", "sigmoid / softmax", "sigmoid / sigmoid")
     others = [statistics.mean(scores[pair]) for pair in pairs if pair in scores]
     if worst not in scores or not others:
-        return Claim(what, paper)
+        return claim
     ours = statistics.mean(scores[worst])
     seeds = max(max(each) - min(each) for each in scores.values())
     verdict: Verdict = "contradicted"
     if ours < max(others) - seeds:
         verdict = "reproduced" if ours < min(others) - seeds else "partly"
-    return Claim(
-        what, paper, f"{ours:.1f}; others {span(others, '.1f')}", verdict, made_by(rows[worst])
-    )
+    here = f"{ours:.1f}; others {span(others, '.1f')}"
+    return claim.judged(here, verdict, made_by(rows[worst]))
 
 
 tables = sources

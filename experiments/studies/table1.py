@@ -19,7 +19,14 @@ from experiments.reproduction.rows import Row, Scale, copy_data
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import measure_times, origin
 from experiments.studies import _copy_claims
-from experiments.studies._copy_claims import PAPER, PAPER_UPDATES, paper_seconds, time_over
+from experiments.studies._copy_claims import (
+    PAPER,
+    PAPER_UPDATES,
+    paper_seconds,
+    remark_on_times,
+    time_over,
+)
+from experiments.studies._setups import COPY, setup_table
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 
 # Two CPU cores cannot train for 200,000 updates. With ten times the learning rate and Glorot's
@@ -76,26 +83,33 @@ How well do models copy random sequences of at most L symbols, out of 20? BLEU i
 (10) on 1,000 validation sequences, with the weights of the best validation. Updates and minutes of
 training are counted up to that validation. The paper trains for 200,000 updates with a learning
 rate of 1e-4.
+
+Equation 5 is read as a softmax over the source, so that each slot is an average of the source. The
+paper prints it over the K slots. The paper does not say which pair of scores Table 1 has; here both
+are softmaxes, without position encodings. [What the memory paper leaves open](ambiguities.md)
+compares these readings.
 """
 DECODING = """
 Times are seconds for decoding 1,000 sources of 0 to L symbols, sorted by length. The models are
 untrained and have the same shapes; each hypothesis is forced to the length of its source. Times are
-medians of runs in turns. The paper measured on a K40m GPU.
+medians of runs in turns. The paper measured on a K40m GPU. {}
 """
 
 
 def introduction(scale: Scale) -> str:
     """The text of the page before its table."""
+    presets = [one.preset() for one in rows(scale)]
+    setup = f"Settings in the paper and here:\n\n{setup_table(COPY, presets)}"
     if scale != "small":
-        return INTRODUCTION
+        return f"{INTRODUCTION.strip()}\n\n{setup}"
     stop = (
         f"Here the learning rate is {SMALL['learning_rate']:g} and is halved at every validation "
-        f"that is no better than the best. Initialisation is Glorot's, and there is no dropout. "
-        f"Training takes at most {SMALL['num_updates']:,} updates{_of_long('num_updates')}. A run "
-        f"is validated every {SMALL['validate_every']} updates{_of_long('validate_every')}. It "
-        f"ends at {SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
+        f"that is no better than the best. Training takes at most {SMALL['num_updates']:,} updates"
+        f"{_of_long('num_updates')}. A run is validated every {SMALL['validate_every']} updates"
+        f"{_of_long('validate_every')}. It ends at {SMALL['stop_at_bleu']} BLEU, "
+        f"or {SMALL['patience']} validations after its best."
     )
-    return f"{INTRODUCTION.strip()}\n\n{stop}"
+    return f"{INTRODUCTION.strip()}\n\n{stop}\n\n{setup}"
 
 
 def _of_long(option: str) -> str:
@@ -263,7 +277,8 @@ def _figure(value: float | None) -> str:
 
 def tables(found: Results) -> dict[str, str]:
     """Both tables in Markdown, and the first as CSV, by suffix of file."""
-    parts = [table(found), "## Decoding time", prose(DECODING), times_table(found)]
+    said = prose(DECODING.format(remark_on_times(found)))
+    parts = [table(found), "## Decoding time", said, times_table(found)]
     return {".md": "\n\n".join(part.strip() for part in parts) + "\n", ".csv": _csv(found)}
 
 

@@ -13,12 +13,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, check=True
 ).stdout.decode()
-# A conclusion becomes part of a page of results in another folder, so its links fit that folder.
-DOCUMENTS = [
-    name
-    for name in TRACKED.split("\0")
-    if name and not name.startswith("tests/") and not name.endswith("_conclusion.md")
-]
+DOCUMENTS = [name for name in TRACKED.split("\0") if name and not name.startswith("tests/")]
 
 
 def anchors(path: Path) -> set[str]:

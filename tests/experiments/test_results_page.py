@@ -30,6 +30,9 @@ def test_without_results_no_claim_of_a_training_or_a_measurement_is_judged(tmp_p
         page, "Position"
     )[1:]
     assert "not run: `reproduce table1 --scale=small`" in page
+    _, _, rules = scoreboard.partition("## Rules of the verdicts")
+    assert rules.count("Reproduced if K = 1 has more BLEU than no attention") == 1
+    assert "* **Table 1**, copies, K >= 16, L <= 100; copies, K >= 16, L = 200;" in rules
     assert "reproduce table2 --scale=full --source_dir=CORPORA" in page
 
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from experiments.reproduction.claims import Claim, from_cases, made_by, span
+from experiments.reproduction.results import SUPERSEDED
 from experiments.reproduction.study import load_definition, make_study, study_names
 from experiments.studies import (
+    _copy_claims,
     _flexible_claims,
     _translation_claims,
     decoding,
@@ -40,7 +42,7 @@ def test_without_results_nothing_is_judged(name: str) -> None:
     claims = load_definition(name).claims([])
     verdicts = {claim.verdict for claim in claims if claim.made != "computed"}
     assert verdicts <= {"not run here"}
-    assert all(claim.what and claim.paper for claim in claims)
+    assert all(claim.what and claim.paper and claim.rule for claim in claims)
 
 
 def test_findings_are_reproduced_in_all_cases_or_in_some() -> None:
@@ -86,6 +88,18 @@ def test_decoding_is_faster_the_longer_the_source(ratios: tuple[float, ...], exp
         (result,) = results_of("table1", {f"copy_{length}_k64": 99.0})
         found.append({**result, "timed": {"rows": rows, "commit": "0123456789+"}})
     assert verdict([*table1.claims(found)], "decoding time") == expected
+    assert table1.claims(found)[-1].made == "timed, 0123456+"
+    assert _copy_claims.remark_on_times(found) == ""
+    found[-1]["timed"]["commit"] = SUPERSEDED
+    assert verdict([*table1.claims(found)], "decoding time") == "superseded"
+    assert "[Decoding speed](decoding.md)" in _copy_claims.remark_on_times(found)
+    # The page of decoding speed is judged by the same rule.
+    timed = [
+        {"part": "by_length", "mode": "uniform", "length": one["length"], "commit": "0", **row}
+        for one in found
+        for row in one["timed"]["rows"]
+    ]
+    assert verdict(decoding.claims(timed), "decoding time") == expected
 
 
 def test_a_step_takes_as_long_at_any_length() -> None:
@@ -100,7 +114,7 @@ def test_a_step_takes_as_long_at_any_length() -> None:
             }
             for n, ms in ((50, 10.0), (1000, slowest))
         ]
-        (claim,) = decoding.claims(rows)
+        claim, _ = decoding.claims(rows)
         assert claim.verdict == expected
     assert claim.here == "10.0 to 13.0 ms, L = 50 to 1,000"
 

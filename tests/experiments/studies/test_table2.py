@@ -127,7 +127,7 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     results = table2.results(make_study(tmp_path, data_dir))
     others = ("wmt_news_en_de_k64", "wmt17_en_tr_k32", "wmt17_en_de_k32")
     results += [result_of(table2.text_row(name, 400), 5.0) for name in others]
-    multi30k, newstest, turkish, german = table2.tables(results)[".md"].split("## ")[1:]
+    multi30k, newstest, turkish, german, beside = table2.tables(results)[".md"].split("## ")[1:]
     assert multi30k.startswith("Multi30k, en-de\n")
     assert newstest.startswith("News of 2008 to 2014, en-de\n")
     scores, costs = (
@@ -145,6 +145,18 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     assert "| 5.00 | 4.00 |" in newstest  # one test set, one score
     assert "| - | - | 1,500 | 12.94 | - |" in turkish  # the paper gives no test score
     assert "| - | - | 1,500 | 26.20 | 28.82 |" in german
+    assert "| model, validation | en-cs | en-de | en-fi | en-tr | Multi30k, here |" in beside
+    assert "| K=64 | 19.63 (+1.02) | 26.39 (-1.74) | 16.35 (-0.81) | 13.06 (-0.70) |" in beside
+    assert "| Att | 19.19 | 30.99 | 17.34 | 29.00 |" in beside
+
+
+def test_the_page_has_the_papers_settings_beside_ours_and_says_how_equation_5_is_read() -> None:
+    said = table2.introduction("small")
+    assert "Equation 5 is read as a softmax over the source" in said
+    assert "best of four pairs" in said
+    assert "| encoder | 2 layers of 512 units, bidirectional | 1 layer of 384 units in" in said
+    assert "| updates at most | 1,000,000 | 3,600; 2,500 |" in said
+    assert "| batch | 128, 8 workers | 128 |" in table2.introduction("full")
 
 
 def test_a_figure_has_all_seeds_of_a_model_on_its_curve_and_no_other_scores() -> None:
