@@ -36,7 +36,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     axis has the steps of a whole target, the hypotheses of a beam, or one query.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
-    needs padding last and calls `padding_last` in `prepare`.
+    needs padding last, and checks it in `prepare`, as `LocalAttention` does.
 
     All weights are in sublayers that `__init__` makes, whose names begin with this layer's name. A
     sublayer is built when it is first called.
