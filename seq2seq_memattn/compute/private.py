@@ -4,6 +4,7 @@ If an upgrade removes one of them, this file's tests fail. `tensorflow.core.prot
 as private: it is the only path to the classes of TensorFlow's public file formats.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,21 @@ def attached_mask(x: Any) -> Any:
 def layers_inside(layer: Any) -> list[Any]:
     """Every layer inside a layer, at any depth."""
     return list(layer._flatten_layers(include_self=False))
+
+
+def first_embeddings(model: Any) -> list[keras.layers.Embedding]:
+    """The `Embedding` layers that take the first input of a functional or sequential model."""
+    if type(model) is keras.layers.Embedding:
+        return [model]
+    if isinstance(model, keras.Sequential):
+        return first_embeddings(model.layers[0])
+    nodes = itertools.chain(*getattr(model, "_nodes_by_depth", {}).values())
+    readers = [
+        node.operation
+        for node in nodes
+        if any(given is model.inputs[0] for given in node.input_tensors)
+    ]
+    return [found for reader in readers for found in first_embeddings(reader)]
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

@@ -98,8 +98,8 @@ def beam_search(
 
     Raises:
         ValueError: if `beam_size`, `n_best` or `max_length` is out of range; if `source` has
-            another rank or, for a `Seq2Seq`, an id outside the vocabulary; if the model lacks
-            `start` and `step`; under `jax.jit`, if `max_length` is an array.
+            another rank or, for a `Seq2Seq` or a `Searchable`, an id outside the vocabulary; if the
+            model lacks `start` and `step`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)

@@ -35,9 +35,9 @@ def call_compiled(
         options: hashable. A graph is made for each choice of them.
     """
     arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
-    if isinstance(model, Seq2Seq):
-        source = ids_below("source", arrays[0], model.config.source_vocab_size)
-        arrays = (source, *arrays[1:])
+    bound = _source_vocab_size(model)
+    if bound is not None:
+        arrays = (ids_below("source", arrays[0], bound), *arrays[1:])
     if is_eager(*arrays):
         check_rank("source", arrays[0], ("batch", "source_length"))
     if isinstance(max_length, numbers.Integral):
@@ -60,3 +60,9 @@ def call_compiled(
         # models would count as the same code.
         searches[key] = compiled(model, functools.partial(run))
     return searches[key](arrays, max_length if has_limits else ())
+
+
+def _source_vocab_size(model: Any) -> int | None:
+    if isinstance(model, Seq2Seq):
+        return model.config.source_vocab_size
+    return model.source_vocab_size if isinstance(model, Searchable) else None

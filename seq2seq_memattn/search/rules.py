@@ -82,10 +82,10 @@ def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any
         if isinstance(max_length, int):
             return limits, max_length
     if keras.backend.backend() != "jax":
-        return limits, ops.max(limits)
+        return limits, ops.max(limits, initial=0)
     # JAX's loops need a size known ahead, which a traced limit does not give.
     if is_eager(limits):
-        return limits, int(ops.max(limits))
+        return limits, int(ops.max(limits, initial=0))
     if max_length is None:
         return limits, default_limit(source.shape[1])
     raise ValueError("Under jax.jit `max_length` must be an int or None; got an array.")

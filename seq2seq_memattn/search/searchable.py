@@ -8,6 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
+from seq2seq_memattn.compute.private import first_embeddings
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -23,15 +24,17 @@ class Searchable:
             outputs, float [batch, source_length, encoder_units], or to a list: the outputs, then
             the decoder's first states, float [batch, units] each, as `initial_state` of
             `AttentionDecoder` takes them, then a mask, bool [batch, source_length]. The states and
-            the mask are optional; the default mask is `source != pad_id`. Source ids are not
-            checked.
+            the mask are optional; the default mask is `source != pad_id`, so train with
+            `mask_zero=True` or a mask of your own. Source ids are checked where their values can
+            be seen (NumPy, eager mode, plain graphs), if a functional or sequential `encode` hands
+            them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
             [batch, length, vocab_size].
         start_id, end_id, pad_id: int. Ids of the start token, the end token and padding of a
             target. They may be equal. Search never writes the start token or padding, unless that
-            id also ends the target.
+            id also ends the target. `pad_id` pads sources, too.
 
     Raises:
         ValueError: if a part has a wrong type, has not been called, or does not fit the others.
@@ -74,6 +77,8 @@ class Searchable:
         mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
         self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
+        sizes = [embedding.input_dim for embedding in first_embeddings(encode)]
+        self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             if not 0 <= value < self.vocab_size:
                 raise ValueError(f"`{name}`: expected an id below {self.vocab_size}; got {value}.")

@@ -10,6 +10,7 @@ from tensorflow.python.eager import context
 
 from seq2seq_memattn.compute.private import (
     attached_mask,
+    first_embeddings,
     is_traced_for_xla,
     layers_inside,
     leave_gradients_as_they_are,
@@ -88,3 +89,13 @@ def test_processes_wait_as_long_as_they_are_told() -> None:
     assert options["service_leader"] == "/job:chief/replica:0/task:0"
     assert options["cluster_register_timeout_in_ms"] == 2500
     assert options["heartbeat_timeout_in_ms"] == 250
+
+
+def test_the_embeddings_that_take_a_models_first_input_are_found() -> None:
+    source, other = keras.Input((None,)), keras.Input((None,))
+    shared, inner = keras.layers.Embedding(5, 2), keras.Sequential([keras.layers.Embedding(6, 2)])
+    model = keras.Model([source, other], [shared(source), shared(other), inner(source)])
+    assert set(first_embeddings(model)) == {shared, inner.layers[0]}
+    assert first_embeddings(keras.Model([other, source], model.outputs)) == [shared]
+    assert first_embeddings(keras.Model(source, shared(source + 1.0))) == []
+    assert first_embeddings(keras.layers.Dense(3)) == []

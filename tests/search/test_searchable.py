@@ -394,3 +394,36 @@ def test_float32_logits_of_a_narrower_decoder_stay_so() -> None:
 def test_a_bare_functional_model_is_told_to_become_a_searchable() -> None:
     message = refused(beam_search, own_parts.make().trained, SOURCE)
     assert message.endswith("got Functional. Make a `Searchable` of its layers.")
+
+
+@pytest.mark.parametrize("search", [beam_search, greedy_search, sample])
+def test_ids_that_the_encoder_does_not_embed_are_refused(search: Any) -> None:
+    searchable = own_parts.make().searchable()
+    for wrong in (own_parts.SOURCE_VOCABULARY, -1):
+        source = np.where(SOURCE == 5, wrong, SOURCE)
+        message = refused(search, searchable, source, max_length=3)
+        assert message == f"`source`: expected ids in 0..8; got {wrong}."
+
+
+def test_ids_are_checked_where_an_embedding_takes_them() -> None:
+    encoders = {
+        "shifted first": lambda source: own_parts.outputs_alone(source - 40),
+        "sequential": lambda source: (
+            keras.Sequential([keras.Input((None,)), keras.layers.Embedding(4, WIDTH)])(source),
+            (),
+            None,
+        ),
+    }
+    sizes = {
+        name: own_parts.make(encoder).searchable().source_vocab_size
+        for name, encoder in encoders.items()
+    }
+    assert sizes == {"shifted first": None, "sequential": 4}
+
+
+@pytest.mark.parametrize("max_length", [None, 4])
+@pytest.mark.parametrize("search", [beam_search, greedy_search])
+def test_no_sources_have_no_targets(search: Any, max_length: int | None) -> None:
+    searchable = own_parts.make().searchable()
+    found = search(searchable, np.zeros((0, 3), np.int32), max_length=max_length)
+    assert found.tokens.shape[0] == found.log_probs.shape[0] == 0
