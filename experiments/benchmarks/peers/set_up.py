@@ -1,0 +1,76 @@
+"""Makes environments of other systems: python -m experiments.benchmarks.peers.set_up pytorch.
+
+Each system that is named gets a virtual environment with the versions listed in this file. Names
+are pytorch, opennmt_py and tensorflow_addons. Python 3.11 is needed: TensorFlow Addons works with
+no later one.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.reproduction.results import ROOT
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.notes import print_note
+
+ENVIRONMENTS = "runs/peers"  # their folder, by default
+TORCH = ("numpy==2.4.6", "torch==2.13.0")
+# What `pip install` is called with, one call after the other.
+PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "pytorch": (TORCH,),
+    "opennmt_py": (
+        TORCH,
+        ("configargparse", "six"),
+        ("--no-deps", "OpenNMT-py==3.5.1"),  # it asks for a PyTorch of 2024
+    ),
+    "tensorflow_addons": (("tensorflow-cpu==2.15.1", "tensorflow-addons==0.23.0"),),
+}
+
+
+def environment_python(environments: Path, name: str) -> Path:
+    """The Python of a system's environment."""
+    return environments / name / "bin" / "python"
+
+
+def commands(name: str, environments: Path, python: str) -> list[list[str]]:
+    """What makes a system's environment, in order."""
+    own = str(environment_python(environments, name))
+    install = [own, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    made = [python, "-m", "venv", str(environments / name)]
+    return [made, *([*install, *packages] for packages in PACKAGES[name])]
+
+
+def set_up(names: Sequence[str], environments: Path, python: str) -> None:
+    """Makes the environments, or completes those that are there.
+
+    Raises:
+        ValueError: if a command fails; with its last line of standard error.
+    """
+    for name in names:
+        for command in commands(name, environments, python):
+            print_note(" ".join(command))
+            done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                last = done.stderr.strip().split("\n")[-1]
+                raise ValueError(f"{name}: exit status {done.returncode}: {last}")
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.string("environments", ENVIRONMENTS, "folder for the environments")
+    flags.string("python", "python3.11", "the Python that they are made with")
+    flags.positional("SYSTEM...")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Makes environments from flags."""
+    unknown = [name for name in arguments.rest if name not in PACKAGES]
+    if unknown or not arguments.rest:
+        got = unknown[0] if unknown else "nothing"
+        raise ValueError(f"expected some of {', '.join(PACKAGES)}; got {got}")
+    set_up(arguments.rest, Path(arguments.environments).absolute(), arguments.python)
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])
