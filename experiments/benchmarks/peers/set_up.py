@@ -21,8 +21,11 @@ PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "pytorch": (TORCH,),
     "opennmt_py": (
         TORCH,
-        ("configargparse", "six"),
-        ("--no-deps", "OpenNMT-py==3.5.1"),  # it asks for a PyTorch of 2024
+        (  # what it imports, used here or not
+            *("configargparse==1.9.0", "fasttext-wheel==0.9.2", "pyahocorasick==2.3.1"),
+            *("pyonmttok==1.38.1", "rapidfuzz==3.14.6", "regex==2026.11.19", "spacy==3.8.18"),
+        ),
+        ("--no-deps", "OpenNMT-py==3.5.1"),  # its dependencies ask for PyTorch 2.1 or 2.2
     ),
     "tensorflow_addons": (("tensorflow-cpu==2.15.1", "tensorflow-addons==0.23.0"),),
 }
