@@ -123,7 +123,8 @@ class Model(nn.Module):
 
     def read(self, queries: Any, source: Source) -> Any:
         """The contexts [hypotheses, 2 * units] of queries [hypotheses, units]."""
-        queries = queries.view(len(source.keys), -1, 1, self.units)  # [sentences, beam, 1, units]
+        sentences = source.keys.shape[0]
+        queries = queries.view(sentences, -1, 1, self.units)  # [sentences, beam, 1, units]
         hidden = torch.tanh(source.keys[:, None] + queries)
         energies = (hidden * self.energy).sum(3)  # [sentences, beam, source_length]
         scores = functional.softmax(energies + source.bias, 2)
