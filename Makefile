@@ -1,4 +1,4 @@
-# Every target does its own set-up in .venv and is quick the second time.
+# Each target installs what it needs into .venv first; later runs skip the installation.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -28,9 +28,9 @@ format: .venv/.installed_dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# pip is the last thing that venv writes: without it, the environment is missing or was interrupted.
+# venv writes pip last: without pip, the environment is missing or incomplete.
 VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-# Python compiles what it imports when it imports it, which is little of all that is installed.
+# --no-compile saves time: Python compiles modules at import, and only few are ever imported.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
 
 .venv/.installed: pyproject.toml constraints.txt

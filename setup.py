@@ -1,4 +1,4 @@
-"""Set-up for tools that want this file; what it says stands in pyproject.toml."""
+"""Set-up for tools that need this file; the configuration is in pyproject.toml."""
 
 from setuptools import setup
 

@@ -1,1 +1,1 @@
-"""Launchers of the commands that prepare data directories, for a checkout."""
+"""Launchers for a checkout of the commands that prepare data directories."""

@@ -1,4 +1,4 @@
-"""The site: Sphinx with MyST. `make docs` builds it into docs/_build; warnings are errors."""
+"""Sphinx configuration of the site. `make docs` builds it into docs/_build; warnings are errors."""
 
 import sys
 from pathlib import Path
@@ -21,14 +21,14 @@ extensions = [
     "docs.extensions.links",
 ]
 exclude_patterns = ["_build"]
-highlight_language = "bash"  # of blocks that name no language: commands
+highlight_language = "bash"  # blocks that name no language are commands
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
-autodoc_inherit_docstrings = False  # Keras's own of `build` and `call` say nothing of ours
+autodoc_inherit_docstrings = False  # Keras's docstrings of `build` and `call` do not fit our layers
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # docstrings say dtypes and shapes
+autodoc_typehints = "none"  # docstrings give dtypes and shapes
 add_module_names = False
 
 html_theme = "furo"

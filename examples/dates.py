@@ -1,11 +1,11 @@
-"""Dates in many formats to ISO 8601: character by character, with Bahdanau's attention.
+"""Converts dates in many formats to ISO 8601, character by character, with Bahdanau's attention.
 
-Shows: a functional model with `AttentionDecoder`, trained by `fit`; greedy search with its layers;
-a picture of what the attention looked at. Test dates do not occur in the training data.
+Shows a functional model with `AttentionDecoder` trained by `fit`, greedy search with its layers,
+and a picture of the attention. Test dates do not occur in the training data.
 
     python examples/dates.py
 
-On two cores of a Xeon, with nothing else running, this took 1.0 minutes and ended with
+On two cores of a Xeon with nothing else running, this took 1.0 minutes and ended with
 
     Wednesday, 18 January 2017 -> 2017-01-18
     100.0% of 1,000 new dates exact after 1.0 minutes.
@@ -38,7 +38,7 @@ options = parser.parse_args()
 keras.utils.set_random_seed(options.seed)
 start = time.perf_counter()
 
-# The data: a hundred years, which two digits tell apart. The day comes before the month.
+# The data: a hundred years, so that two digits identify a year. The day comes before the month.
 
 FORMATS = (
     "{0.day} {0:%b} {0.year}",
@@ -65,7 +65,7 @@ VOCAB_SIZE = len(CHARACTERS) + 3
 
 
 def to_ids(lines: list[str]) -> np.ndarray:
-    """For each line its ids, the end token and padding: int32 [lines, longest line + 1]."""
+    """The ids of each line, then the end token and padding: int32 [lines, longest line + 1]."""
     ids = np.zeros([len(lines), max(map(len, lines)) + 1], "int32")
     for row, line in zip(ids, lines, strict=True):
         row[: len(line) + 1] = [*(IDS[character] for character in line), 2]
@@ -76,8 +76,8 @@ sources, targets = to_ids(texts), to_ids(iso_dates)
 target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1) * (targets > 0)
 train, test = slice(options.examples), slice(options.examples, None)
 
-# The model reads a date forwards and backwards. For each character that it writes, the decoder
-# attends to what the encoder made of the date. `mask_zero` hides the padding.
+# The encoder reads a date forwards and backwards. For each character that it writes, the decoder
+# attends to the encoder's outputs. `mask_zero` hides the padding.
 
 source = keras.Input((None,), dtype="int32")
 target = keras.Input((None,), dtype="int32")
@@ -98,14 +98,14 @@ model.fit(
     verbose=2,
 )
 
-# Search writes dates by itself: it feeds back what it has written.
+# Search feeds back the characters that it has written, not the true ones.
 
 searchable = Searchable(keras.Model(source, encoded), embed, decoder, to_logits)
 found = np.array(greedy_search(searchable, sources[test], max_length=11).tokens)
 written = ["".join(CHARACTERS[index - 3] for index in ids if index > 2) for ids in found]
 exact = np.mean([date == wanted for date, wanted in zip(written, iso_dates[test], strict=True)])
 
-# What the attention read of the longest date. A beam of one hypothesis is greedy search.
+# The alignment of the longest date. A beam of one hypothesis is greedy search.
 
 longest = int(np.argmax([len(text) for text in texts[test]]))
 text, date = texts[test][longest], written[longest]
@@ -116,5 +116,5 @@ plots.save(plots.alignment(alignment, list(text), list(date)), options.picture)
 for text, date in zip(texts[-5:], written[-5:], strict=True):
     print(f"{text:>28} -> {date}")
 minutes = (time.perf_counter() - start) / 60
-print(f"Learned from {options.examples:,} dates, drew what one attended to: {options.picture}.")
+print(f"Learned from {options.examples:,} dates; drew the attention map of one: {options.picture}.")
 print(f"{exact:.1%} of {NUM_TESTED:,} new dates exact after {minutes:.1f} minutes.")

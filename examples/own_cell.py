@@ -1,11 +1,11 @@
-"""A recurrent cell of your own under Luong's attention: sorting digits.
+"""Sorts digits with a recurrent cell of your own and Luong's attention.
 
-Shows: any layer with `state_size`, `output_size` and `call` is a cell for Keras's `RNN` and for
-`AttentionDecoder`; the model is trained, saved and loaded; beam search with the loaded layers.
+Shows that any layer with `state_size`, `output_size` and `call` is a cell for Keras's `RNN` and for
+`AttentionDecoder`. The model is trained, saved and loaded; beam search uses the loaded layers.
 
     python examples/own_cell.py
 
-On two cores of a Xeon, with other work beside it, this took 1.7 minutes and ended with
+On two cores of a Xeon with other work running beside it, this took 1.7 minutes and ended with
 
     [9 6 5 9 8 4 9 9 0 6 7 9] -> [0 4 5 6 6 7 8 9 9 9 9 9]
     100.0% of 1,000 new sequences exact after 1.7 minutes.
@@ -36,7 +36,7 @@ options = parser.parse_args()
 keras.utils.set_random_seed(options.seed)
 start = time.perf_counter()
 
-# The cell. It is registered, so that `load_model` finds its class.
+# The cell. Registering it lets `load_model` find its class.
 
 
 @keras.saving.register_keras_serializable(package="own_cell")
@@ -78,7 +78,7 @@ for row, length in enumerate(lengths):
 target_inputs = np.pad(targets[:, :-1], [(0, 0), (1, 0)], constant_values=1) * (targets > 0)
 train, test = slice(options.examples), slice(options.examples, None)
 
-# The model: the cell reads the digits in both directions, and writes them under attention.
+# The model: the cell reads the digits in both directions and writes them with attention.
 
 source = keras.Input((None,), dtype="int32")
 target = keras.Input((None,), dtype="int32")
@@ -101,7 +101,7 @@ model.save(options.model)
 
 
 def sort(model: keras.Model) -> np.ndarray:
-    """What beam search with the layers of a model writes for the test: int32 [tests, tokens]."""
+    """The targets that beam search with a model's layers finds: int32 [NUM_TESTED, tokens]."""
     encode = keras.Model(model.inputs[0], model.get_layer("encoder").output)
     parts = [model.get_layer(name) for name in ("embed", "decoder", "to_logits")]
     result = beam_search(Searchable(encode, *parts), sources[test], max_length=LONGEST + 1)
@@ -116,5 +116,5 @@ for ids, found in zip(sources[-5:], loaded[-5:], strict=True):
     print(f"{ids[ids > 2] - 3} -> {found[found > 2] - 3}")
 minutes = (time.perf_counter() - start) / 60
 print(f"Learned from {options.examples:,} sequences; saved, loaded and searched {options.model}.")
-print(f"{same:.1%} of the results are those of the model before it was saved.")
+print(f"{same:.1%} of the results equal those of the model before saving.")
 print(f"{exact:.1%} of {NUM_TESTED:,} new sequences exact after {minutes:.1f} minutes.")

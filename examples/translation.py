@@ -1,13 +1,13 @@
-"""Translation with K-memory attention: from two text files to a BLEU score.
+"""Translates with K-memory attention: from two text files to a BLEU score.
 
-Shows: text to subwords (SentencePiece); batches of similar length (`tf.data`); a decoder that
-starts from the encoder's last states; `fit` with validation; beam search. Each step reads a memory
-of 32 vectors, however long the source is.
+Shows subwords (SentencePiece), batches of similar length (`tf.data`), a decoder that starts from
+the encoder's last states, `fit` with validation, and beam search. Each step reads a memory of 32
+vectors, however long the source is.
 
     python examples/translation.py --source=train.en --target=train.de
 
-On the 29,000 English and German captions of Multi30k this gave 27.2 BLEU after 10.9 minutes, on one
-core of a Xeon (TF_NUM_INTRAOP_THREADS=1), with other work on the second core.
+On the 29,000 English and German captions of Multi30k, this reached 27.2 BLEU after 10.9 minutes on
+one core of a Xeon (TF_NUM_INTRAOP_THREADS=1), with other work on the second core.
 """
 
 import argparse
@@ -41,7 +41,7 @@ options = parser.parse_args()
 keras.utils.set_random_seed(0)
 start = time.perf_counter()
 
-# The data: one translation of each distinct source, or a test source might be among those learned.
+# The data: one translation of each distinct source, so that no test source is in the training set.
 
 texts = [file.read_text("utf-8") for file in (options.source, options.target)]
 sides = [text.rstrip("\n").split("\n") for text in texts]
@@ -65,12 +65,12 @@ sentencepiece.SentencePieceTrainer.train(
 )
 subwords = sentencepiece.SentencePieceProcessor(model_proto=trained.getvalue())
 
-# Batches of 64 sentences of similar length, which have little padding. The decoder's input is the
-# target from its start token on; its output is the target from the next token on.
+# Batches of 64 sentences of similar length have little padding. The decoder's input begins with the
+# start token and leaves out the end token; its output begins with the token after the start token.
 
 
 def batches(pairs: list[tuple[str, str]]) -> tf.data.Dataset:
-    """((source, target_inputs), target_outputs), each int32 [batch, length]."""
+    """Batches ((source, target_inputs), target_outputs), each int32 [batch, length]."""
     sources, targets = map(list, zip(*sorted(pairs, key=lambda pair: len(pair[1])), strict=True))
     source = tf.ragged.constant(subwords.encode(sources, add_eos=True), tf.int32)
     target = tf.ragged.constant(subwords.encode(targets, add_bos=True, add_eos=True), tf.int32)
@@ -79,8 +79,8 @@ def batches(pairs: list[tuple[str, str]]) -> tf.data.Dataset:
     return data.map(lambda *ids: (ids[:2], ids[2])).cache().shuffle(len(data))
 
 
-# The model. The states of both directions of the encoder, side by side, start the decoder. Keras's
-# default initial embeddings, within 0.05 of 0, are so small that training would be much slower.
+# The model. The decoder starts from the concatenated states of both directions of the encoder.
+# Keras's default initial embeddings, within 0.05 of 0, are so small that they would slow training.
 
 units, wide = options.units, keras.initializers.RandomNormal(stddev=1.0)
 source = keras.Input((None,), dtype="int32")

@@ -1,1 +1,1 @@
-"""Launchers of the commands, and what only a checkout needs: studies and benchmarks."""
+"""Launchers of the commands, and the studies and benchmarks, which only a checkout has."""

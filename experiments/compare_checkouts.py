@@ -1,4 +1,4 @@
-"""The benchmark under the name that it had: python -m experiments.compare_checkouts --base=DIR."""
+"""The benchmark under its old name: python -m experiments.compare_checkouts --base=DIR."""
 
 from experiments.benchmarks import compare_checkouts
 from seq2seq_memattn.commands.shared.cli import launch

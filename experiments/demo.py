@@ -1,8 +1,8 @@
-"""From nothing to a result: python -m experiments.demo --run_dir=runs/demo, or `make demo`.
+"""A first result from scratch: python -m experiments.demo --run_dir=runs/demo, or `make demo`.
 
-Trains K-memory (32 slots) and Bahdanau attention on a small copy task, decodes its validation
-set with a beam of 10, prints the rows of Table 1, and draws learning curves, BLEU by source
-length and an alignment of each model. Interrupted, it goes on where it stopped.
+Trains K-memory (32 slots) and Bahdanau attention on a small copy task, and decodes its validation
+set with a beam of 10. Prints the rows of Table 1, and draws learning curves, BLEU by source length
+and an alignment of each model. Repeat an interrupted command to resume it.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ OPTIONS = {
     "num_updates": 3000,
     "validate_every": 125,
     "valid_examples": 300,
-    "stop_at_bleu": 99.5,  # learned; what is left takes longer than all before
+    "stop_at_bleu": 99.5,  # learned; the rest would take longer than everything before
     "checkpoint_minutes": 1.0,
 }
-# Of 1e-3 and 2e-3, what each learned sooner with in trials.
+# The better of 1e-3 and 2e-3 for each model, in trials.
 RATES = {"k32": 2e-3, "bahdanau": 1e-3}
 IN_SUMMARY = (
     "name",
@@ -63,7 +63,7 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
                 name=f"copy_{max_length}_{name}",
                 options={**options, "learning_rate": rate},
                 data=copy_data(max_length),
-                # The paper has figures for some lengths alone.
+                # The paper has figures only for some lengths.
                 paper=row.paper if max_length == 20 else {},
                 length=max_length,
             )
@@ -73,7 +73,7 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
 
 
 def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
-    """Draws the figures; returns their files."""
+    """Draws the figures; returns the names of their files."""
     import seq2seq_memattn.plots as plots
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import Translator
@@ -102,7 +102,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Runs the demo from flags."""
+    """Runs the demo with the flags."""
     run_dir, max_length = Path(arguments.run_dir), arguments.max_length
     options = dict(OPTIONS)
     if arguments.num_updates:

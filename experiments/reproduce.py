@@ -1,14 +1,14 @@
-"""Reproduces a table, a figure or a choice: python -m experiments.reproduce table1 --scale=small.
+"""Runs a study: python -m experiments.reproduce table1 --scale=small.
 
 A study is a file in `experiments/studies`: table1 to table3 and figure2 to figure8 of Britz, Guan
 and Luong (2017); flexible_table1 to flexible_table3, flexible_figure3 and flexible_figure4 of Shu
-and Nakayama (2017); multi30k_sizes, ambiguities, one_slot, unseen_lengths, decoding and
-how_much_faster beside them.
+and Nakayama (2017); and the further questions multi30k_sizes, ambiguities, one_slot,
+unseen_lengths, decoding and how_much_faster.
 
-Scales are full (the paper's set-up), small (what two CPU cores train) and tiny (a trial).
-Interrupted, it goes on where it stopped; finished rows are not run again; `--rows` picks some.
-Results, one JSON file per row, the table and the curves go to `--results_dir`: by default a folder
-beside the runs, so that what is in the project's own `results` is not taken for done.
+The scales are full (the paper's set-up), small (fits two CPU cores) and tiny (a trial). Repeat an
+interrupted command to resume it; finished rows are not run again. `--rows` chooses rows. Results
+(one JSON file per row), tables and curves go to `--results_dir`, by default a folder beside the
+runs. The results of the project itself, in `results`, are then not taken for finished rows.
 """
 
 import sys
@@ -24,11 +24,11 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.positional("STUDY")
     flags.choice("scale", "small", ["tiny", "small", "full"], "size of the study")
-    flags.items("rows", [], "rows to run, or `all`; by default what the scale is meant for")
+    flags.items("rows", [], "rows to run, or `all`; by default the usual rows of the scale")
     flags.boolean(
         "only_tables",
         False,
-        "train nothing; write tables and figures of the results that are there",
+        "train nothing; write tables and figures from existing results",
     )
     flags.integer(
         "jobs", 1, "rows trained at a time, each with its share of the cores", lower_bound=1
@@ -36,12 +36,12 @@ def define(flags: cli.Flags) -> None:
     flags.string("work_dir", "runs", "where data and runs go")
     flags.string("results_dir", None, "where results go, by default `results` in work_dir")
     flags.string(
-        "source_dir", "", "a folder that has the corpora already, each in a folder of its name"
+        "source_dir", "", "folder with the corpora, each in a folder of its name; no downloads"
     )
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Runs a study from flags."""
+    """Runs the study that the flags name."""
     name, scale = " ".join(arguments.rest), arguments.scale
     definition = load_definition(name)
     work_dir = Path(arguments.work_dir)
@@ -55,11 +55,11 @@ def main(arguments: cli.Arguments) -> None:
     results = definition.results(study)
     if not results:
         raise ValueError(
-            f"{study.results_dir}: expected results; without --only_tables, they are made"
+            f"{study.results_dir}: expected results; run without --only_tables to make them"
         )
     page = write_page(name, scale, study, results, results_dir)
     print_note(page.read_text(encoding="utf-8"))
-    # A table of speed alone has no BLEU.
+    # Studies of speed have no BLEU.
     figures = {result["name"]: result.get("bleu", result.get("seconds")) for result in results}
     cli.print_result({"rows": figures})
 

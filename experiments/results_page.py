@@ -1,7 +1,7 @@
 """Writes all pages of results from their files: python -m experiments.results_page.
 
-Nothing is trained or measured: what has no file is "not run". The first page, README.md, begins
-with the findings of the papers beside ours; every study that has results gets its own.
+Nothing is trained or measured: a row without a file is shown as "not run". The first page,
+README.md, compares the findings of the papers with ours. Each study with results has its own page.
 """
 
 import sys
@@ -19,16 +19,17 @@ from seq2seq_memattn.text.files import open_output
 
 PAGE = "README.md"
 INTRODUCTION = """
-What two papers report and what was found here. The pages are made from the JSON files beside them,
-each of which has the command, commit, machine, versions and seconds of a result. All of it is at
-scale `small`, which two CPU cores or one GPU train in minutes to hours; each page says how that
-differs from the paper. Speed, reliability and data are in [benchmarks.md](benchmarks.md).
+This page compares the findings of two papers with ours. All pages are made from the JSON files
+beside them, each of which records the command, commit, machine, versions and seconds of a result.
+All results are at scale `small`, which two CPU cores or one GPU train in minutes to hours. Each
+page says how this set-up differs from the paper. Speed, reliability and data are in
+[benchmarks.md](benchmarks.md).
 """
 VERDICTS = """
-Verdicts follow from the recorded figures by rules that stand beside each claim in
-`experiments/studies`; BLEU within 1 of the paper's counts as reproduced. *Not*: the effect was not
-seen; *contradicted*: the opposite was seen. *By eye*: a person compared the picture with the
-description in the paper. *Timed*: untrained models were timed at that commit.
+Verdicts follow from the recorded figures by rules, which `experiments/studies` states for each
+claim. BLEU within 1 of the paper's counts as reproduced. *Not*: the effect was not seen.
+*Contradicted*: the opposite was seen. *By eye*: a person compared the picture with the description
+in the paper. *Timed*: untrained models were timed at the given commit.
 """
 MEMORY = ("table1", "one_slot", "table2", "table3", "decoding")
 FIGURES = ("figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "figure8")
@@ -50,7 +51,7 @@ FULL = (
 
 
 def make_page(results_dir: Path) -> str:
-    """The first page of the results in a folder; it links the other pages that are there."""
+    """Returns the first page of the results in a folder, with links to the existing pages."""
     names = dict.fromkeys((*MEMORY, *FIGURES, *FLEXIBLE, *study_names()))
     found = {name: _results(name, results_dir) for name in names}
     linked = {name: (results_dir / f"{name}.md").exists() for name in found}
@@ -77,7 +78,7 @@ def make_page(results_dir: Path) -> str:
 
 
 def _results(name: str, results_dir: Path) -> Results:
-    """The results of a study that are there; without runs, nothing is made."""
+    """The existing results of a study; nothing is trained or measured."""
     return load_definition(name).results(make_study(name, "small", [], results_dir, results_dir))
 
 
@@ -99,14 +100,14 @@ def _miniature(found: Results) -> str:
     models = [f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS]
     models += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
     said = prose(
-        "BLEU of the validation and test sets is of tokenised text, seed by seed. The difference "
-        "from Att and its p-value are the first seed's. Other pairs of scores are in Figure 5."
+        "BLEU is of tokenised text, with one value for each seed. The difference from Att and its "
+        "p-value are those of the first seed. Figure 5 has other pairs of scores."
     )
     return f"{said}\n\n{_translation_claims.summary(found, models)}"
 
 
 def _pages(linked: Mapping[str, bool]) -> Iterator[Sequence[str]]:
-    """Every study, with its page or how to get it; then the pages that are kept by hand."""
+    """Every study, with its page or the command for it; then the pages written by hand."""
     for name, has_page in linked.items():
         missing = f"not run: `reproduce {name} --scale=small`"
         yield load_definition(name).title, f"[{name}.md]({name}.md)" if has_page else missing
@@ -115,7 +116,7 @@ def _pages(linked: Mapping[str, bool]) -> Iterator[Sequence[str]]:
 
 
 def write_pages(results_dir: Path) -> list[Path]:
-    """Writes the page of every study that has results, then the first page; returns them."""
+    """Writes the page of each study with results, then the first page; returns their paths."""
     scales: tuple[Scale, ...] = ("small", "full")
     written = []
     for name in study_names():
@@ -139,7 +140,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Writes the pages from flags."""
+    """Writes the pages of the folder that the flags name."""
     pages = write_pages(Path(arguments.results_dir))
     cli.print_result({"pages": [str(page) for page in pages]})
 

@@ -1,14 +1,14 @@
 """Measures speed: python -m experiments.speed --lengths=20,50 --attentions=none,k_memory:64.
 
-Modes: "exact" decodes sources of exactly L tokens, "uniform" sources of 0..L tokens and "normal"
-of L tokens on average (`--deviation`, clipped to 1..100), both sorted by length before batching;
-"train" updates. Weights are untrained, so every hypothesis is forced to its source's length; the
-rows say so. With `--data_dir` and `--split` they decode the sources of a data directory, forced to
-the lengths of its targets (mode "data"). With `--run_dir` and `--source`, a run decodes the lines
-of a file (mode "run").
+Modes: "exact" decodes sources of exactly L tokens. "uniform" decodes sources of 0..L tokens, and
+"normal" of L tokens on average (`--deviation`, clipped to 1..100); both sort sources by length
+before batching. "train" takes updates. Weights are untrained, so every hypothesis is forced to the
+length of its source; the rows say so. With `--data_dir` and `--split`, the sources come from a data
+directory, and hypotheses are forced to the lengths of its targets (mode "data"). With `--run_dir`
+and `--source`, a trained run decodes the lines of a file (mode "run").
 
-Loading and building are not measured, compiling is said apart. Rows of one mode take turns, so that
-a change of the machine's speed meets all of them alike.
+Times leave out loading and building; compilation time is reported separately. Rows of one mode are
+timed in turns, so that a change in the machine's speed affects all of them equally.
 """
 
 import statistics
@@ -41,7 +41,7 @@ GRAPHS = ("xla", "plain")
 
 
 def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
-    """Times settings in turns; returns one row each."""
+    """Times settings in turns; returns one row for each setting."""
     works = []
     for setting in settings:
         print_note(f"building {setting.mode} L={setting.length} {setting.attention}")
@@ -58,7 +58,7 @@ def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
 
 
 class _Turn(NamedTuple):
-    """What one turn gave a setting."""
+    """The times of a setting in one turn."""
 
     tokens: int
     batch_seconds: list[float]
@@ -86,7 +86,7 @@ def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]
         "all_seconds": [round(turn.seconds, 4) for turn in turns],
         "target_tokens": turns[0].tokens,
         "target_tokens_per_second": round(turns[0].tokens / seconds, 1),
-        # What the first turn took more.
+        # The extra time of the first turn.
         "compile_seconds": round(max(0.0, warm_up.seconds - seconds), 2),
     }
     if setting.batch_size == 1:
@@ -101,7 +101,7 @@ def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]
 
 
 def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]:
-    """The rows of settings, with what else the flags ask for."""
+    """The rows of settings, with the further measurements that the flags ask for."""
     peaks = []
     for setting in settings if options.memory else ():
         print_note(f"memory of {setting.mode} L={setting.length} {setting.attention}")
@@ -120,29 +120,31 @@ def _measured(settings: Sequence[Setting], options: Any) -> list[dict[str, Any]]
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.group("What is measured")
+    flags.group("What to measure")
     flags.items("lengths", ["20", "50", "100", "200"], "source lengths L, in tokens")
     flags.items(
         "attentions",
         ["none", "k_memory:64", "bahdanau"],
-        f"in turns, some of {', '.join(ATTENTION_NAMES)}",
+        f"attentions to time in turns, some of {', '.join(ATTENTION_NAMES)}",
     )
     flags.items("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
-    flags.items("precisions", ["float32"], "formats, in turns; see `train --help`")
+    flags.items("precisions", ["float32"], "number formats to time in turns; see `train --help`")
     flags.integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
     flags.integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
-    flags.integer("repeats", 3, "timed turns, after one that is not", lower_bound=1)
+    flags.integer("repeats", 3, "timed turns, after one warm-up turn", lower_bound=1)
     flags.integer("units", 256, "width of all layers", lower_bound=1)
-    flags.integer("vocab_size", 20, "symbols beside the special ones", lower_bound=1)
-    flags.number("deviation", 15.0, "of the lengths of mode normal", lower_bound=0.0)
-    flags.boolean("input_feeding", True, "feed the context back")
-    flags.items("graphs", ["xla"], f"of the steps of decoding, in turns: {' and '.join(GRAPHS)}")
+    flags.integer("vocab_size", 20, "symbols, without the special ones", lower_bound=1)
+    flags.number("deviation", 15.0, "standard deviation of lengths in mode normal", lower_bound=0.0)
+    flags.boolean("input_feeding", True, "feed the context into the next step")
+    flags.items(
+        "graphs", ["xla"], f"graphs of the decoding steps to time in turns: {' and '.join(GRAPHS)}"
+    )
     flags.choice(
         "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
     )
-    flags.integer("threads", None, "threads of TensorFlow; by default all", lower_bound=1)
-    flags.boolean("parts", False, "add what the parts of a step of decoding take")
+    flags.integer("threads", None, "threads of TensorFlow; by default one per core", lower_bound=1)
+    flags.boolean("parts", False, "also time the parts of a decoding step")
     flags.boolean("memory", False, "add the peak memory of each row's work")
     flags.group("Trained models and real text")
     flags.string("run_dir", None, "decode with this run instead of untrained models")
@@ -151,11 +153,11 @@ def define(flags: cli.Flags) -> None:
     flags.string("split", None, "its split, such as valid")
     flags.group("Output")
     flags.string("output", None, "JSON file for the rows")
-    flags.string("figure", None, "figures of time against length: file without its ending")
+    flags.string("figure", None, "draw time by length: start of the files' names")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Measures from flags."""
+    """Measures the settings that the flags describe."""
     groups = _settings(arguments)
     if arguments.threads:
         use_threads(arguments.threads)
@@ -187,9 +189,9 @@ def _check(options: Any) -> None:
 
 
 def _settings(options: Any) -> list[list[Setting]]:
-    """What the flags ask for: groups whose rows take turns."""
+    """The settings that the flags describe, in groups that are timed in turns."""
     _check(options)
-    precisions = [  # refuses what is none
+    precisions = [  # raises for unknown names
         TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
     ]
     lengths = cli.positive_numbers("lengths", options.lengths)
@@ -235,7 +237,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             for length in ([0] if mode in OF_DATA else lengths)
             for attention in attentions
             for precision in precisions
-            # Training is TensorFlow's plain graph.
+            # Training always runs in TensorFlow's plain graph.
             for graph in (["plain"] if mode == "train" else options.graphs)
         ]
         for mode in modes

@@ -1,8 +1,8 @@
-"""Recurrent sequence-to-sequence models whose attention does not grow with the source.
+"""Recurrent sequence-to-sequence models with fixed-size-memory attention.
 
-The public names are listed in `__init__.pyi`. They are imported when first used: preparing data or
-reading a vocabulary does not wait for Keras. Once Keras is there, so are all layers and losses, by
-whose names `keras.saving.load_model` looks for them.
+The public names are listed in `__init__.pyi`. Each is imported on first use, so preparing data or
+reading a vocabulary does not load Keras. Once Keras is loaded, all layers and losses are
+registered, because `keras.saving.load_model` looks them up by name.
 """
 
 import importlib
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _register() -> None:
-    """Imports every module that registers what a stored model may have, if Keras is there."""
+    """Imports every module that registers a class of saved models, if Keras is loaded."""
     if "keras" not in sys.modules:
         return
     for folder in ("attention", "layers"):

@@ -1,4 +1,4 @@
-"""`memattn NAME [flags]`, also `python -m seq2seq_memattn NAME [flags]`."""
+"""The program `memattn NAME [flags]`, also `python -m seq2seq_memattn NAME [flags]`."""
 
 import importlib
 import pkgutil
@@ -13,7 +13,7 @@ PROGRAM = "memattn"
 
 
 def command_names() -> list[str]:
-    """The commands there are: the modules of `commands`."""
+    """The names of all commands: the modules of `commands`."""
     found = pkgutil.iter_modules(commands.__path__)
     return sorted(module.name for module in found if not module.ispkg)
 
@@ -34,7 +34,7 @@ def main() -> NoReturn:
 
 
 def _overview() -> str:
-    """What `memattn --help` prints: each command with the first sentence about it."""
+    """The text of `memattn --help`: each command with the beginning of its docstring."""
     lines = [f"usage: {PROGRAM} NAME [flags]", ""]
     for name in command_names():
         about = importlib.import_module(f"seq2seq_memattn.commands.{name}").__doc__ or ""

@@ -1,3 +1,3 @@
-"""The version of the package, the one place where it is written."""
+"""The version of the package, defined only here."""
 
 __version__ = "0.1.0"

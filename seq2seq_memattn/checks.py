@@ -1,17 +1,17 @@
-"""Checks of arguments that several layers or kinds of files share."""
+"""Argument checks that several layers and file formats share."""
 
 from pathlib import PurePath
 from typing import Any
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises ValueError if an argument is none of its choices."""
+    """Raises ValueError if an argument is not one of its choices."""
     if value not in choices:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
 
 
 def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:
-    """Raises ValueError if an array has not these axes."""
+    """Raises ValueError if `x` is not an array with one axis for each name in `axes`."""
     if not hasattr(x, "shape"):
         raise ValueError(
             f"`{name}`: expected an array [{', '.join(axes)}]; got {type(x).__name__}."
@@ -23,13 +23,13 @@ def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:
 
 
 def check_size(name: str, axis: str, size: int | None, expected: int | None) -> None:
-    """Raises ValueError if two sizes are known and differ."""
+    """Raises ValueError if both sizes are known and differ."""
     if None not in (size, expected) and size != expected:
         raise ValueError(f"`{name}`: expected {axis} {expected}; got {size}.")
 
 
 def check_mask(name: str, mask: Any, x: Any) -> None:
-    """Raises ValueError if a mask, which may be None, is not one of the rows and steps of `x`."""
+    """Raises ValueError if a mask is not [batch, length] with the sizes of `x`; accepts None."""
     if mask is None:
         return
     check_rank(name, mask, ("batch", "length"))
@@ -38,7 +38,7 @@ def check_mask(name: str, mask: Any, x: Any) -> None:
 
 
 def check_policy(name: str, layer: Any, owner: Any) -> None:
-    """Raises ValueError if a layer computes in other dtypes than the layer that it belongs to."""
+    """Raises ValueError if a layer's dtype policy differs from that of the layer it belongs to."""
     policy = getattr(layer, "dtype_policy", owner.dtype_policy)
     if policy.name != owner.dtype_policy.name:
         raise ValueError(
@@ -48,6 +48,6 @@ def check_policy(name: str, layer: Any, owner: Any) -> None:
 
 
 def check_file_name(field: str, name: Any) -> None:
-    """Raises ValueError if a field of a stored record is no name of a file beside that record."""
+    """Raises ValueError if a field of a stored record is not a file name without directories."""
     if not isinstance(name, str) or name in ("", "..") or PurePath(name).name != name:
         raise ValueError(f"{field}: expected a name without directories, got {name!r}")

@@ -1,6 +1,7 @@
 """Every option of a model and of a training run, each declared once with its meaning and unit.
 
-Commands make their flags from these fields; `to_dict` and `from_dict` write them beside a run.
+Commands make their flags from these fields. `to_dict` and `from_dict` convert records to and from
+JSON values, which are stored with a run.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_flo
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 
-# What a value of an option's type may be; a flag or a file may give 1 where 1.0 is meant.
+# The values that each type of option accepts. A flag or a file may give 1 where 1.0 is meant.
 _KINDS: dict[type, type | tuple[type, ...]] = {
     bool: bool,
     int: numbers.Integral,
@@ -21,23 +22,23 @@ _KINDS: dict[type, type | tuple[type, ...]] = {
 
 
 def _is_of_kind(value: Any, kind: type) -> bool:
-    """Whether an option of a type may have a value; True and False are no numbers."""
+    """Whether an option of type `kind` accepts `value`; True and False are not numbers."""
     return isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (kind is bool)
 
 
 def option(default: Any, meaning: str, group: str = "") -> Any:
-    """A dataclass field with its one-line meaning, which also becomes the help of its flag.
+    """Declares a dataclass field with its one-line meaning, which is also the help of its flag.
 
     Args:
-        default: its value where none is given.
-        meaning: of the field.
-        group: of its flag in a command's help; by default the one that the command began.
+        default: the value if none is given.
+        meaning: what the field sets, with its unit.
+        group: heading above the flag in a command's help; by default the command's current one.
     """
     return dataclasses.field(default=default, metadata={"help": meaning, "group": group})
 
 
 class Options:
-    """Base of the option records: choices are checked when a record is made."""
+    """Base of the option records: checks types and choices when a record is made."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -52,7 +53,7 @@ class Options:
         meaning = {0: "not be negative", 1: "be positive"}[least]
         for name in names:
             value = getattr(self, name)
-            if not value >= least:  # NaN is in no order
+            if not value >= least:  # `not >=` refuses NaN too
                 raise ValueError(f"`{name}` must {meaning}; got {value}.")
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class Options:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The record for `values`; raises ValueError on a name that is no option."""
+        """Makes a record of these values; raises ValueError for a name that is not an option."""
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         unknown = sorted(set(values) - known)
         if unknown:
@@ -71,27 +72,27 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig(Options):
-    """A sequence-to-sequence model. The defaults are google/seq2seq's, at the toy task's size.
+    """Options of a model. The defaults are those of google/seq2seq, at the size of the copy task.
 
     Source: Britz, Guan and Luong (2017), section 4.1.1; google/seq2seq at commit 7f48589.
     """
 
-    source_vocab_size: int = option(23, "ids of the source vocabulary, special ones included")
-    target_vocab_size: int = option(23, "ids of the target vocabulary, special ones included")
+    source_vocab_size: int = option(23, "size of the source vocabulary, special tokens included")
+    target_vocab_size: int = option(23, "size of the target vocabulary, special tokens included")
     embedding_dim: int = option(256, "width of source and target embeddings")
     encoder_units: int = option(256, "units of each encoder layer in each direction")
     encoder_layers: int = option(2, "encoder layers")
     encoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the encoder")
     bidirectional: bool = option(True, "read the source in both directions")
     encoder_stacking: Literal["per_direction", "concatenated"] = option(
-        "per_direction", "stack layers inside each direction or join them between layers"
+        "per_direction", "stack layers in each direction, or concatenate directions between layers"
     )
     decoder_units: int = option(256, "units of each decoder layer")
     decoder_layers: int = option(2, "decoder layers")
     decoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the decoder")
     attention: str = option("k_memory:32", "how the decoder reads the source")
     attention_units: int = option(
-        256, "hidden width of additive scores (Bahdanau, concat, local, flexible); D of linear"
+        256, "hidden width of additive scores (Bahdanau, concat, local, flexible); width of linear"
     )
     half_window: int = option(10, "local attention: positions on either side of the centre")
     local_sigma: float = option(
@@ -100,7 +101,7 @@ class ModelConfig(Options):
     flexible_sigma: float = option(1.5, "flexible attention: sigma of the penalty, in positions")
     threshold: float = option(
         0.0,
-        "flexible attention: positions with larger penalties are not scored in decoding; 0: all",
+        "flexible attention: decoding scores only positions with a smaller penalty; 0: all",
     )
     encoder_score: Literal["softmax", "sigmoid"] = option(
         "softmax", "K-memory: turns encoder energies into alpha (eq. 5)"
@@ -120,17 +121,17 @@ class ModelConfig(Options):
     )
     attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
     encoder_projection_units: int = option(
-        0, "project the encoder outputs to this width before the attention; 0: do not"
+        0, "project the encoder outputs to this width before the attention; 0: no projection"
     )
     bridge: Literal["auto", "zero", "copy", "dense"] = option(
-        "auto", "encoder state to first decoder state; auto: zero with attention, dense without"
+        "auto", "makes the first decoder state; auto: zero with attention, dense without"
     )
     bridge_from: Literal["all", "top", "backward"] = option(
-        "all", "states a dense bridge reads: all layers, the top layer, the top backward layer"
+        "all", "states that a dense bridge reads: all layers, the top layer, the top backward layer"
     )
     bridge_activation: Literal["linear", "tanh"] = option("linear", "activation of a dense bridge")
     bridge_outputs_only: bool = option(
-        False, "a dense bridge reads and makes outputs of cells alone; their other states are zero"
+        False, "a dense bridge maps only the outputs of cells; other decoder states start at zero"
     )
     read: Literal["after", "before"] = option(
         "after",
@@ -143,11 +144,11 @@ class ModelConfig(Options):
     mixing_from: Literal["output_and_context", "output"] = option(
         "output_and_context", "what the mixing layer reads"
     )
-    mixing_units: int = option(0, "width of the mixing layer; 0: that of the decoder")
+    mixing_units: int = option(0, "width of the mixing layer; 0: decoder_units")
     tied_embeddings: Literal["none", "target", "all"] = option(
         "none",
-        "target: the output layer has the target embeddings as its weights; all: the source "
-        "embeddings too, for one joint vocabulary",
+        "target: the output layer shares the weights of the target embeddings; all: the source "
+        "embeddings share them too, with one joint vocabulary",
     )
     dropout: float = option(0.2, "share of each cell's inputs dropped in training, drawn per step")
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
@@ -191,8 +192,8 @@ class ModelConfig(Options):
     def _check_tied(self) -> None:
         if self.tied_embeddings != "none" and self.embedding_dim != self.output_units:
             raise ValueError(
-                f"`tied_embeddings` {self.tied_embeddings} needs embeddings as wide as what the "
-                f"output layer reads; embedding_dim is {self.embedding_dim}, that is "
+                f"`tied_embeddings` {self.tied_embeddings} needs embeddings as wide as the input "
+                f"of the output layer; embedding_dim is {self.embedding_dim}, that width is "
                 f"{self.output_units} (mixing_units sets it)."
             )
         if self.tied_embeddings == "all" and self.source_vocab_size != self.target_vocab_size:
@@ -215,7 +216,7 @@ class ModelConfig(Options):
 
     @property
     def output_units(self) -> int:
-        """Width of what the output layer reads."""
+        """Width of the output layer's input."""
         if self.mixing_layer != "none":
             return self.mixing_units or self.decoder_units
         if self.attention == "none" or self.mixing_from == "output":
@@ -228,11 +229,11 @@ class ModelConfig(Options):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig(Options):
-    """How a model is trained: optimiser, schedule of checkpoints, validation, stopping."""
+    """Options of a training run: optimiser, learning rate, checkpoints, validation, stopping."""
 
     batch_size: int = option(128, "sentences per update")
     batch_tokens: int = option(
-        0, "tokens per update, padding included, of the longer side; 0: use batch_size"
+        0, "tokens per update on the longer side, padding included; 0: use batch_size"
     )
     bucket_width: int = option(
         10, "width of the length buckets in tokens; each batch comes from one bucket"
@@ -242,7 +243,7 @@ class TrainingConfig(Options):
         0.0, "probability mass that label smoothing spreads over the vocabulary"
     )
     optimizer: Literal["adam", "sgd"] = option("adam", "Adam, or plain gradient descent")
-    learning_rate: float = option(1e-4, "learning rate, or the highest of its schedule")
+    learning_rate: float = option(1e-4, "learning rate, or the peak of its schedule")
     schedule: Literal["constant", "inverse_sqrt", "exponential", "plateau"] = option(
         "constant",
         "learning rate after the warm-up: constant; inverse square root of the updates; multiplied "
@@ -264,7 +265,7 @@ class TrainingConfig(Options):
     strength_weight: float = option(
         0.0,
         "flexible attention: weight of the term that rewards a strong penalty, for fine-tuning "
-        "(beta in eq. 9 of Shu and Nakayama); 0: cross entropy alone",
+        "(beta in eq. 9 of Shu and Nakayama); 0: only cross entropy",
     )
     checkpoint_minutes: float = option(
         30.0, "minutes between checkpoints; each new best validation writes one too"
@@ -273,7 +274,7 @@ class TrainingConfig(Options):
     validate_every: int = option(
         1000, "updates between validations by beam decoding; the last update is validated too"
     )
-    valid_examples: int = option(1000, "validation examples decoded, from the first on")
+    valid_examples: int = option(1000, "number of validation examples to decode, from the first on")
     beam_size: int = option(10, "hypotheses kept per source in validation")
     validation_bleu: Literal["corpus", "smoothed"] = option(
         "corpus",
@@ -343,7 +344,7 @@ class TrainingConfig(Options):
 
 @dataclasses.dataclass(frozen=True)
 class DevicesConfig(Options):
-    """Where a training runs; nothing of it is part of what a run is."""
+    """Devices and processes of a training run. They are not stored as part of the run."""
 
     strategy: Strategy = option(
         "auto",
@@ -359,7 +360,7 @@ class DevicesConfig(Options):
     task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(
         0,
-        "mirrored: number of GPUs; without GPUs, number of virtual CPU devices, for trying it out; "
+        "mirrored: number of GPUs, or of virtual CPU devices to try it out without GPUs; "
         "0: all GPUs",
     )
     peer_timeout: float = option(

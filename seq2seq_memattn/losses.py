@@ -14,8 +14,9 @@ def token_cross_entropy(
 ) -> tuple[Any, Any]:
     """Cross entropy of each token.
 
-    Source of label smoothing: Szegedy et al. (2016), section 7: against the distribution that has
-    1 - label_smoothing at the target and spreads label_smoothing evenly over the vocabulary.
+    Source of label smoothing: Szegedy et al. (2016), section 7. Cross entropy against a
+    distribution with 1 - label_smoothing at the target and label_smoothing spread evenly over the
+    vocabulary.
 
     Args:
         targets: int32 [batch, target_length].
@@ -59,15 +60,15 @@ class TokenCrossEntropy(keras.losses.Loss):
     Source: google/seq2seq, `losses.py` and `models/seq2seq_model.py`: the sum over real tokens,
     end tokens included, divided by their number.
 
-    With weights, the sum is weighted and the number stays the same. `fit` takes `sample_weight` for
-    sentences, [batch], or for tokens, [batch, target_length]. It takes `class_weight`, one weight
-    per target id, with a `tf.data.Dataset` whose targets are [batch, target_length, 1]; Keras
-    itself reads other targets as one class per sentence.
+    Weights scale the losses in the sum but not the number that divides it. `fit` takes
+    `sample_weight` for sentences, [batch], or for tokens, [batch, target_length]. It takes
+    `class_weight`, one weight per target id, with a `tf.data.Dataset` whose targets are
+    [batch, target_length, 1]. With targets of another shape, Keras expects one class per sentence.
 
     Args:
         label_smoothing: float in [0, 1). See `token_cross_entropy`.
-        pad_id: int. The id of padding, which has no loss. The vocabulary need not have it: it may
-            be -100, for instance.
+        pad_id: int. The id of padding, which has no loss. It may be outside the vocabulary, such as
+            -100.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -75,8 +76,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         sample_weight: float [batch] or [batch, target_length], or None.
 
     Raises:
-        ValueError: if `label_smoothing` is out of its range; in eager mode, for ids of no logit
-            (see `ids_below` for graphs and compiled code).
+        ValueError: if `label_smoothing` is out of range; in eager mode, if an id has no logit (see
+            `ids_below` for graphs and compiled code).
     """
 
     def __init__(
@@ -96,18 +97,18 @@ class TokenCrossEntropy(keras.losses.Loss):
         ids = _ids(y_true)
         is_real = ops.not_equal(ids, self.pad_id)
         if not 0 <= self.pad_id < y_pred.shape[-1]:
-            ids = ops.where(is_real, ids, 0)  # of weight 0
+            ids = ops.where(is_real, ids, 0)  # padding, whose weight is 0
         ids = ids_below("y_true", ids, y_pred.shape[-1])
         weights = ops.cast(is_real, self.dtype)
         # [batch, target_length]
-        if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's means count padding too
+        if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's mean counts padding
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
         if sample_weight is not None:
             sample_weight = ops.convert_to_tensor(sample_weight, self.dtype)
             if len(sample_weight.shape) == 1:
                 sample_weight = ops.expand_dims(sample_weight, axis=1)
             weights *= sample_weight
-        # A copy has no mask, by which Keras would correct the mean once more.
+        # A copy has no mask. With a mask, Keras would correct the mean a second time.
         return super().__call__(ids, ops.copy(y_pred), weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:

@@ -1,4 +1,4 @@
-"""BLEU and chrF, and the comparison of two systems, as sacrebleu computes them; RIBES by NLTK."""
+"""Scores of translations: BLEU, chrF and comparisons by sacrebleu, RIBES by NLTK."""
 
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest
 from seq2seq_memattn.packages import needed
 from seq2seq_memattn.text.form import FormedLines
 
-# Which form of the text each is computed from.
+# The form of the text from which each score is computed.
 FORMS: dict[str, Callable[[FormedLines], list[str]]] = {
     "bleu": lambda lines: lines.tokenised,
     "standard_bleu": lambda lines: lines.readable,
@@ -20,11 +20,11 @@ RIBES_ALPHA, RIBES_BETA = 0.25, 0.1  # the exponents of RIBES's own script
 
 
 class Score(NamedTuple):
-    """A score with what is needed to reproduce it.
+    """A score and the signature that makes it reproducible.
 
     Fields:
         score: float, 0 to 100.
-        signature: sacrebleu's, or one of that form.
+        signature: str. sacrebleu's, or one in the same format.
     """
 
     score: float
@@ -32,14 +32,14 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A system and a baseline on the same references, by paired bootstrap resampling.
+    """A comparison of a system with a baseline by paired bootstrap resampling.
 
     Fields:
         score, baseline: float, 0 to 100. The scores of both.
         ci, baseline_ci: float. Half the width of their 95 % confidence intervals.
-        p_value: float in (0, 1]. How often a difference as large would come by chance; 1 for equal
-            scores, where sacrebleu gives the smallest value that it has.
-        signature: sacrebleu's, with the number of resamples ("bs") and their seed.
+        p_value: float in (0, 1]. Probability of a difference at least as large by chance. 1 for
+            equal scores, for which sacrebleu would give its smallest value.
+        signature: str. sacrebleu's, with the number of resamples ("bs") and their seed.
     """
 
     score: float
@@ -56,23 +56,23 @@ def tokenised_bleu(
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     return _score("bleu", hypotheses, references, lowercase)
 
 
 def smoothed_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Mean over tokenised sentences of BLEU with one added to the counts of 2-grams and longer.
+    """Mean BLEU of tokenised sentences, with 1 added to the counts of 2-grams and longer n-grams.
 
     Source: Lin and Och (2004), "ORANGE", section 4: BLEUS.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     _check_lines(hypotheses, references)
     metric = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1.0, force=True)
     scores = [
-        # Not sacrebleu's `sentence_score`, which advises another smoothing at every call.
+        # Not sacrebleu's `sentence_score`, which warns about the smoothing at every call.
         metric.corpus_score([ours], [[theirs]]).score
         for ours, theirs in zip(hypotheses, references, strict=True)
     ]
@@ -82,19 +82,19 @@ def smoothed_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score
 def corpus_scores(
     hypotheses: FormedLines, references: FormedLines, lowercase: bool = False
 ) -> dict[str, Score]:
-    """Every score of the same lines, each computed from the form that it is meant for.
+    """BLEU and chrF of the same lines, each computed from the form of text that it is meant for.
 
     Args:
         hypotheses, references: `FormedLines`.
-        lowercase: bool. Whether case is left out of account.
+        lowercase: bool. Whether to ignore case.
 
     Returns:
-        bleu: `tokenised_bleu`, of the lines tokenised.
-        standard_bleu: sacrebleu's default, which tokenises (13a), of the lines as readers get them.
-        chrf: chrF2, of characters without spaces, of the same.
+        bleu: `tokenised_bleu` of the tokenised lines.
+        standard_bleu: sacrebleu's default BLEU of the readable lines, which it tokenises (13a).
+        chrf: chrF2 of the readable lines, without spaces.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     return {
         name: _score(name, formed(hypotheses), formed(references), lowercase)
@@ -103,12 +103,12 @@ def corpus_scores(
 
 
 def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = False) -> Score:
-    """RIBES, which minds the order of words, of tokenised lines.
+    """RIBES of tokenised lines: a score of the word order.
 
-    Source: Isozaki et al. (2010), as NLTK has it; the mean over sentences, 0 to 100.
+    Source: Isozaki et al. (2010), as implemented in NLTK. The mean over sentences, 0 to 100.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     with needed():
         import nltk
@@ -131,13 +131,13 @@ def paired_bootstrap(
     references: FormedLines,
     lowercase: bool = False,
 ) -> dict[str, Comparison]:
-    """Compares a system with a baseline, in each score of `corpus_scores`.
+    """Compares a system with a baseline by each score of `corpus_scores`.
 
-    Source: Koehn (2004), as sacrebleu has it, with its number of resamples and its seed (which the
-    environment variable SACREBLEU_SEED changes).
+    Source: Koehn (2004), as implemented in sacrebleu, with its default number of resamples and seed
+    (the environment variable SACREBLEU_SEED sets another seed).
 
     Raises:
-        ValueError: if the numbers of lines differ, or there is none.
+        ValueError: if the numbers of lines differ, or there are no lines.
     """
     for lines in (hypotheses, baseline):
         _check_lines(lines, references)
@@ -172,7 +172,7 @@ def _score(
 
 
 def _metric(name: str, lowercase: bool) -> Any:
-    """A new metric; `force` silences the remark that lines look tokenised."""
+    """A new sacrebleu metric; `force` silences the warning that lines look tokenised."""
     if name == "bleu":
         return BLEU(lowercase, force=True, tokenize="none", smooth_method="none")
     if name == "standard_bleu":
@@ -195,20 +195,19 @@ def bleu_by_length(
     num_groups: int = 5,
     lowercase: bool = False,
 ) -> list[dict[str, float]]:
-    """BLEU of groups of about as many lines each, by the length of their references.
+    """BLEU by reference length, in groups with about the same number of lines.
 
-    Lines whose references are equally long are in one group.
-
-    Lines shorter than four tokens have no 4-grams; a group of such lines alone scores 0.
+    Lines with references of equal length are in the same group. Lines shorter than four tokens have
+    no 4-grams: a group with only such lines scores 0.
 
     Args:
         hypotheses, references: tokenised lines.
         num_groups: int > 0.
-        lowercase: bool. Whether case is left out of account in BLEU.
+        lowercase: bool. Whether BLEU ignores case.
 
     Returns:
-        For each group, `shortest` and `longest` reference in tokens, `lines`, `bleu` and
-        `exact`, the share of lines that equal their reference.
+        For each group, the `shortest` and `longest` reference in tokens, the number of `lines`,
+        `bleu`, and `exact`, the share of lines that equal their reference.
     """
     lengths = [len(line.split()) for line in references]
     order = sorted(range(len(references)), key=lengths.__getitem__)

@@ -23,14 +23,14 @@ from seq2seq_memattn.loops.step_inputs import StepInputs
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
-SMALL_VOCABULARY = 512  # tokens; a batch of a training has more
+SMALL_VOCABULARY = 512  # ids; a training batch has more tokens
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Seq2Seq(keras.Model):
-    """Encoder, attention and decoder, made from one record of options.
+    """Sequence-to-sequence model: encoder, attention and decoder, made from one record of options.
 
-    Source: Britz, Guan and Luong (2017), figure 1, on the set-up of google/seq2seq.
+    Source: Britz, Guan and Luong (2017), figure 1, with the set-up of google/seq2seq.
 
     Args:
         config: `ModelConfig`, or the dict that `ModelConfig.to_dict` makes.
@@ -42,12 +42,12 @@ class Seq2Seq(keras.Model):
     Returns:
         float [batch, target_length, target_vocab_size]: logits under teacher forcing.
 
-    Masking: padding (id 0) never changes a result; logits there have no meaning. It must come last
-        (see `padding_last`).
+    Masking: padding (id 0) never changes a result. It must come last (see `padding_last`). Logits
+        on padding have no meaning.
 
     Raises:
-        ValueError: in eager mode, for ids that the vocabularies do not have; see `ids_below` for
-            graphs and compiled code.
+        ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
+            the vocabularies (see `ids_below` for graphs and compiled code).
 
     Example:
     >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
@@ -130,18 +130,18 @@ class Seq2Seq(keras.Model):
         self._build_all()
 
     def _build_all(self) -> None:
-        """Every size is known, so that weights exist before the first batch."""
+        """Creates all weights before the first batch, since every size is known."""
         for embedding in (self.source_embedding, self.target_embedding):
             if not embedding.built:
                 embedding.build()
         self.encoder.build((None, None, self.config.embedding_dim))
-        # Traced, not run: each operation that JAX runs by itself is compiled by itself. And without
-        # the loops, whose tracing would take most of the time.
+        # Traced, not run: JAX would compile each operation separately. One step, not the loops:
+        # tracing the loops would take most of the time.
         _OneStep(self).trace()
         self.decoder.built = self.built = True
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
-        """Reads the source once.
+        """Encodes the sources, once for all steps.
 
         Args:
             source: int32 [batch, source_length].
@@ -158,7 +158,7 @@ class Seq2Seq(keras.Model):
         return self._remember(encoded.outputs, encoded.states, mask)
 
     def _remember(self, outputs: Any, states: Any, mask: Any) -> tuple[Any, Any]:
-        """What `encode` returns, of what the encoder makes."""
+        """Memory and cell states, from the encoder's results."""
         if self.encoder_projection is not None:
             outputs = self.encoder_projection(outputs)
         return self.cell.attention.prepare(outputs, mask), self.bridge(states)
@@ -166,7 +166,7 @@ class Seq2Seq(keras.Model):
     def teacher_force(
         self, target_inputs: Any, memory: Any, cell_states: Any, training: bool = False
     ) -> tuple[Any, Any]:
-        """All steps of known targets.
+        """Runs all steps of known targets.
 
         Returns:
             logits: float [batch, target_length, target_vocab_size].
@@ -178,12 +178,12 @@ class Seq2Seq(keras.Model):
         decoded = self.decoder.teacher_force(inputs, lengths, memory, cell_states, training)
         return self.to_logits(decoded.outputs), decoded.strengths
 
-    # What search reads; see `Searchable`, which has the same of other models.
+    # The interface for search, which `Searchable` has for other models.
 
     pad_id = PAD_ID
 
     def token_embeddings(self) -> Any:
-        """What each token is fed back as: float [target_vocab_size, embedding_dim]."""
+        """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
         return ops.cast(self.target_embedding.embeddings, self.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any]:
@@ -193,15 +193,15 @@ class Seq2Seq(keras.Model):
         return self.logits.kernel, self.logits.bias
 
     def written(self, tokens: Any) -> Any:
-        """The ids of what a search wrote."""
+        """The ids for the token numbers of search, which are the same here."""
         return tokens
 
     def numbers(self, ids: Any) -> Any:
-        """What search has in place of ids: the inverse of `written`."""
+        """The token numbers of search for ids: the inverse of `written`."""
         return ids
 
     def to_logits(self, mixed: Any) -> Any:
-        """The output layer, in float32 at least."""
+        """Logits [..., target_vocab_size] of mixed outputs, in float32 at least."""
         if isinstance(self.logits, TiedDense):
             logits = self.logits(mixed, ops.convert_to_tensor(self.target_embedding.embeddings))
         else:
@@ -209,7 +209,7 @@ class Seq2Seq(keras.Model):
         return at_least_float32(logits)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         sizes = {
             "source": self.config.source_vocab_size,
             "target_inputs": self.config.target_vocab_size,
@@ -229,14 +229,14 @@ class Seq2Seq(keras.Model):
 
 
 class _OneStep(keras.Operation):
-    """All of a model between its encoder and its logits, on one token."""
+    """The part of a model from the encoder's results to the logits, for one token."""
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
         self.model = model
 
     def trace(self) -> None:
-        """Builds the layers that it calls."""
+        """Builds the layers of this part."""
         encoded = self.model.encoder.spec_of_one_token()
         ids = keras.KerasTensor((1, 1), dtype="int32")
         self.compute_output_spec(encoded.outputs, encoded.states, ids)
@@ -251,9 +251,10 @@ class _OneStep(keras.Operation):
 
 
 def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:
-    """What `Encoder` and `TeacherForcedDecoder` read: embeddings, or a small table and its ids.
+    """Inputs of `Encoder` and `TeacherForcedDecoder`: embeddings, or ids and a small table.
 
-    A sentence that is translated alone has fewer tokens than most tables.
+    A table saves work only in training: a single sentence has fewer tokens than most tables have
+    rows.
     """
     if not training or embedding.input_dim > SMALL_VOCABULARY:
         return embedding(ids)
@@ -262,7 +263,7 @@ def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) ->
 
 
 def _check_widths(config: ModelConfig) -> None:
-    """Refuses widths that do not fit; in a layer's call, Keras would wrap the message."""
+    """Raises ValueError for sizes that do not fit; Keras would wrap an error of a layer's call."""
     read = config.encoder_units * (2 if config.bidirectional else 1)
     keys = config.encoder_projection_units or read
     if config.attention == "luong_dot" and keys != config.decoder_units:
@@ -290,7 +291,7 @@ def _check_widths(config: ModelConfig) -> None:
 
 
 class _Seeds:
-    """A seed of its own for every initialiser of a model."""
+    """Gives every initialiser of a model its own seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed, self._count = seed, 0
@@ -308,7 +309,7 @@ def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
 
 
 def _seed_initializers(layers: Any, seeds: _Seeds) -> None:
-    """Gives those initialisers that layers chose themselves a seed of the model's, too."""
+    """Gives a seed of the model to the initialisers that layers chose by default."""
     for layer in layers:
         initializer: Any = getattr(layer, "kernel_initializer", None)
         options = initializer.get_config() if initializer is not None else {}
@@ -333,7 +334,7 @@ def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds, dtype: Any) ->
         config.decoder_units,
         kernel_initializer=_kernel_initializer(config, seeds.next()),
         recurrent_initializer=_kernel_initializer(config, seeds.next()),
-        seed=config.seed,  # nothing is drawn from it; it makes all that a run saves reproducible
+        seed=config.seed,  # never used, but saved: a random seed would differ in every saved run
         dtype=dtype,
         name=f"decoder_cell_{index}",
     )

@@ -1,4 +1,4 @@
-"""Lines for the person who waits."""
+"""Progress messages on standard error."""
 
 import sys
 
@@ -6,5 +6,5 @@ from tqdm import tqdm
 
 
 def print_note(message: str) -> None:
-    """Prints a line on standard error, above bars of progress."""
+    """Prints a line on standard error, above progress bars."""
     tqdm.write(message, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Packages that are not installed with this one, and the extras that bring them."""
+"""Optional packages and the extras that install them."""
 
 import contextlib
 import importlib.util
@@ -25,12 +25,12 @@ BACKENDS = ("tensorflow", "jax")
 
 
 def is_extra(package: str | None) -> bool:
-    """Whether an extra brings the package that an import did not find."""
+    """Whether an extra installs the package that an import did not find."""
     return _top(package) in EXTRAS
 
 
 def what_to_install(package: str | None) -> str:
-    """One line that says which extra brings a package that is not installed."""
+    """A one-line message that names the extra for a package that is not installed."""
     name = _top(package)
     if name in BACKENDS and not any(map(_is_installed, BACKENDS)):
         return (
@@ -42,10 +42,10 @@ def what_to_install(package: str | None) -> str:
 
 @contextlib.contextmanager
 def needed() -> Iterator[None]:
-    """While the block lasts, an import that finds no package says which extra brings it.
+    """Makes failed imports in the block name the extra that installs the package.
 
     Raises:
-        ModuleNotFoundError: in place of the import's own, for packages that an extra brings.
+        ModuleNotFoundError: if a package that an extra installs is missing.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def needed() -> Iterator[None]:
 
 
 def choose_backend() -> None:
-    """Lets Keras compute with JAX where TensorFlow is not installed and nothing was chosen."""
+    """Makes JAX the backend of Keras if TensorFlow is not installed and no backend was chosen."""
     if _is_installed("jax") and not _is_installed("tensorflow"):
         os.environ.setdefault("KERAS_BACKEND", "jax")
 

@@ -1,4 +1,4 @@
-"""The library's layers, with their weights, in the terms of `tests.reference`."""
+"""Computes what the library's layers should return, by `tests.reference` with their weights."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ Ids = npt.NDArray[np.int32]
 
 
 def cell_weights(cell: Any) -> recurrent.CellWeights:
-    """Those of an `LSTMCell` or a `GRUCell`."""
+    """The weights of an `LSTMCell` or a `GRUCell`."""
     arrays = [as_array(weight) for weight in cell.weights]
     if isinstance(cell, keras.layers.LSTMCell):
         return recurrent.LSTMWeights(*arrays)
@@ -37,7 +37,7 @@ def cell_weights(cell: Any) -> recurrent.CellWeights:
 
 
 def encode(encoder: Encoder, inputs: Array, lengths: Sequence[int]) -> recurrent.EncoderResult:
-    """What `encoder` should make of a batch."""
+    """What `encoder` should return for a batch."""
     directions = [
         [cell_weights(layer.cell) for layer in encoder.layers[index :: len(encoder.directions)]]
         for index in range(len(encoder.directions))
@@ -50,7 +50,7 @@ def encode(encoder: Encoder, inputs: Array, lengths: Sequence[int]) -> recurrent
 
 
 def scores_of(attention: Any, query: Array, outputs: Array, length: int) -> tuple[Array, Array]:
-    """Scores of one query of one source, and the rows that they weight."""
+    """The scores of one query over one source, and the rows that they weight."""
     if isinstance(attention, NoAttention):
         return np.zeros(0), np.zeros([0, 0])
     if isinstance(attention, KMemoryAttention):
@@ -98,14 +98,14 @@ def scores_of(attention: Any, query: Array, outputs: Array, length: int) -> tupl
 
 
 def concat_weights(attention: Any) -> tuple[Array, Array, Array]:
-    """Those of a concat score: of the query, of the source, and the vector."""
+    """The weights of a concat score: of the query, of the source, and the vector."""
     W_h = as_array(attention.query_projection.kernel)
     W_s = as_array(attention.key_projection.kernel)
     return W_h, W_s, as_array(attention.energy.kernel)[:, 0]
 
 
 def local_centre(attention: LocalAttention, step: int, query: Array, length: int) -> float:
-    """Where a local attention looks."""
+    """The centre of a local attention's window."""
     if attention.centre == "monotonic":
         return windows.local_centre(step, length)
     layers: Any = (attention.centre_hidden, attention.centre_energy)
@@ -114,14 +114,14 @@ def local_centre(attention: LocalAttention, step: int, query: Array, length: int
 
 
 def strength(attention: FlexibleAttention, query: Array, embedding: Array) -> float:
-    """How strongly a Flexible Attention penalises distance."""
+    """The strength of a Flexible Attention's penalty of distance."""
     v_g, b_g = (as_array(weight) for weight in attention.strength_energy.weights)
     W_g = as_array(attention.strength_hidden.kernel)
     return windows.flexible_strength(query, embedding, W_g, v_g[:, 0], float(b_g[0]))
 
 
 def attend(attention: Any, outputs: Array, length: int) -> decoder.Attend:
-    """The function that the reference decoder reads one source through, from the first step on."""
+    """The function through which the reference decoder reads one source, from its first step."""
     step, focus = 0, 0.0
 
     def read(query: Array, embedding: Array) -> tuple[Array, Array]:
@@ -150,21 +150,21 @@ def attend(attention: Any, outputs: Array, length: int) -> decoder.Attend:
 def decoder_weights(
     cell: AttentionCell, logits_kernel: Array, logits_bias: Array | None = None
 ) -> decoder.DecoderWeights:
-    """Those of a decoder; with a kernel of `np.eye`, its logits are the outputs of `cell`."""
+    """The weights of a decoder; with a kernel of `np.eye`, its logits are the cell's outputs."""
     cells = [cell_weights(inner) for inner in cell.cells]
     mixing = [as_array(weight) for weight in cell.mixing.weights] if cell.mixing else [None, None]
     return decoder.DecoderWeights(cells, logits_kernel, logits_bias, *mixing)
 
 
 def decoder_options(cell: AttentionCell) -> decoder.DecoderOptions:
-    """The variant that `cell` is."""
+    """The options of the reference decoder that match `cell`."""
     return decoder.DecoderOptions(
         cell.read, cell.input_feeding, cell.mixing_from, cell.mixing_activation
     )
 
 
 def bridge(bridge: Any, encoded: recurrent.EncoderResult, row: int) -> list[recurrent.State]:
-    """The decoder's first states for one sentence."""
+    """The decoder's first states for one sentence, as a bridge makes them."""
     layers = [
         [tuple(part[row] for part in states) for states in directions if states]
         for directions in zip(
@@ -194,7 +194,7 @@ def bridge(bridge: Any, encoded: recurrent.EncoderResult, row: int) -> list[recu
 
 
 def output_weights(model: Any) -> tuple[Array, Array]:
-    """Kernel and bias of the output layer; tied, its kernel is the target embeddings."""
+    """Kernel and bias of the output layer; a tied layer's kernel is the target embeddings."""
     if isinstance(model.logits, TiedDense):
         return as_array(model.target_embedding.embeddings).T, as_array(model.logits.bias)
     kernel, bias = [as_array(weight) for weight in model.logits.weights]
@@ -202,7 +202,7 @@ def output_weights(model: Any) -> tuple[Array, Array]:
 
 
 def context_units(model: Any, encoder_units: int) -> int:
-    """How wide the contexts of a model are."""
+    """The width of a model's contexts."""
     attention = model.cell.attention
     if isinstance(attention, NoAttention):
         return 0
@@ -212,7 +212,7 @@ def context_units(model: Any, encoder_units: int) -> int:
 def teacher_forced_logits(
     model: Any, source: Ids, lengths: Sequence[int], target_inputs: Ids
 ) -> Array:
-    """What a `Seq2Seq` should answer: float [batch, target_length, target_vocab_size]."""
+    """The logits of a `Seq2Seq` by the reference: float [batch, target_length, vocab_size]."""
     encoded = encode(model.encoder, as_array(model.source_embedding.embeddings)[source], lengths)
     outputs = encoded.outputs
     if model.encoder_projection is not None:

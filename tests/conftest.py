@@ -1,4 +1,4 @@
-"""Every test starts from the same seeds and leaves the global state as it found it."""
+"""Fixtures: every test starts from the same seeds and must restore the global state."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.running import jobs_here, run_here
 
 SEED = 20170731
 
-# A shell that starts the tests in its background ignores SIGINT, and so would all that they start.
+# In a shell's background, the tests and all processes that they start would ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -40,7 +40,7 @@ def _restore(state: dict[str, Any]) -> None:
     os.chdir(state["directory"])
 
 
-# The files that take longest come first, or one process would still be busy with them at the end.
+# The slowest files come first, so that no process is still busy with them when others are done.
 LONG = ("tests/training/", "tests/experiments/", "tests/search/", "tests/test_conformance")
 
 
@@ -50,10 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def graphs_are_freed() -> Iterator[None]:
-    """Forgets custom gradients of graphs, or thousands of tests would take all memory.
+    """Deletes custom gradients of graphs; otherwise thousands of tests would use up the memory.
 
-    `tf.custom_gradient` registers a function for each call in a graph. It is never taken back, and
-    keeps the graph.
+    `tf.custom_gradient` registers a function for each call in a graph. The function is never
+    unregistered, and it keeps the graph alive.
     """
     registry = tf_ops.gradient_registry._registry
     before = set(registry)
@@ -64,7 +64,7 @@ def graphs_are_freed() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def seeded_and_isolated() -> Iterator[None]:
-    """Seeds Python, NumPy and Keras; puts changed global state back, and fails the test for it."""
+    """Seeds Python, NumPy and Keras. Fails a test that changes global state, and restores it."""
     before = _global_state()
     keras.utils.set_random_seed(SEED)
     yield
@@ -77,14 +77,14 @@ def seeded_and_isolated() -> Iterator[None]:
 
 @pytest.fixture
 def right_to_mount() -> None:
-    """For tests that mount: they run in a namespace of their own where this process may not."""
+    """For tests that mount: without the right to mount, they run in a user namespace."""
 
 
 @pytest.fixture
 def small_disk(
     right_to_mount: None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Path]:
-    """A file system of the size that is the fixture's parameter: see `small_disk_of`."""
+    """A small file system; see `small_disk_of` for the fixture's parameter."""
     size, is_for_one_file = request.param
     disk = tmp_path / "disk"
     if disks.may_mount():
@@ -95,12 +95,12 @@ def small_disk(
         with disks.small_files(size):
             yield disk
     else:
-        yield disk  # which the test will make in its namespace
+        yield disk  # the test mounts the disk in its namespace
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Calls the tests that mount file systems where they may; True if that is elsewhere."""
+    """Runs tests that mount file systems in a namespace if needed; True if it did so."""
     if "right_to_mount" not in pyfuncitem.fixturenames or disks.may_mount():
         return None
     if disks.has_namespaces():
@@ -129,7 +129,7 @@ TINY = [
 
 @pytest.fixture(scope="session")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory and a trained run, which tests leave as they are."""
+    """A data directory and a trained run; tests must not change them."""
     folder = tmp_path_factory.mktemp("work")
     made = run_here(
         "data_prep.copy_task",
@@ -154,6 +154,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def in_this_process() -> Iterator[None]:
-    """What `reproduce` and other commands start runs in this process."""
+    """Commands that `reproduce` and other commands start run in this process."""
     with jobs_here():
         yield

@@ -1,8 +1,8 @@
-"""What tests of full and read-only disks share.
+"""Small file systems for tests of full and read-only disks.
 
-They mount small file systems. Where this process may not, each of them runs once more in a user
-namespace of its own, where it may; where there is no such namespace either, full disks are imitated
-by a limit on the size of files for those tests that this will do for. All others fail.
+The tests mount small file systems. If this process has no right to mount, each test runs in a user
+namespace of its own, which has the right. If there are no user namespaces, a limit on the size of
+files imitates a full disk in the tests for which that is enough. All other tests fail.
 """
 
 import contextlib
@@ -18,15 +18,15 @@ import pytest
 
 from tests.running import ROOT
 
-FULL = "No space left on device|File too large"  # what the two kinds of full disks say
+FULL = "No space left on device|File too large"  # errors of a full disk and of the size limit
 
 
 def small_disk_of(size: int, is_for_one_file: bool = False) -> pytest.MarkDecorator:
-    """For tests with the fixture `small_disk`.
+    """Gives the fixture `small_disk` its parameter.
 
     Args:
         size: bytes of the file system.
-        is_for_one_file: whether a limit on the size of each file will do.
+        is_for_one_file: whether a limit on the size of each file is enough.
     """
     return pytest.mark.parametrize(
         "small_disk", [pytest.param((size, is_for_one_file), id=str(size))], indirect=True
@@ -35,7 +35,7 @@ def small_disk_of(size: int, is_for_one_file: bool = False) -> pytest.MarkDecora
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[None]:
-    """A file system of some bytes while the block lasts; PermissionError where that is denied."""
+    """Mounts a file system of `size` bytes for a block; PermissionError without the right."""
     folder.mkdir(parents=True)
     _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
     try:
@@ -46,7 +46,7 @@ def small_disk(folder: Path, size: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """The file system of `small_disk` cannot be written while the block lasts."""
+    """Makes the file system of `small_disk` read-only for a block."""
     _mount("-o", "remount,ro", str(folder))
     try:
         yield
@@ -62,7 +62,7 @@ def _mount(*arguments: str) -> None:
 
 @functools.cache
 def may_mount() -> bool:
-    """Whether this process may mount file systems."""
+    """Whether this process has the right to mount file systems."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with small_disk(Path(folder, "disk"), 2**16):
@@ -73,7 +73,7 @@ def may_mount() -> bool:
 
 @functools.cache
 def has_namespaces() -> bool:
-    """Whether a process may make a namespace where it may mount."""
+    """Whether a process can make a namespace with the right to mount."""
     mount = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", tempfile.gettempdir()]
     try:
         return not subprocess.run(mount, capture_output=True, check=False).returncode
@@ -82,7 +82,7 @@ def has_namespaces() -> bool:
 
 
 def run_where_it_may_mount(test: str) -> None:
-    """Runs a test in a namespace; fails with what it says if it fails there."""
+    """Runs a test in a namespace; fails with its output if it fails there."""
     again = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", test]
     done = subprocess.run(
         ["unshare", "-rm", *again], cwd=ROOT, capture_output=True, text=True, check=False
@@ -93,7 +93,7 @@ def run_where_it_may_mount(test: str) -> None:
 
 @contextlib.contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """No file gets larger than `size` bytes while the block lasts."""
+    """Limits the size of every file to `size` bytes for a block."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""The documents that users read: their blocks of code, their commands, and what runs them small."""
+"""Reads code blocks and commands of the documents, and runs them at small size."""
 
 import contextlib
 import gzip
@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 LONGEST_LINE = 160
 BLOCK = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# What a line of code says that it prints: a shape, True, or a path.
+# A line of code whose comment gives its output: a shape, True, or a path.
 PRINTED = re.compile(r"^print\(.*\)  # (\(.*\)|True|[\w/]+/\w+)(?::.*)?$", re.MULTILINE)
 
 NARROW = [
@@ -29,30 +29,30 @@ NARROW = [
     "--decoder_units=8",
     "--attention_units=8",
     "--batch_size=8",
-    "--checkpoint_minutes=0",  # that minutes of training pass between checkpoints
+    "--checkpoint_minutes=0",  # a checkpoint after each update
 ]
-# What makes seconds of minutes, behind what a document says.
+# Options added to a document's commands, so that they take seconds instead of minutes.
 SMALLER = {
     "memattn copy_task": ["--num_train=60", "--num_valid=12"],
     "memattn multi30k": ["--source_dir=multi30k"],  # downloads are in test_download.py
     "memattn train": NARROW,
-    "memattn launch_local": NARROW,  # of what it launches
+    "memattn launch_local": NARROW,  # for the command that it launches
     "memattn evaluate": ["--beam_size=2"],
     "memattn draw_alignment": ["--beam_size=2"],
     "memattn export": ["--beam_size=5"],
     "experiments.reproduce": ["--scale=tiny", "--rows=copy_20_none"],
 }
 START_PROCESSES = ("memattn launch_local", "experiments.reproduce")
-ELSEWHERE = ("memattn serve",)  # until it is stopped: test_serve.py
+ELSEWHERE = ("memattn serve",)  # runs until it is stopped; see test_serve.py
 
 
 class Command(NamedTuple):
-    """A command that a document tells a reader to type.
+    """A command in a document.
 
     Fields:
         name: such as "memattn train" or "experiments.reproduce".
-        options: what stands behind it.
-        standard_input: what `echo` writes there.
+        options: its arguments.
+        standard_input: the text that `echo` pipes into it.
     """
 
     name: str
@@ -60,15 +60,15 @@ class Command(NamedTuple):
     standard_input: str = ""
 
     def is_for_a_cluster(self) -> bool:
-        """Whether it names machines that are not here."""
+        """Whether it names machines that do not exist."""
         return any("host0" in option for option in self.options)
 
     def draws_stored_results(self) -> bool:
-        """Whether it makes figures of what is in results/."""
+        """Whether it draws figures from the files in results/."""
         return "--only_tables" in self.options
 
     def module_and_arguments(self) -> list[str]:
-        """What stands behind `python -m`, at small size."""
+        """The arguments of `python -m` that run it at small size."""
         options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in self.options]
         if not self.draws_stored_results():
             options += SMALLER.get(self.name, [])
@@ -77,12 +77,12 @@ class Command(NamedTuple):
 
 
 def blocks(language: str, text: str) -> list[str]:
-    """The blocks of code of a language; "" is for those that name none, which are commands."""
+    """The code blocks of a language; "" selects blocks that name none, which are commands."""
     return [code for of, code in BLOCK.findall(text) if of == language]
 
 
 def commands(text: str) -> list[Command]:
-    """The commands of the blocks, and those of the experiments that stand in a sentence."""
+    """The commands in code blocks, and commands of experiments within sentences."""
     lines = [line for block in blocks("", text) for line in _joined(block).splitlines()]
     lines += re.findall(r"`(python -m experiments[^`]+ --[^`]+)`", BLOCK.sub("", text))
     return [command for line in lines if (command := _command(line))]
@@ -93,7 +93,7 @@ def _joined(block: str) -> str:
 
 
 def _command(line: str) -> Command | None:
-    """The project's command of a line; None for `make`, `pip`, clients and variables."""
+    """The project's command in a line; None for `make`, `pip`, clients and variables."""
     words, standard_input = shlex.split(line), ""
     if "|" in words:
         pipe = words.index("|")
@@ -107,7 +107,7 @@ def _command(line: str) -> Command | None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Puts the files that the documents speak of into a folder: text, Multi30k, timings."""
+    """Writes the files that the documents use into a folder: text, Multi30k, timings."""
     for name, count in (("train", 300), ("val", 10)):
         for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
@@ -117,7 +117,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def run_command(command: Command, folder: Path) -> Done:
-    """Runs a command at small size; an error fails the test."""
+    """Runs a command at small size, and fails the test if the command fails."""
     module, *options = command.module_and_arguments()
     typed = command.standard_input.encode()
     done = run_here(module, *options, standard_input=typed, folder=folder)
@@ -126,12 +126,12 @@ def run_command(command: Command, folder: Path) -> Done:
 
 
 def run_commands(text: str, folder: Path, done: set[Command]) -> None:
-    """Runs the commands of a document one after the other, but for those that ran before.
+    """Runs the commands of a document in order, except those that have run before.
 
     Args:
         text: the document.
         folder: the working directory.
-        done: commands that ran before; those that run now are added.
+        done: commands that have run; those that run now are added.
     """
     for command in commands(text):
         starts_processes = command.name in START_PROCESSES and not command.draws_stored_results()
@@ -143,7 +143,7 @@ def run_commands(text: str, folder: Path, done: set[Command]) -> None:
 
 
 def run_code(text: str, path: str, folder: Path) -> dict[str, Any]:
-    """Runs a document's Python, which prints what its comments say; reads its TOML.
+    """Runs a document's Python, checks the output against its comments, and loads its TOML.
 
     Returns:
         The variables.
@@ -162,11 +162,11 @@ def run_code(text: str, path: str, folder: Path) -> dict[str, Any]:
 
 
 def _small(code: str) -> str:
-    """Code that fits a model to prepared data, with a narrow model and for one epoch."""
+    """The code with a narrow model, trained for one epoch."""
     narrow = ", ".join(f"{name}=8" for name in ("embedding_dim", "encoder_units", "decoder_units"))
     return code.replace("epochs=8", "epochs=1").replace('k_memory:32"', f'k_memory:4", {narrow}')
 
 
 def lines_outside_code(text: str) -> list[str]:
-    """The lines of a document that no block of code holds."""
+    """The lines of a document outside code blocks."""
     return BLOCK.sub("", text).splitlines()

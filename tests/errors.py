@@ -4,7 +4,7 @@ import pytest
 
 
 def refused(function: Any, *arguments: Any, **named: Any) -> str:
-    """The one line of the ValueError that a call raises."""
+    """The message, a single line, of the ValueError that a call raises."""
     with pytest.raises(ValueError) as error:
         function(*arguments, **named)
     message = str(error.value)

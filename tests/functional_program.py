@@ -19,7 +19,7 @@ VOCABULARY, LONGEST, BEAM = 9, 5, 4
 
 
 def examples(size: int) -> tuple[Any, Any, Any]:
-    """Sources, targets behind the start token, and targets: the sources themselves."""
+    """Sources, target inputs and target outputs; each target is its source."""
     generator = np.random.default_rng(3)
     source, target_inputs, target = (np.zeros([size, LONGEST + 1], np.int32) for _ in range(3))
     for row in range(size):
@@ -46,7 +46,7 @@ def build() -> tuple[keras.Model, Searchable]:
 
 
 def searchable_of(loaded: keras.Model) -> Searchable:
-    """The same parts of a model that comes from a file."""
+    """A `Searchable` of the layers of a loaded model."""
     encode = keras.Model(loaded.inputs[0], loaded.get_layer("encoder").output)
     return Searchable(encode, *(loaded.get_layer(name) for name in ("embed", "decoder", "logits")))
 
@@ -66,10 +66,10 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     """Trains, saves, loads and searches.
 
     Returns:
-        losses: of each epoch.
-        loaded: the largest difference that saving and loading made to a logit.
-        found: for the model and the one loaded, what beam and greedy search found.
-        rescored: the largest difference of a log-probability found from that under teacher forcing.
+        losses: the loss of each epoch.
+        loaded: the largest change of a logit by saving and loading.
+        found: results of beam and greedy search, for the model and for the loaded model.
+        rescored: the largest difference between log-probabilities of search and teacher forcing.
     """
     keras.utils.set_random_seed(5)
     source, target_inputs, target = examples(320)

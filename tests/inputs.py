@@ -1,4 +1,4 @@
-"""Small seeded inputs, and the ways of running a function that every test shares."""
+"""Small seeded inputs and ways to run a function, shared by all tests."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,9 +19,9 @@ def run(mode: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def lower_to_hlo(function: Callable[..., Any], *arguments: Any) -> str:
-    """XLA's form of a function that is traced with the first two sizes of its arguments unknown.
+    """The HLO of a function traced with arguments whose first two sizes are unknown.
 
-    No machine code is made of it, which would take most of the time.
+    No machine code is compiled, because that would take most of the time.
     """
     signature = tf.nest.map_structure(
         lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), arguments
@@ -32,7 +32,7 @@ def lower_to_hlo(function: Callable[..., Any], *arguments: Any) -> str:
 
 
 def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> npt.NDArray[np.float64]:
-    """Normally distributed numbers; every seed and shape has its own."""
+    """Normally distributed numbers; each seed and shape gives different ones."""
     return scale * np.random.default_rng([seed, *shape]).normal(size=shape)
 
 
@@ -47,7 +47,7 @@ def mask_of(lengths: Sequence[int], size: int) -> npt.NDArray[np.bool_]:
 
 
 def randomise(layer: Any, seed: int = 0, scale: float = 0.5) -> None:
-    """Gives every weight of a built layer new values, biases too, whose first ones are often 0."""
+    """Gives every weight of a built layer random values, even biases, which often start at 0."""
     weights = [normal(*w.shape, seed=seed + i, scale=scale) for i, w in enumerate(layer.weights)]
     for variable, values in zip(layer.weights, weights, strict=True):
         if keras.backend.is_float_dtype(variable.dtype):

@@ -1,6 +1,6 @@
-"""Trains each public layer on two replicas; a program, for devices are set up before all else.
+"""Trains each public layer on two replicas.
 
-Prints a line for every layer that was trained.
+A program of its own, because devices must be set up first. It prints a line for each trained layer.
 """
 
 import os
@@ -51,7 +51,7 @@ def check_layer(strategy: tf.distribute.Strategy, name: str) -> None:
 
 
 def check_fit(strategy: tf.distribute.Strategy) -> None:
-    """`fit` on two replicas gives the losses of one; the last batch leaves one replica without."""
+    """`fit` on two replicas gives the losses of one, even if a batch has a single example."""
     x, y = copy_task(33)
     losses = []
     for scope in (strategy.scope(), tf.distribute.get_strategy().scope()):
@@ -66,7 +66,7 @@ def check_fit(strategy: tf.distribute.Strategy) -> None:
 
 
 def check_seeds(strategy: tf.distribute.Strategy) -> None:
-    """Each replica draws numbers of its own, others each time."""
+    """Each replica draws different numbers, and new ones at each call."""
     with strategy.scope():
         generator = SeedGenerator(3)
     ones = tf.ones([100])

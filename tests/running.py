@@ -1,4 +1,4 @@
-"""Runs the project's commands, in this process where that will do, else in ones of their own."""
+"""Runs the project's commands in this process, or in processes of their own where needed."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ Done = subprocess.CompletedProcess[bytes]
 
 
 def run_python(*arguments: str, standard_input: bytes = b"", timeout: float = 300.0) -> Done:
-    """Runs Python with arguments in the root of the repository, and returns what came of it."""
+    """Runs Python with arguments in the root of the repository; returns status and output."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -36,17 +36,16 @@ def run_python(*arguments: str, standard_input: bytes = b"", timeout: float = 30
 def run_here(
     command: str, *arguments: str, standard_input: bytes = b"", folder: Path = ROOT
 ) -> Done:
-    """Runs `python -m command` in this process, which saves its start, and returns what came of it.
+    """Runs `python -m command` in this process, without the time to start Python and TensorFlow.
 
-    The command has the streams, the signal handlers and the environment of a process of its own,
-    and leaves none of them changed. What it does to TensorFlow's settings, such as the number of
-    threads or devices, would stay: commands that change these need `run_python`. An exception that
-    a command does not turn into an exit status is the test's.
+    Streams, signal handlers and environment are restored afterwards. TensorFlow's settings, such as
+    the number of threads or devices, are not: commands that change them need `run_python`. An
+    exception that the command does not turn into an exit status reaches the test.
 
     Args:
         command: a module, such as "experiments.train".
-        arguments: what stands behind it.
-        standard_input: what it reads there.
+        arguments: arguments of the command.
+        standard_input: content of its standard input.
         folder: the working directory.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
@@ -64,7 +63,7 @@ def run_here(
             warnings.catch_warnings(),
         ):
             stack.enter_context(context)
-        # A test may have imported it.
+        # A test may already have imported the module.
         warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)
         status: Any = 0
         try:
@@ -79,9 +78,9 @@ def run_here(
 
 @contextlib.contextmanager
 def jobs_here() -> Iterator[None]:
-    """While the block lasts, the commands that a command starts run in this process too.
+    """Within the block, commands started by a command also run in this process.
 
-    They have the threads of this process, whose number cannot be changed any more.
+    They use the threads of this process, because their number can no longer be changed.
     """
 
     def finish(self: Commands, command: list[str], **options: Any) -> tuple[Done, str]:
@@ -99,7 +98,7 @@ def jobs_here() -> Iterator[None]:
 
 
 def error_lines(process: Done) -> list[str]:
-    """Returns the lines of standard error that a command wrote as its errors."""
+    """The lines of a command's standard error that are error messages."""
     lines = process.stderr.decode().splitlines()
     return [line for line in lines if line.startswith("error: ")]
 

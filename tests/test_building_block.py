@@ -1,4 +1,4 @@
-"""Attentions in a user's own model: the README's, whose code runs here."""
+"""Attentions work in a user's own model: the README's, whose code runs here."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from keras import ops
 
 import seq2seq_memattn as package
 from tests.documents import README, blocks
-from tests.marks import quick
+from tests.marks import quick, slow
 from tests.running import run_python
 from tests.tolerances import assert_close
 
@@ -28,7 +28,7 @@ ATTENTIONS: dict[str, Any] = {
 
 
 class MinimalCell(keras.layers.Layer):
-    """A cell as Keras asks for it: an Elman network."""
+    """A minimal cell for Keras: an Elman network."""
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class MinimalCell(keras.layers.Layer):
 
 
 def the_readmes_model(attention: Any, cell: Any = keras.layers.GRUCell) -> keras.Model:
-    """The README's model around an attention and a cell, not trained."""
+    """The README's model, untrained, with another attention and cell."""
     code = CODE.partition("# The task")[0]
     for written, name in (
         ("keras.layers.GRUCell", "Cell"),
@@ -74,7 +74,7 @@ def test_the_readmes_model_learns_is_saved_and_copies(
 
 
 def copies() -> tuple[list[Any], Any]:
-    """Sources, targets behind a start symbol, and targets."""
+    """Model inputs (sources and target inputs) and target outputs; each target is its source."""
     tokens = np.random.default_rng(1).integers(2, SYMBOLS + 1, size=(256, LENGTH)).astype(np.int32)
     starts = np.concatenate([np.ones([len(tokens), 1], np.int32), tokens[:, :-1]], axis=1)
     return [tokens, starts], tokens
@@ -89,7 +89,7 @@ def losses_of(model: keras.Model) -> list[float]:
 
 def test_every_attention_is_here() -> None:
     public = {name for name in package.__all__ if name.endswith("Attention")}
-    # `NoAttention` leaves nothing of the source to a decoder that begins with zeros.
+    # With `NoAttention`, a decoder that starts from zeros gets nothing from the source.
     assert set(ATTENTIONS) == public - {"Attention", "NoAttention"}
 
 
@@ -99,7 +99,7 @@ def test_fit_trains_it_with_each_attention(name: str) -> None:
     assert losses[-1] < 0.8 * losses[0]
 
 
-@pytest.mark.parametrize("name", quick(ATTENTIONS, "BahdanauAttention"))
+@pytest.mark.parametrize("name", slow(*ATTENTIONS))
 def test_fit_trains_it_with_a_cell_of_ones_own(name: str) -> None:
     losses = losses_of(the_readmes_model(ATTENTIONS[name](), MinimalCell))
     assert losses[-1] < 0.8 * losses[0]

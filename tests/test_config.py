@@ -1,4 +1,4 @@
-"""What the option records refuse, each in words that name the option and what came."""
+"""The option records reject wrong values with errors that name the option and the value."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Every public layer is an ordinary Keras layer. A layer that is missing in `LAYERS` fails here."""
+"""Every public layer is an ordinary Keras layer. A test fails if `LAYERS` misses a layer."""
 
 import importlib
 import inspect
@@ -42,7 +42,7 @@ BATCH, QUERIES, SOURCE_LENGTH, ENCODER_UNITS, UNITS, EMBEDDING_DIM = 2, 3, 5, 6,
 
 
 class Case(NamedTuple):
-    """A layer, and what to do with it."""
+    """How to make and apply a layer."""
 
     make: Callable[..., Any]  # (**options of a Keras layer) -> layer
     apply: Callable[[Any, Any, Any, Any], Any]  # (layer, outputs, mask, queries) -> results
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 def read(attention: Any, outputs: Any, mask: Any, queries: Any) -> Any:
     memory = attention.prepare(outputs, mask)
     state = attention.initial_state(memory, queries.shape[1])
-    for _ in range(2):  # the second step reads the state, whose positions are never rounded
+    for _ in range(2):  # the second step reads the state; its positions are never rounded
         context, scores, state = attention.read(queries, memory, state, inputs=queries)
     return context, attention.alignment(scores, memory)
 
@@ -75,14 +75,14 @@ def bridge(bridge: Any, outputs: Any, mask: Any, queries: Any) -> Any:
 
 
 def translate(model: Any, outputs: Any, mask: Any, queries: Any) -> Any:
-    """Uses the signs of the numbers as ids."""
+    """Applies a model to ids made from the signs of the arrays."""
     source = ops.where(outputs[:, :, 0] > 0, 3, 4) * ops.cast(mask, "int32")
     target = ops.where(queries[:, :, 0] > 0, 3, 4)
     return model({"source": source, "target_inputs": target})
 
 
 def decode(decoder: Any, outputs: Any, mask: Any, queries: Any) -> Any:
-    """Takes the queries as embedded targets, the last of which is shorter."""
+    """Applies a decoder to the queries as embedded targets; the last target is shorter."""
     rows = ops.cumsum(ops.ones_like(queries[:, :1, 0], dtype="int32"), axis=0) - 1
     real = ops.arange(QUERIES) < QUERIES - rows
     return decoder(queries, outputs, inputs_mask=real, encoder_outputs_mask=mask)
@@ -106,7 +106,7 @@ def tiny(attention: str, **more: Any) -> ModelConfig:
 
 
 def wrapping(attention: Any, wrapper: Any = AttentionCell, **options: Any) -> Any:
-    """A cell, or a decoder, around cells that follow the same policy."""
+    """A maker of an `AttentionCell` or a decoder around cells with the same policy."""
 
     def make(**layer: Any) -> Any:
         policy = layer.get("dtype")
@@ -158,7 +158,7 @@ LAYERS: dict[str, Case] = {
         lambda **layer: TiedDense(QUERIES, **layer),
         lambda dense, outputs, mask, queries: dense(
             outputs, queries[0, :, :ENCODER_UNITS]
-        ),  # any rows will do
+        ),  # any rows are suitable
     ),
     "Bridge": Case(
         lambda **layer: Bridge("dense", [[3, 4], [5]], "backward", "tanh", **layer), bridge
@@ -200,7 +200,7 @@ LAYERS: dict[str, Case] = {
     "Seq2Seq none": Case(lambda **layer: Seq2Seq(tiny("none"), **layer), translate),
 }
 layers = pytest.mark.parametrize("name", LAYERS)
-# One of each kind; what is saved and in which precision does not depend on an attention's scores.
+# One layer of each kind, because saving and precision do not depend on an attention's scores.
 QUICK = (
     *("KMemoryAttention", "FlexibleAttention", "Encoder", "Bridge"),
     *("AttentionCell", "AttentionDecoder", "Seq2Seq"),
@@ -219,7 +219,7 @@ def inputs(dtype: str = "float32", batch: int = BATCH, source_length: int = SOUR
 
 
 def built(name: str, **options: Any) -> Any:
-    """The layer with weights that are not its first ones."""
+    """A built layer with random weights instead of its initial ones."""
     layer = LAYERS[name].make(**options)
     LAYERS[name].apply(layer, *inputs())
     randomise(layer)
@@ -234,7 +234,7 @@ def results(name: str, layer: Any, *arguments: Any) -> Any:
 
 
 def public_layers() -> set[str]:
-    """The Keras layers that the package's modules define, but for abstract and private ones."""
+    """The Keras layers defined by the package's modules, except abstract and private ones."""
     found = set()
     for module in pkgutil.walk_packages(seq2seq_memattn.__path__, "seq2seq_memattn."):
         for name, value in vars(importlib.import_module(module.name)).items():
@@ -290,7 +290,7 @@ def test_keras_serialises_the_layer_with_its_dtype(name: str) -> None:
 
 
 class Reader(keras.Model):
-    """A model of a user, around our cell and attention."""
+    """A user's model with our cell and attention."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -451,13 +451,13 @@ def test_double_precision_agrees_with_single(name: str) -> None:
     assert_close(ours, results(name, single))
 
 
-STEP = 1e-6  # of central differences, whose error is then about 1e-10
+STEP = 1e-6  # step of central differences; their error is about 1e-10
 
 
-# Without attention nothing depends on anything.
+# The results of `NoAttention` do not depend on its inputs.
 @pytest.mark.parametrize("name", [name for name in LAYERS if name != "NoAttention"])
 def test_gradients_are_the_limits_of_differences(name: str) -> None:
-    """Along a random direction of all weights and inputs at once, in double precision."""
+    """Checked along one random direction of all weights and inputs, in double precision."""
     layer = built(name, dtype="float64")
     outputs, mask, queries = inputs("float64")
     generator = np.random.default_rng(3)
@@ -517,7 +517,7 @@ def test_one_graph_serves_batches_and_sources_of_every_size(name: str) -> None:
 
 
 def copy_task(size: int = 64, longest: int = 3) -> tuple[dict[str, Any], Any]:
-    """Sources of two to `longest` of the symbols 3 to 5, and themselves as targets."""
+    """Sources of two to `longest` symbols from 3 to 5; the targets are the sources."""
     rng = np.random.default_rng(0)
     source, starts, outputs = (np.zeros([size, longest + 1], np.int32) for _ in range(3))
     for row in range(size):
@@ -558,11 +558,11 @@ def test_xla_takes_updates_whose_sizes_are_unknown(attention: str) -> None:
 
 @pytest.mark.parametrize("attention", slow(*ALL_ATTENTIONS))
 def test_fit_compiled_by_xla_gives_the_same_loss(attention: str) -> None:
-    batches = [copy_task(32), copy_task(24, longest=4)]  # a longer one, and a smaller one
+    batches = [copy_task(32), copy_task(24, longest=4)]  # of different sizes and lengths
     losses = []
     for jit_compile in (False, True):
         model = Seq2Seq(tiny(attention, **{"dropout": 0.0, **ALL_ATTENTIONS[attention]}))
-        # Not Adam, which makes a step of the rounding errors of a gradient that is 0.
+        # Not Adam, which turns the rounding error of a zero gradient into a full step.
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy(), jit_compile=jit_compile)
         endless = (batch for batch in itertools.cycle(batches))
         history = model.fit(endless, steps_per_epoch=2, epochs=3, shuffle=False, verbose=0)

@@ -1,4 +1,4 @@
-"""A functional model of a user's, trained, saved, loaded and searched on both backends."""
+"""A user's functional model is trained, saved, loaded and searched on both backends."""
 
 import json
 from pathlib import Path
@@ -51,4 +51,4 @@ def test_a_functional_model_is_trained_saved_loaded_and_searched(
     tokens, log_probs, greedy, _ = map(np.array, built)
     assert (np.diff(log_probs) <= 0).all()
     for first in (tokens[:, 0], greedy):
-        assert len({tuple(row) for row in first}) > 4  # of 8 sources
+        assert len({tuple(row) for row in first}) > 4  # different outputs for 8 sources

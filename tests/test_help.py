@@ -10,7 +10,7 @@ from tests.running import ROOT, run_here, run_python
 
 
 def commands() -> dict[str, str]:
-    """What stands behind `python -m`, and the module that it runs."""
+    """The arguments of `python -m` for each command, and the module that it runs."""
     found = {
         f"seq2seq_memattn {name}": f"seq2seq_memattn.commands.{name}" for name in command_names()
     }

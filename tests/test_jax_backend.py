@@ -1,6 +1,6 @@
-"""The model on JAX, in a process that cannot import TensorFlow, against TensorFlow's results.
+"""The model on JAX, without TensorFlow in the process, gives TensorFlow's results.
 
-(Search on JAX: `tests/search/test_jax_search.py`.)
+`tests/search/test_jax_search.py` tests search on JAX.
 """
 
 import json
@@ -49,7 +49,7 @@ for name in names:
         try:
             model({**ids, "source": ids["source"][:, ::-1]})
         except ValueError as error:
-            assert "expected padding behind the real tokens" in str(error)
+            assert "expected padding after the real tokens" in str(error)
         else:
             raise AssertionError("padding before real tokens was taken")
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())
@@ -80,7 +80,7 @@ def model_named(name: str, **more: Any) -> Seq2Seq:
 
 
 def run_on_jax(folder: Path, fits: str, *names: str, **more: Any) -> None:
-    """Writes the logits of the models, and the losses of a few updates, into files."""
+    """Runs the models on JAX; writes their logits and the losses of a few updates into files."""
     np.savez(folder / "batch.npz", target_outputs=TARGET_OUTPUTS, weights=WEIGHTS, **BATCH)
     for name in names:
         model = model_named(name, **more)

@@ -1,4 +1,4 @@
-"""The order of the package: who may import whom, and who may read flags."""
+"""Which modules of the package may import which, and which may read flags."""
 
 import ast
 import graphlib
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "seq2seq_memattn"
 MOST_ROOT_MODULES = 10
 
-# From the bottom up: what stands in a line imports from its own and from the lines above it alone.
+# From the bottom up: the modules in a line import only from their own line and the lines above it.
 LAYERS = (
     ("_version", "checks", "notes", "packages", "compute"),
     ("config", "vocabulary"),

@@ -1,4 +1,4 @@
-"""A stored model of a user's in a new process, which has imported little."""
+"""A user's saved model loads in a new process with few imports."""
 
 from pathlib import Path
 

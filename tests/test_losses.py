@@ -24,7 +24,7 @@ main()
 
 
 def expected_sum(logits: Any, label_smoothing: float = 0.0) -> float:
-    """The loss of each real token, one by one."""
+    """The sum of the losses of all real tokens, one by one."""
     total = 0.0
     for row, target in zip(logits, TARGETS, strict=True):
         for energies, token in zip(row, target, strict=True):
@@ -50,17 +50,17 @@ def test_the_sum_is_that_of_the_real_tokens_one_by_one(
 
     loss, num_tokens = run(mode, summed, TARGETS, tensor(LOGITS, dtype))
     assert_close(loss, np.array(expected_sum(LOGITS, label_smoothing)), dtype)
-    assert float(num_tokens) == 3 + 1 + 4  # end tokens included
+    assert float(num_tokens) == 3 + 1 + 4  # including end tokens
     assert keras.backend.standardize_dtype(num_tokens.dtype) == dtype
 
 
 def test_a_token_by_hand() -> None:
-    # Probabilities 1/2, 1/4, 1/4 of the tokens 0, 1 and 2.
+    # Tokens 0, 1 and 2 have probabilities 1/2, 1/4 and 1/4.
     logits = tensor(np.log([[[2.0, 1.0, 1.0], [2.0, 1.0, 1.0]]]))
     loss, num_tokens = summed_cross_entropy(np.array([[END_ID, PAD_ID]]), logits)
     assert_close(loss, np.array(np.log(4.0)))
     assert float(num_tokens) == 1
-    # 0.3 is spread over three tokens, the target among them.
+    # 0.3 is spread over three tokens, including the target.
     loss, _ = summed_cross_entropy(np.array([[END_ID, PAD_ID]]), logits, label_smoothing=0.3)
     assert_close(loss, np.array(0.1 * np.log(2.0) + 0.9 * np.log(4.0)))
 
@@ -104,7 +104,7 @@ def test_nothing_as_large_as_the_logits_is_made_beside_their_gradient(
         for output in operation.outputs
         if output.shape.num_elements() == LOGITS.size
     }
-    # The cross entropy's kernel returns its gradient too; a broadcast to the same shape is no copy.
+    # The kernel also returns its gradient. A broadcast to the same shape makes no copy.
     assert kinds <= {"Placeholder", "SparseSoftmaxCrossEntropyWithLogits", "Reshape", "BroadcastTo"}
 
 

@@ -1,4 +1,4 @@
-"""Markdown that can be read as it is: no line needs scrolling."""
+"""Lines of Markdown files are short enough to read without scrolling."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.running import ROOT
 
-LONGEST = 160  # characters, tables included
+LONGEST = 160  # characters, including table rows
 FOLDERS = (".github", "examples", "experiments", "results", "tests")
 FILES = [
     *(path for path in ROOT.glob("*.md") if path.name != "README.md"),

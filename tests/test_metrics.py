@@ -21,7 +21,7 @@ from tests.reference import bleu as reference
 
 
 def random_lines(seed: int, count: int = 40) -> tuple[list[str], list[str]]:
-    """What a poor copier makes of references, and these; the last three have empty sides."""
+    """Hypotheses with random errors, and their references; the last three have empty sides."""
     generator = np.random.default_rng(seed)
     hypotheses, references = [], []
     for _ in range(count):
@@ -39,7 +39,7 @@ def test_bleu_equals_the_definition_of_multi_bleu_to_two_decimals(seed: int) -> 
     expected = reference.corpus_bleu(hypotheses, references).score
     assert 5 < expected < 95
     assert round(tokenised_bleu(hypotheses, references).score, 2) == round(expected, 2)
-    # More tokens than the references have: no brevity penalty.
+    # Hypotheses longer than the references have no brevity penalty.
     longer = [f"{line} 9 9" for line in references]
     expected = reference.corpus_bleu(longer, references).score
     assert round(tokenised_bleu(longer, references).score, 2) == round(expected, 2)
@@ -51,7 +51,7 @@ def test_bleu_equals_the_definition_of_multi_bleu_to_two_decimals(seed: int) -> 
         (["1 2 3 4 5", ""], ["1 2 3 4 5", ""], 100.0),
         (["1 2 3 4", "5 6 7 8"], ["1 2 3 4", "5 6 7 8"], 100.0),
         (["1 2 3 4"], ["1 2 3 4 1 2 3 4"], 100 * np.exp(-1)),
-        (["1 2 3"], ["1 2 3"], 0.0),  # no 4-gram
+        (["1 2 3"], ["1 2 3"], 0.0),  # there is no 4-gram
         (["", ""], ["1 2 3 4", ""], 0.0),
         (["1 2 3 4"], [""], 0.0),
         ([""], [""], 0.0),
@@ -91,7 +91,7 @@ def test_lines_that_do_not_fit_are_refused(
         tokenised_bleu(hypotheses, references)
 
 
-# Lines whose case and punctuation tell the scores apart.
+# Lines with case and punctuation for which the scores differ.
 REFERENCES = ["The cat sat on the mat .", "It is raining , again !", "We don't know why."] * 3
 SYSTEM = ["The cat sat on the carpet .", "it is raining , again !", "We do not know why."] * 3
 BASELINE = ["A cat is on the mat .", "it rains again", "We don't know ."] * 3
@@ -159,7 +159,7 @@ def test_the_comparison_is_the_paired_bootstrap_of_sacrebleu(
 
 
 def test_smoothed_bleu_is_the_mean_of_smoothed_sentences(capfd: pytest.CaptureFixture[str]) -> None:
-    # Of "a b x d e" 4 of 5 words are right, 2 of 4 pairs, none of 3 triples and of 2 quadruples.
+    # In "a b x d e", 4 of 5 words are right, 2 of 4 pairs, 0 of 3 triples, 0 of 2 quadruples.
     one = 100 * math.exp(1 - 6 / 5) * (4 / 5 * 3 / 5 * 1 / 4 * 1 / 3) ** 0.25
     found = smoothed_bleu(["a b x d e", "a"], ["a b c d e f", "a"])
     assert found.score == pytest.approx((one + 100) / 2)
@@ -170,11 +170,11 @@ def test_smoothed_bleu_is_the_mean_of_smoothed_sentences(capfd: pytest.CaptureFi
 
 
 def test_ribes_is_that_of_its_definition() -> None:
-    # Four words in the order 3 4 1 2: of their 6 pairs 2 rise, so tau is (2 - 4) / 6, and its share
-    # of 0..1 is 1 / 3; every word is right and none is missing.
+    # Four words in the order 3 4 1 2: 2 of their 6 pairs rise, so tau is (2 - 4) / 6. Scaled to
+    # 0..1, that is 1 / 3. Every word is right and none is missing.
     found = ribes(FormedLines(["c d a b"]), FormedLines(["a b c d"]))
     assert found.score == pytest.approx(100 / 3)
-    # Three of four words, in order; exp(1 - 5 / 4) for a reference of five.
+    # Three of four words are right and in order; the reference of five gives exp(1 - 5 / 4).
     found = ribes(FormedLines(["a b x c"]), FormedLines(["a b c d e"]))
     assert found.score == pytest.approx(100 * (3 / 4) ** 0.25 * math.exp(-1 / 4) ** 0.1)
     two = ribes(FormedLines(["c d a b", "a b"]), FormedLines(["a b c d", "A b"]))
@@ -212,7 +212,7 @@ def test_bleu_by_length_is_bleu_of_each_group() -> None:
         expected = reference.corpus_bleu(ours, theirs).score
         assert group["bleu"] == pytest.approx(expected, abs=5e-3)
     assert first == 43
-    # Equally long references are in one group.
+    # References of the same length are in one group.
     assert len(groups) == 4
     assert all(a["longest"] < b["shortest"] for a, b in itertools.pairwise(groups))
 

@@ -72,7 +72,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "source_vocab_size": 13,
         "attention": "bahdanau",
         "mixing": "none",
-        "embedding_dim": 14,  # decoder_units and both directions of the encoder
+        "embedding_dim": 14,  # the width of decoder output and context together
     },
 }
 SIZES: dict[str, Any] = {
@@ -85,7 +85,7 @@ SIZES: dict[str, Any] = {
     "attention_units": 7,
 }
 
-# Between them, most choices that the others make in another combination.
+# Together, these have most options of the others, in other combinations.
 QUICK = ("reference", "bahdanau", "flexible", "none", "positions", "gru", "before_unfed", "joint")
 options = pytest.mark.parametrize("name", quick(OPTIONS, *QUICK))
 
@@ -108,7 +108,7 @@ some_options = pytest.mark.parametrize(
 
 
 def build(name: str = "reference", dtype: str = "float64", **more: Any) -> Seq2Seq:
-    """A model with random weights, as large as after training."""
+    """A model with random weights as large as trained ones."""
     model = Seq2Seq(ModelConfig(**{**SIZES, "dropout": 0.0, **OPTIONS[name], **more}), dtype=dtype)
     randomise(model)
     return model
@@ -244,7 +244,7 @@ def test_compiled_gradients_equal_plain_ones(name: str, mode: str) -> None:
     assert_close(list(fast), plain, "float64")
 
 
-# The line with one vocabulary for both sides: a token's embedding is used in many places.
+# "joint" has one vocabulary for both sides, so a token's embedding has several uses.
 EMBEDDED_LATE = [
     ("joint", 0.0),
     ("unfed", 0.5),
@@ -259,7 +259,7 @@ def test_a_small_vocabulary_changes_rounding_only(
     found = []
     for limit in (0, 100):
         monkeypatch.setattr(model_module, "SMALL_VOCABULARY", limit)
-        model = build(name, dropout=dropout)  # draws the same dropout again
+        model = build(name, dropout=dropout)  # draws the same dropout
         found.append([logits_of(model), *map(as_array, dense(gradients_of(model, True, batch())))])
     assert_close(found[1], found[0], "float64")
 
@@ -275,7 +275,7 @@ def test_the_gradient_of_tied_embeddings_is_that_of_all_their_uses(name: str) ->
         if variable is table
     ]
     values, step = as_array(table), 1e-6
-    # 1: start token; 10: of both sides; 9: of sources alone; 12: fed back; 6: nowhere but logits.
+    # 1: start token; 10: on both sides; 9: only in sources; 12: fed back; 6: only in logits.
     for row, column in ((1, 0), (10, 1), (9, 2), (12, 4), (6, 3)):
         moved = []
         for sign in (1, -1):
@@ -436,9 +436,9 @@ def test_the_config_knows_what_the_output_layer_reads(name: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"tied_embeddings": "target"}, "embedding_dim is 5, that is 8 "),
-        ({"tied_embeddings": "target", "mixing_units": 6}, "embedding_dim is 5, that is 6 "),
-        ({"tied_embeddings": "target", "mixing": "none"}, "embedding_dim is 5, that is 14 "),
+        ({"tied_embeddings": "target"}, "embedding_dim is 5, that width is 8 "),
+        ({"tied_embeddings": "target", "mixing_units": 6}, "embedding_dim is 5, that width is 6 "),
+        ({"tied_embeddings": "target", "mixing": "none"}, "embedding_dim is 5, that width is 14 "),
         (
             {"tied_embeddings": "all", "mixing_units": 5},
             "source_vocab_size is 11, target_vocab_size is 13",

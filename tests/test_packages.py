@@ -7,7 +7,7 @@ from seq2seq_memattn import packages
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Lets packages be found that are not among these."""
+    """Makes these packages appear not to be installed."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name in names else find(name)

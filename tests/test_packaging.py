@@ -1,4 +1,4 @@
-"""The wheel: it holds one package, requires what it should, and works elsewhere."""
+"""The wheel contains one package, has the right requirements, and works elsewhere."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ print(seq2seq_memattn.__file__)
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    sources = folder / "sources"  # building leaves files beside setup.py
+    sources = folder / "sources"  # a copy, because building writes files beside setup.py
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
     ).stdout.decode()
@@ -93,7 +93,7 @@ def test_the_core_is_small_and_the_extras_bring_the_rest(wheel: Path) -> None:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).split(".")[0])
     others = imported - set(sys.stdlib_module_names) - {PACKAGE}
-    names = {"absl": "absl_py", "google": "protobuf"}  # protobuf comes with TensorFlow
+    names = {"absl": "absl_py", "google": "protobuf"}  # TensorFlow installs protobuf
     assert {names.get(one, one) for one in others} - {"protobuf"} - set(EXTRAS) == CORE
 
 
@@ -109,7 +109,7 @@ def test_the_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) 
     where = tmp_path / "installed"
     install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet"]
     subprocess.run([*install, f"--target={where}", str(wheel)], check=True)
-    # `-S` would hide what it needs; the editable install comes later on the path than `where`.
+    # `-S` would hide its requirements. `where` comes before the editable install on the path.
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(where)!r}){SCRIPT}"],
         cwd=tmp_path,
@@ -129,11 +129,11 @@ def test_the_repository_has_one_address_and_one_version() -> None:
         "CITATION.cff",
         "README.md",
         "docs/first_steps.md",
-        "notebooks/reproduction.ipynb",
+        "notebooks/tour.ipynb",
         "pyproject.toml",
     ):
         text = (ROOT / name).read_text(encoding="utf-8")
-        # Colab's address of a notebook ends in github/OWNER/PROJECT.
+        # The address of a notebook on Colab contains github/OWNER/PROJECT.
         owners = re.findall(rf"github(?:\.com)?/([\w-]+)/{project}", text)
         owners += re.findall(rf"([\w-]+)\.github\.io/{project}", text)
         assert set(owners) == {address.split("/")[-2]}, name

@@ -33,7 +33,7 @@ def scores(*shape: int, seed: int = 0) -> npt.NDArray[np.float64]:
 
 
 def curve(speed: float) -> list[dict[str, Any]]:
-    """Lines of a metrics.jsonl."""
+    """The lines of a metrics.jsonl."""
     lines: list[dict[str, Any]] = []
     for update in range(100, 1100, 100):
         at = {"update": update, "seconds": 0.6 * update}
@@ -59,7 +59,7 @@ def times(**seconds: list[float]) -> list[dict[str, Any]]:
 
 
 def points(bleu: float) -> list[dict[str, Any]]:
-    """What thresholds cost and save."""
+    """BLEU and window by threshold."""
     return [
         {"threshold": threshold, "window": 4.0 + 3.0 * i, "bleu": bleu - 4.0 / (i + 1)}
         for i, threshold in enumerate((0.3, 1.2, None))
@@ -74,7 +74,7 @@ def surface(num_slots: int, max_source_length: int) -> npt.NDArray[np.float64]:
 
 
 def line(axes: Axes, label: str) -> tuple[list[float], list[float]]:
-    """The points of the line with a label."""
+    """The points of the line with this label."""
     (found,) = [line for line in axes.lines if line.get_label() == label]
     x, y = np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
     return x.tolist(), y.tolist()
@@ -119,7 +119,7 @@ def test_a_figure_becomes_a_picture_of_its_data(name: str, tmp_path: Path) -> No
         pictures.append(matplotlib.image.imread(file))
         assert_drawn(file)
     assert pictures[0].shape == pictures[1].shape
-    assert pictures[0].shape[1] <= 900  # pixels, the width of a README
+    assert pictures[0].shape[1] <= 900  # pixels, to fit a README
     assert (pictures[0] != pictures[1]).any(axis=-1).mean() > 1e-4
 
 
@@ -179,7 +179,7 @@ def test_other_labels_take_colours_that_no_attention_has() -> None:
     slots, added = with_positions["k_memory:32"], with_positions["k_memory:32 + PE"]
     assert (added.colour, added.marker) == (slots.colour, slots.marker)
     assert (slots.line, added.line) == ("-", "--")
-    assert with_positions["x + PE"].line == "-"  # there is no x
+    assert with_positions["x + PE"].line == "-"  # there is no model "x"
     assert not {look.colour for look in plots.looks(NAMES).values()} & {*style.OTHER_COLOURS}
     many = plots.looks([str(i) for i in range(50)])
     assert len({(look.colour, look.marker) for look in many.values()}) == 50
@@ -281,7 +281,7 @@ def test_lines_without_4_grams_have_no_bleu() -> None:
     np.testing.assert_equal(line(bleu, "no attention")[1], [np.nan, 97.0])
     assert [text.get_text() for text in bleu.texts] == ["no 4-grams"]
     assert ticks(bleu, "x") == ["0\u20133", "4"]
-    assert bleu.get_ylim()[0] > 85.0  # the 0 that is not drawn does not stretch the axis
+    assert bleu.get_ylim()[0] > 85.0  # the 0, which is not drawn, does not stretch the axis
     assert exact.get_title(loc="right") == "about 9 lines per group"
 
 
@@ -368,7 +368,7 @@ def test_panels_share_one_scale_unless_relative() -> None:
     ]
     *axes, _ = plots.alignments(panels).axes
     assert [ax.images[0].get_clim() for ax in axes] == [(0.0, 0.5), (0.0, 0.5)]
-    assert [ticks(ax, "y") for ax in axes] == [["a", "b"], []]  # named once, at the left
+    assert [ticks(ax, "y") for ax in axes] == [["a", "b"], []]  # labels only at the left
 
     *axes, bar = plots.alignments(panels, relative=True).axes
     assert [image(ax).max() for ax in axes] == [1.0, 1.0]

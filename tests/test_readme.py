@@ -1,4 +1,4 @@
-"""The README: it is short, and what it tells a reader to type runs, in this order."""
+"""The README is short, and its commands run in the given order."""
 
 import re
 from pathlib import Path

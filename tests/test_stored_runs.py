@@ -1,4 +1,4 @@
-"""Runs that earlier code trained are read, and decode as they did (stored_runs/README.md)."""
+"""Runs trained by earlier code can be read and decode as before (stored_runs/README.md)."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ print(json.dumps({run: decoded(Path(folder, run), *what.split()) for run in runs
 
 
 def assert_decoded_as_before(run: str, found: list[Record]) -> None:
-    """Asserts that texts and ids are those that are stored, and log-probabilities close to them."""
+    """Asserts that texts and ids equal the stored ones, and that log-probabilities are close."""
     text = (STORED / run / "translations.json").read_text(encoding="utf-8")
     stored = [
         {name: record[name] for name in ours}
@@ -45,7 +45,7 @@ def assert_decoded_as_before(run: str, found: list[Record]) -> None:
 
 
 def _parts(records: list[Record]) -> tuple[list[Any], list[float]]:
-    """What must be the same, and what is rounded."""
+    """The texts and ids, which must be equal, and the log-probabilities, which are rounded."""
     translations = [one for record in records for name in SEARCHES for one in record.get(name, [])]
     numbers = [one["log_prob"] for one in translations]
     numbers += [record["score"] for record in records if "score" in record]

@@ -10,7 +10,7 @@ from typing import Any
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
 
 SYLLABLES = ("ba", "dö", "ki", "lu", "más", "ne", "po", "rüh", "ša", "te")
-STRANGE = (  # none of these ends a line, and all of them come back
+STRANGE = (  # lines with unusual characters, which must be preserved and end no line
     "a\u00a0b",
     "a\u2028b",
     "日本 語",
@@ -31,7 +31,7 @@ OURS = {
 
 
 def sentences(count: int, seed: int, longest: int = 12) -> list[str]:
-    """Sentences of 1 to `longest` words, frequent and rare ones."""
+    """Sentences of 1 to `longest` frequent and rare words."""
     generator = random.Random(seed)
     words = ["".join(generator.choices(SYLLABLES, k=generator.randint(1, 4))) for _ in range(300)]
     weights = [1 / rank for rank in range(1, 301)]
@@ -48,13 +48,13 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
 
 
 def pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
-    """Distinct pairs whose target is the source with its words turned round."""
+    """Distinct pairs whose target is the source with its words in reverse order."""
     sources = [f"{line} {i}" for i, line in enumerate(sentences(count, seed))]
     return sources, [" ".join(reversed(line.split(" "))) for line in sources]
 
 
 def sentencepiece_model(**options: Any) -> bytes:
-    """A SentencePiece model of such sentences; `OURS` makes it one as `data_prep` trains them."""
+    """A SentencePiece model of such sentences; `OURS` are the options that `data_prep` uses."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -95,7 +95,7 @@ def make_text_data(folder: Path, num_train: int = 300, **options: Any) -> Path:
 
 
 def make_multi30k(folder: Path) -> None:
-    """Made-up text under the names of Multi30k's files, as written and tokenised."""
+    """Made-up text under the names of Multi30k's files, plain and tokenised."""
     splits = {"train": 300, "val": 12, "test_2016_flickr": 11, "test_2017_mscoco": 10}
     _make_corpus(folder, splits, ("en", "de"))
     tokenised = {f"{name}.lc.norm.tok": count for name, count in splits.items()}

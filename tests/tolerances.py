@@ -1,4 +1,4 @@
-"""How close two results must be: one tolerance per dtype and device, for every test."""
+"""How close two results must be: one tolerance per dtype and device for all tests."""
 
 from typing import Any
 
@@ -14,20 +14,20 @@ TOLERANCES = {
 
 
 def tolerance(dtype: str) -> float:
-    """The relative error allowed to results that were computed in `dtype`."""
+    """The allowed relative error of results computed in `dtype`."""
     return TOLERANCES[_device()][dtype]
 
 
 def assert_close(actual: Any, expected: Any, dtype: str = "float32") -> None:
     """Asserts that two structures of arrays are equal up to the rounding of `dtype`.
 
-    The error of an element is taken relative to the largest element of its array, for sums of
-    large terms may leave small ones.
+    The error of an element is relative to the largest element of its array, because small elements
+    may be sums of large terms.
 
     Args:
-        actual: tensor or array, or a structure of them.
-        expected: the same structure (nested lists of numbers for one array will do).
-        dtype: the dtype that the less precise side was computed in.
+        actual: tensor, array, or a structure of them.
+        expected: the same structure; a single array may be nested lists of numbers.
+        dtype: the dtype in which the less precise side was computed.
     """
     if keras.ops.is_tensor(actual) or isinstance(actual, np.ndarray):
         actual, expected = [actual], [as_array(expected)]
@@ -42,7 +42,7 @@ def assert_close(actual: Any, expected: Any, dtype: str = "float32") -> None:
 
 
 def as_array(x: Any) -> npt.NDArray[Any]:
-    """A tensor or array as NumPy array; floats as float64, whatever their dtype."""
+    """A tensor or array as a NumPy array; floats of any dtype become float64."""
     if keras.ops.is_tensor(x) or isinstance(x, keras.Variable):
         kind = keras.backend.standardize_dtype(x.dtype)
         if kind in ("float16", "bfloat16"):

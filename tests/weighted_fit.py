@@ -1,4 +1,4 @@
-"""One update by `fit` with weights of sentences, of tokens and of classes, on Keras's backend."""
+"""One update by `fit` with weights of sentences, tokens and classes, on Keras's backend."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ Fitted = tuple[float, list[list[float]]]
 
 
 def fitted(**options: Any) -> Fitted:
-    """The loss of the first update, and the kernel that it leaves: the identity at first."""
+    """The loss of the first update, and the kernel after it, which starts as the identity."""
     identity = keras.layers.Dense(VOCAB, use_bias=False, kernel_initializer="identity")
     model = keras.Sequential([keras.Input([4, VOCAB]), identity])
     model.compile(keras.optimizers.SGD(1.0), TokenCrossEntropy())
@@ -33,7 +33,7 @@ def fitted(**options: Any) -> Fitted:
 
 
 def all_fitted() -> dict[str, Fitted]:
-    """The first update by the kind of weights."""
+    """The first update for each kind of weights."""
     arrays: dict[str, Any] = {"x": LOGITS, "y": TARGETS, "batch_size": 3, "shuffle": False}
     dataset = tf.data.Dataset.from_tensors((LOGITS, TARGETS[:, :, None]))
     return {
@@ -44,5 +44,5 @@ def all_fitted() -> dict[str, Fitted]:
 
 
 def main() -> None:
-    """Prints all of them as one line of JSON."""
+    """Prints all results as one line of JSON."""
     print(json.dumps(all_fitted()))

@@ -1,1 +1,1 @@
-"""What the site's pages need beside Sphinx and MyST."""
+"""Sphinx extensions that the site's pages need."""

@@ -1,4 +1,4 @@
-"""The page of the commands, made of their docstrings and flags."""
+"""Generates the page of commands from their docstrings and flags."""
 
 import importlib
 import re
@@ -11,7 +11,7 @@ PAGE = "commands"
 
 
 def page() -> str:
-    """What stands below the page's introduction, in Markdown."""
+    """The generated part of the page, below its introduction: Markdown."""
     parts = []
     for name in command_names():
         command = importlib.import_module(f"seq2seq_memattn.commands.{name}")
@@ -24,7 +24,7 @@ def page() -> str:
 
 
 def _about(text: str) -> str:
-    """A command's docstring; what is indented is code."""
+    """A command's docstring in Markdown; indented paragraphs become code."""
     found = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         is_code = paragraph.startswith("    ")
@@ -37,7 +37,7 @@ def _dedented(paragraph: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text whose marks mean nothing in Markdown, but for backticks."""
+    """Text with all Markdown marks escaped except backticks."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(
         part if part[:1] == "`" else re.sub(r"([\\*_<>|\[\]])", r"\\\1", part) for part in parts
@@ -45,7 +45,7 @@ def _plain(text: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connects what Sphinx calls."""
+    """Connects this extension to Sphinx."""
 
     def read(app: Any, document: str, source: list[str]) -> None:
         del app

@@ -1,9 +1,9 @@
-"""The project's docstrings as reStructuredText, for Sphinx's autodoc.
+"""Converts the project's docstrings to reStructuredText for Sphinx's autodoc.
 
-A docstring is text with sections, such as `Args`, `Call arguments`, `Fields`, two values under
-`Returns`, `Symbols` or `Masking` (STYLE of layers). Sphinx's own reader of such docstrings,
-napoleon, knows some of them. Here a section becomes a bold word with a list or a text behind it.
-Backticks are code, and names of `seq2seq_memattn` in them are links.
+A docstring is text with sections such as `Args`, `Call arguments`, `Fields`, `Symbols` or
+`Masking`, and `Returns` may list several values. Sphinx's own reader, napoleon, knows only some of
+these sections. Here each section becomes a bold word followed by a list or text. Backticks become
+code, and names of `seq2seq_memattn` in backticks become links.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ PACKAGE = "seq2seq_memattn"
 
 
 def to_rest(lines: Sequence[str], links: Collection[str] = ()) -> list[str]:
-    """A docstring as reStructuredText.
+    """A docstring as lines of reStructuredText.
 
     Args:
-        lines: of the docstring, without its indentation.
-        links: names of the package that have an entry on the page.
+        lines: lines of the docstring, without its indentation.
+        links: names of the package that become links.
     """
     found: list[str] = []
     was_list = False
@@ -62,7 +62,7 @@ def to_rest(lines: Sequence[str], links: Collection[str] = ()) -> list[str]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """What stands between blank lines, cut where a section begins."""
+    """Splits lines into blocks at blank lines and where a section begins."""
     block: list[str] = []
     for line in lines:
         is_title = TITLE.match(line) is not None
@@ -76,7 +76,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _list(body: Sequence[str], links: Collection[str]) -> list[str]:
-    """Items `name: meaning`, and texts between them."""
+    """A section's items, `name: meaning`, as a bulleted list, with any text between them."""
     found: list[str] = []
     entries: list[list[str]] = []
     for line in body:
@@ -95,7 +95,7 @@ def _list(body: Sequence[str], links: Collection[str]) -> list[str]:
 
 
 def _text(block: Sequence[str], links: Collection[str], before: str = "") -> list[str]:
-    """A paragraph; equations that stand indented in it stay as they are written."""
+    """A paragraph; its indented equations become literal blocks."""
     found: list[str] = []
     text: list[str] = []
     equations: list[str] = []
@@ -124,7 +124,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _escaped(text: str, links: Collection[str]) -> str:
-    """Text whose backticks become code or links, and whose other marks mean nothing."""
+    """Text whose backticks become code or links and whose other marks are escaped."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(_code(part[1:-1], links) if part[:1] == "`" else _plain(part) for part in parts)
 
@@ -140,7 +140,7 @@ def _plain(text: str) -> str:
 
 
 def option_lines(kind: Any) -> list[str]:
-    """A list of the options of a record, with their meanings and defaults."""
+    """A list of a record's options with their meanings and defaults."""
     found = ["", "**Options**", ""]
     for field in dataclasses.fields(kind):
         meaning = _escaped(field.metadata["help"], ())
@@ -149,7 +149,7 @@ def option_lines(kind: Any) -> list[str]:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connects what Sphinx calls."""
+    """Connects this extension to Sphinx."""
     import seq2seq_memattn
 
     links = {name for name in seq2seq_memattn.__all__ if name[0].isalpha()}
@@ -171,7 +171,7 @@ def setup(app: Any) -> dict[str, bool]:
 def _signature(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str] | None:
-    """The arguments of `__init__`: Keras's layers have a `__new__` that takes anything."""
+    """The signature of `__init__`; autodoc would show the `__new__` of Keras's layers instead."""
     del app, name, options, signature, returned
     import keras
     from sphinx.util.inspect import stringify_signature
@@ -183,6 +183,6 @@ def _signature(
 
 
 def _skips(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leaves out the fields of named tuples, which the docstring of their class describes."""
+    """Skips the fields of named tuples, because the docstring of their class describes them."""
     del app, what, name, skip, options
     return True if type(obj).__name__ == "_tuplegetter" else None

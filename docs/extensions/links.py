@@ -1,7 +1,7 @@
-"""Links of the pages to files of the repository, which the site does not hold.
+"""Rewrites links from pages to files of the repository that are not part of the site.
 
-In docs/ such links are relative, so that they work on GitHub and in a clone. On the site they lead
-to the repository. The page of the changelog is the repository's file.
+In docs/ such links are relative and work on GitHub and in a clone. On the site they lead to the
+repository. The changelog page shows CHANGELOG.md.
 """
 
 import posixpath
@@ -18,18 +18,18 @@ LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(([^)\s]+)\)")
 
 
 def repository() -> str:
-    """The address of the repository, which pyproject.toml says."""
+    """The address of the repository, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     address: str = project["urls"]["Repository"]
     return address
 
 
 def on_site(target: str, folder: str) -> str:
-    """Where a link leads on the site.
+    """The target of a link on the site.
 
     Args:
-        target: what the link says.
-        folder: of the file that has the link, in the repository.
+        target: the link's target in the file.
+        folder: folder of that file, relative to the repository.
     """
     if re.match(r"[a-z]+:|#", target):
         return target
@@ -42,7 +42,7 @@ def on_site(target: str, folder: str) -> str:
 
 
 def rewritten(text: str, folder: str) -> str:
-    """A page in Markdown with its links as the site has them; code stays as it is."""
+    """A Markdown page with its links rewritten for the site; code is unchanged."""
     parts = CODE.split(text)
     for number in range(0, len(parts), 2):
         parts[number] = LINK.sub(lambda m: f"{m[1]}({on_site(m[2], folder)})", parts[number])
@@ -50,7 +50,7 @@ def rewritten(text: str, folder: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connects what Sphinx calls."""
+    """Connects this extension to Sphinx."""
 
     def read(app: Any, document: str, source: list[str]) -> None:
         del app

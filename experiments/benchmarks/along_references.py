@@ -1,10 +1,10 @@
 """Times decoding along references: python -m experiments.benchmarks.along_references.
 
-As in section 5.5 of Shu and Nakayama (2017): every step is fed the reference's token, so that all
-runs take the same steps, and the output layer has its share. The steps are those of search, with
-one hypothesis per source, in TensorFlow's plain graph or compiled by XLA. A run of flexible
-attention may be named with a threshold behind it. With `--joined=4`, every four lines are one, for
-times of longer sources.
+As in section 5.5 of Shu and Nakayama (2017), each step is fed the token of the reference. All runs
+therefore take the same steps. Times include the output layer. The steps are those of search with
+one hypothesis per source, in TensorFlow's plain graph or compiled by XLA. The name of a run of
+flexible attention may end with a threshold, as in RUN:1.0. `--joined=4` joins every four lines to
+one, to time longer sources.
 """
 
 import statistics
@@ -24,7 +24,7 @@ from seq2seq_memattn.notes import print_note
 
 
 class Lines(NamedTuple):
-    """What is decoded, as ids without end tokens.
+    """The pairs to decode, as ids without end tokens.
 
     Fields:
         sources, targets: int32 arrays [length].
@@ -38,10 +38,10 @@ class Timed(NamedTuple):
     """One row to measure.
 
     Fields:
-        row: what describes it.
-        decoder: takes the steps of a batch.
-        batches: what it decodes.
-        turns: seconds per sentence, of each turn.
+        row: the description of the row.
+        decoder: decodes a batch.
+        batches: the batches to decode.
+        turns: seconds per sentence in each turn.
     """
 
     row: dict[str, Any]
@@ -51,12 +51,12 @@ class Timed(NamedTuple):
 
 
 def join(lines: Sequence[str], count: int) -> list[str]:
-    """Every `count` lines as one."""
+    """Joins every `count` lines to one; leaves out an incomplete rest."""
     return [" ".join(lines[i : i + count]) for i in range(0, len(lines) - count + 1, count)]
 
 
 def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
-    """Batches of pairs of similar source length."""
+    """Makes batches of pairs with similar source lengths."""
     order = sorted(range(len(lines.sources)), key=lambda i: len(lines.sources[i]))
     groups = (order[i : i + batch_size] for i in range(0, len(order), batch_size))
     return [
@@ -66,19 +66,19 @@ def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
 
 
 def load(name: str) -> tuple[Any, float | None]:
-    """The run that `--runs` names, and the threshold behind it."""
+    """Loads a run named by `--runs`; returns it and the threshold at the end of its name."""
     from seq2seq_memattn.runs.directory import load_run
 
     folder, _, threshold = name.partition(":")
     try:
         value = float(threshold) if threshold else None
     except ValueError:
-        raise ValueError(f"--runs: expected a number behind {folder}:, got {threshold}") from None
+        raise ValueError(f"--runs: expected a number after {folder}:, got {threshold}") from None
     return load_run(Path(folder), threshold=value), value
 
 
 def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
-    """Two functions of a batch, which take the steps of search along its targets.
+    """Makes two functions that take the steps of search along the targets of a batch.
 
     Returns:
         decode: the log-probability of each target, float [batch].
@@ -116,7 +116,7 @@ def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
 def make_rows(
     sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
 ) -> list[Timed]:
-    """What the flags ask for, in the order in which it takes turns."""
+    """Makes the rows that the flags describe, in the order of their turns."""
     from seq2seq_memattn.runs.translator import encode_lines
 
     timed = []
@@ -151,13 +151,13 @@ def make_rows(
 
 
 def measure(timed: Sequence[Timed], repeats: int) -> list[dict[str, Any]]:
-    """Times rows in turns; returns them with their milliseconds per sentence."""
+    """Times rows in turns; returns the rows with milliseconds per sentence."""
     for turn in range(repeats + 1):
         for one in timed:
             started = time.perf_counter()
             for batch in one.batches:
                 one.decoder(batch)
-            if turn:  # the first builds and warms up
+            if turn:  # turn 0 compiles and warms up
                 one.turns.append((time.perf_counter() - started) / one.row["sentences"])
         print_note(f"turn {turn} of {repeats}")
     return [
@@ -172,12 +172,12 @@ def measure(timed: Sequence[Timed], repeats: int) -> list[dict[str, Any]]:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.items("runs", None, "run directories; RUN:1.0 is one with a threshold", required=True)
+    flags.items("runs", None, "run directories; RUN:1.0 sets the threshold 1.0", required=True)
     flags.string("source", None, "sources, one per line", required=True)
     flags.string("reference", None, "references, one per line", required=True)
-    flags.integer("num_sentences", 100, "lines that are decoded", lower_bound=1)
+    flags.integer("num_sentences", 100, "lines to decode", lower_bound=1)
     flags.items("batch_sizes", ["1", "32"], "sentences decoded at a time")
-    flags.items("joined", ["1"], "how many lines are one sentence")
+    flags.items("joined", ["1"], "numbers of lines to join to one sentence")
     flags.boolean("jit_compile", False, "let XLA compile the steps")
     flags.integer("threads", 1, "threads of TensorFlow", lower_bound=1)
     flags.integer("repeats", 5, "measured turns", lower_bound=1)
@@ -185,7 +185,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Measures from flags."""
+    """Measures the runs that the flags name."""
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
     count = arguments.num_sentences
     use_threads(arguments.threads)

@@ -1,9 +1,9 @@
 """Compares two checkouts: python -m experiments.benchmarks.compare_checkouts --base=DIR.
 
-This checkout and the base take turns, each with `experiments.speed` in a process of its own. A
-change of the machine's speed then meets both alike. The first round measures the base in both
-places: its ratios show how far equal code differs. A round in which other programs used more than
-`--max_elsewhere` cores is measured again.
+This checkout and the base run `experiments.speed` in turns, in separate processes, so a change in
+the machine's speed affects both equally. The first round measures the base twice: its ratios show
+how much equal code differs. A round in which other programs used more than `--max_elsewhere` cores
+is repeated.
 """
 
 import json
@@ -26,15 +26,15 @@ KINDS = {
     "one sentence": (*DECODING, "--lengths=20", "--num_sentences=40", "--batch_size=1"),
     "training": ("--modes=train", "--lengths=50", "--num_sentences=512"),
 }
-MOST_TRIES = 3  # of a round
+MOST_TRIES = 3  # for each round
 
 
 class Round(NamedTuple):
-    """What the two checkouts took.
+    """The times of two checkouts in one round.
 
     Fields:
-        base, ours: seconds by what was measured.
-        elsewhere: cores that other programs used meanwhile.
+        base, ours: seconds by name of the measurement.
+        elsewhere: cores that other programs used during the round.
     """
 
     base: dict[str, float]
@@ -42,7 +42,7 @@ class Round(NamedTuple):
     elsewhere: float
 
     def ratios(self) -> dict[str, float]:
-        """Seconds of the base over ours: above 1 where ours is faster."""
+        """Seconds of the base divided by ours: above 1 if ours is faster."""
         return {name: self.base[name] / self.ours[name] for name in self.base}
 
 
@@ -50,7 +50,7 @@ def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, flo
     """Seconds of each row of `experiments.speed` in a checkout, by kind and attention.
 
     Raises:
-        ValueError: if the command fails; with its last line of standard error.
+        ValueError: if the command fails; the message has its last line of standard error.
     """
     found = {}
     for kind in kinds:
@@ -65,14 +65,14 @@ def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, flo
 
 
 def measure_round(base: Path, ours: Path, kinds: Sequence[str], repeats: int) -> Round:
-    """Measures two checkouts in turn, and how many cores other programs used meanwhile."""
+    """Measures two checkouts one after the other, and the cores that other programs used."""
     with Stopwatch() as watch:
         theirs, found = (measure(checkout, kinds, repeats) for checkout in (base, ours))
     return Round(theirs, found, watch.elsewhere)
 
 
 def summarise(equal: Round, rounds: Sequence[Round]) -> list[dict[str, Any]]:
-    """A row for each thing measured: the median ratio of the rounds, and that of equal code."""
+    """One row for each measurement: the median ratio of the rounds, and the ratio of equal code."""
     every = [each.ratios() for each in rounds]
     return [
         {
@@ -88,15 +88,15 @@ def summarise(equal: Round, rounds: Sequence[Round]) -> list[dict[str, Any]]:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.string("base", None, "another checkout of this project", required=True)
-    flags.items("kinds", list(KINDS), "what is measured, some of these")
-    flags.integer("rounds", 5, "rounds beside that of equal code", lower_bound=1)
+    flags.items("kinds", list(KINDS), "what to measure, some of these")
+    flags.integer("rounds", 5, "rounds, in addition to the one of equal code", lower_bound=1)
     flags.integer("repeats", 3, "timed turns of each process", lower_bound=1)
     flags.number("max_elsewhere", QUIET, "cores that other programs may use", lower_bound=0.0)
     flags.string("output", None, "JSON file")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Compares from flags."""
+    """Compares this checkout with the base that the flags name."""
     base = Path(arguments.base).resolve()
     if not (base / "experiments" / "speed.py").exists():
         raise ValueError(f"--base: expected a checkout of this project; got {arguments.base!r}")

@@ -1,10 +1,11 @@
-"""Times models of one's own: python -m experiments.benchmarks.keras_models --lengths=50.
+"""Times your own Keras models: python -m experiments.benchmarks.keras_models --lengths=50.
 
-A functional model around `AttentionDecoder` takes turns with `Seq2Seq` of the same sizes, with the
-loop over `AttentionCell` that it replaces, and with attention in plain Keras (`plain_keras.py`).
-All have one layer of LSTM on each side and the same encoder layer. Training is `fit`; decoding
-writes exactly as many tokens as the source has, with untrained weights. A ratio is the seconds of
-the other model over those of the functional one: above 1, the functional one is faster.
+A functional model around `AttentionDecoder` is timed in turns with a `Seq2Seq` of the same sizes,
+with the loop over `AttentionCell` that `AttentionDecoder` replaces, and with attention in plain
+Keras (`plain_keras.py`). All have one LSTM layer on each side and the same encoder layer. Training
+is `fit`. Decoding uses untrained weights and writes exactly as many tokens as the source has. A
+ratio is the time of the other model divided by the time of the functional model: above 1, the
+functional model is faster.
 """
 
 import statistics
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-import seq2seq_memattn  # its layers are imported when one is made: --help needs no Keras
+import seq2seq_memattn  # imports its layers only when they are used: --help needs no Keras
 from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
@@ -24,20 +25,20 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, START_ID
 
-NEVER = -1e9  # the bias of a token that is not to be written
+NEVER = -1e9  # bias of a token that must not be written
 ATTENTIONS = {
     "k_memory:64": lambda units: seq2seq_memattn.KMemoryAttention(64),
     "bahdanau": lambda units: seq2seq_memattn.BahdanauAttention(units),
 }
-Work = Callable[[], float]  # does something and returns its seconds
+Work = Callable[[], float]  # does some work and returns its seconds
 
 
 class Parts:
-    """Layers of a model of one's own, with the reference's encoder.
+    """The layers of a user's own model, with the encoder of `Seq2Seq`.
 
     Args:
-        units: int > 0. Of every width.
-        vocab_size: int > 0. Ids of both sides.
+        units: int > 0. Units of all layers.
+        vocab_size: int > 0. Number of ids on each side.
     """
 
     def __init__(self, units: int, vocab_size: int) -> None:
@@ -57,7 +58,7 @@ class Data:
 
     Args:
         batch_size, length, vocab_size: int > 0.
-        num_batches: int > 0. Of an epoch.
+        num_batches: int > 0. Batches in an epoch.
     """
 
     def __init__(self, batch_size: int, length: int, vocab_size: int, num_batches: int) -> None:
@@ -69,7 +70,7 @@ class Data:
         self.targets_out = np.pad(self.source, [(0, 0), (0, 1)], constant_values=END_ID)
 
     def fit(self, model: Any, inputs: Any) -> Work:
-        """An epoch of training without the end of `fit`, which may wait seconds for tf.data."""
+        """The work of one epoch, without the end of `fit`, which may wait seconds for tf.data."""
         import keras
 
         model.compile("adam", seq2seq_memattn.TokenCrossEntropy())
@@ -88,7 +89,7 @@ class Data:
 
     @property
     def batch(self) -> Any:
-        """The first sources."""
+        """The sources of the first batch."""
         return self.source[: self.batch_size]
 
 
@@ -148,7 +149,7 @@ def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
 
 
 def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The works of attention in plain Keras, which is additive whatever ours is."""
+    """The works of attention in plain Keras, which is always additive."""
     from experiments.benchmarks.plain_keras import PlainKeras
 
     del attention
@@ -162,7 +163,7 @@ def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict
 
 
 def loop_over_cells(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The work of a loop in Python over `AttentionCell`, additive as well; it cannot search."""
+    """The work of a Python loop over `AttentionCell`, also additive; it cannot search."""
     from experiments.benchmarks.plain_keras import LoopOverCells
 
     del attention
@@ -177,7 +178,7 @@ OTHERS = {"seq2seq": reference, "plain keras": plain_keras, "loop over cells": l
 def compare(
     attention: str, other: str, data: Data, units: int, vocab_size: int, rounds: int
 ) -> list[dict[str, Any]]:
-    """A row for each work that a functional model and another one both have."""
+    """Times a functional model and another model; returns one row for each common work."""
     ours, theirs = (
         make(attention, data, units, vocab_size) for make in (functional, OTHERS[other])
     )
@@ -214,18 +215,18 @@ def _timed(call: Callable[[], Any]) -> Work:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.items("against", list(OTHERS), "other models, some of these")
-    flags.items("attentions", list(ATTENTIONS), "of the functional model, some of these")
-    flags.items("lengths", ["50"], "of sources and targets, in tokens")
-    flags.integer("units", 256, "of every width", lower_bound=1)
-    flags.integer("vocab_size", 4000, "ids of both sides", lower_bound=NUM_SPECIAL_IDS + 1)
+    flags.items("attentions", list(ATTENTIONS), "attentions of the functional model, some of these")
+    flags.items("lengths", ["50"], "lengths of sources and targets, in tokens")
+    flags.integer("units", 256, "units of all layers", lower_bound=1)
+    flags.integer("vocab_size", 4000, "ids on each side", lower_bound=NUM_SPECIAL_IDS + 1)
     flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
-    flags.integer("num_batches", 4, "of training in a turn", lower_bound=1)
+    flags.integer("num_batches", 4, "batches of training in a turn", lower_bound=1)
     flags.integer("rounds", 5, "timed turns, after one that compiles", lower_bound=1)
     flags.string("output", None, "JSON file for the rows")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Measures from flags."""
+    """Measures the models that the flags name."""
     for name, known in (("against", OTHERS), ("attentions", ATTENTIONS)):
         if unknown := sorted(set(getattr(arguments, name)) - set(known)):
             raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {unknown[0]!r}")

@@ -1,4 +1,4 @@
--- For wrk: posts the bodies of the file BODIES one after the other; writes figures as one JSON line.
+-- A script for wrk: posts the lines of the file $BODIES in turn; writes figures as one JSON line.
 
 local bodies = {}
 for line in io.lines(os.getenv("BODIES")) do

@@ -1,6 +1,7 @@
-"""How busy other programs keep the machine while something is measured (Linux).
+"""How busy other programs keep the machine during a measurement (Linux).
 
-It needs Python alone: the scripts of other systems use it in environments of their own.
+This file needs only Python, because the scripts of other systems import it in their own
+environments.
 """
 
 import resource
@@ -12,11 +13,11 @@ QUIET = 0.1  # cores: a measurement during which other programs used more is dis
 
 
 class Stopwatch:
-    """Times a `with` block, and counts what other programs did meanwhile.
+    """Times a `with` block, and measures the cores that other programs used during the block.
 
     Attributes:
-        seconds: float. Of the block.
-        elsewhere: float. Cores that other programs used on average.
+        seconds: float. Time that the block took.
+        elsewhere: float. Mean number of cores that other programs used.
     """
 
     seconds: float
@@ -40,6 +41,6 @@ def _busy_seconds() -> float:
 
 
 def _own_seconds() -> float:
-    """Seconds of this process and of those that it started and that have ended."""
+    """CPU seconds of this process and of its child processes that have ended."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)

@@ -1,7 +1,7 @@
-"""Attention in plain Keras, as questions about it are answered: what users write without us.
+"""Attention in plain Keras, as users write it without this package.
 
-`keras.layers.RNN` takes no memory, so the cell carries the encoder's outputs from step to step as a
-state of its own, flattened. Decoding calls a compiled step from Python.
+`keras.layers.RNN` takes no memory, so the cell carries the flattened encoder outputs from step to
+step as a state. Decoding calls a compiled step from Python.
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ class CarryingCell(keras.layers.Layer):
     """An LSTM cell with additive attention; encoder outputs and keys are states.
 
     Args:
-        units: int > 0. Of the cell, the attention and the mixing layer.
-        source_length: int > 0. Of every source.
-        encoder_units: int > 0.
+        units: int > 0. Units of the cell, the attention and the mixing layer.
+        source_length: int > 0. Length of all sources.
+        encoder_units: int > 0. Width of the encoder outputs.
     """
 
     def __init__(self, units: int, source_length: int, encoder_units: int, **kwargs: Any) -> None:
@@ -37,7 +37,7 @@ class CarryingCell(keras.layers.Layer):
         self.output_size = units
 
     def build(self, input_shape: Any) -> None:
-        # But for the keys' layer, which `first_states` calls before.
+        # Without the layer of the keys: `first_states` has already built it.
         units, encoder_units = self.output_size, self.source[1]
         self.lstm.build((None, input_shape[-1] + encoder_units))
         for layer, width in (
@@ -49,7 +49,7 @@ class CarryingCell(keras.layers.Layer):
         self.built = True
 
     def first_states(self, outputs: Any) -> list[Any]:
-        """Of the encoder's outputs [batch, source_length, encoder_units]."""
+        """The states before the first step, from outputs [batch, source_length, encoder_units]."""
         batch = ops.shape(outputs)[0]
         zeros = [ops.zeros((batch, units)) for units in self.state_size[:3]]
         carried = (outputs, self.key(outputs))
@@ -72,7 +72,7 @@ class PlainKeras(keras.Model):
     """A model around `CarryingCell`.
 
     Args:
-        encode: layer of source ids.
+        encode: layer that turns source ids into encoder outputs.
         embedding, logits: layers.
         units, source_length, encoder_units: see `CarryingCell`.
     """
@@ -97,7 +97,7 @@ class PlainKeras(keras.Model):
         return self.logits(self.rnn(self.embedding(target), initial_state=states))
 
     def greedy(self, source: Any, num_steps: int, start_id: int) -> Any:
-        """The best token at each of so many steps: int32 [batch, num_steps]."""
+        """Greedy search for `num_steps` steps: int32 [batch, num_steps]."""
         if not hasattr(self, "_compiled_step"):
             import tensorflow as tf
 
@@ -117,11 +117,11 @@ class PlainKeras(keras.Model):
 
 
 class LoopOverCells(keras.Model):
-    """The loop that `AttentionDecoder` replaces: `AttentionCell`, called for each step in Python.
+    """A Python loop over `AttentionCell`, which `AttentionDecoder` replaces.
 
     Args:
-        encode, embedding, logits: layers, as of `PlainKeras`.
-        units: int > 0. Of the cell, the attention and the mixing layer.
+        encode, embedding, logits: layers, see `PlainKeras`.
+        units: int > 0. Units of the cell, the attention and the mixing layer.
     """
 
     def __init__(self, encode: Any, embedding: Any, logits: Any, units: int) -> None:

@@ -1,8 +1,9 @@
-"""Measures preparation and input of training: python -m experiments.benchmarks.preparation.
+"""Measures preparing text and reading batches: python -m experiments.benchmarks.preparation.
 
-For each number of `--lines` a corpus of so many pairs is made by repeating and varying the given
-one, and prepared by `data_prep.parallel_text`. Then batches are read from it as training reads
-them, without a model. Prints a line of figures for each, and writes all to `--output`.
+For each number in `--lines`, the benchmark makes a corpus with that number of pairs by repeating
+and varying the given one, and prepares it with `data_prep.parallel_text`. It then reads batches as
+training does, without a model. It prints one line of figures for each corpus, and writes all
+figures to `--output`.
 """
 
 import json
@@ -27,14 +28,14 @@ from seq2seq_memattn.text.files import check_output, read_lines
 
 VALID_PAIRS = 1000
 POLL_SECONDS = 0.1
-STAGES = ("counts", "vocabularies")  # whose files appear when they are done; then pairs are encoded
+STAGES = ("counts", "vocabularies")  # their files appear when they end; encoding follows
 BATCH_SIZE = 64
 
 
 def measure_preparation(
     sides: Sequence[Sequence[str]], num_pairs: int, vocab_size: int, folder: Path
 ) -> dict[str, Any]:
-    """Prepares a corpus of some size; returns what it took."""
+    """Prepares a corpus of `num_pairs` pairs; returns its figures."""
     folder.mkdir(parents=True)
     files: dict[str, Path] = {}
     for split, count in (("train", num_pairs), ("valid", VALID_PAIRS)):
@@ -84,18 +85,18 @@ def measure_preparation(
 
 
 def _mean_words(path: Path) -> float:
-    """Words of a line, on average."""
+    """The mean number of words in a line, over at most 100,000 lines."""
     with open(path, "rb") as stream:
         counts = [line.count(b" ") + 1 for line, _ in zip(stream, range(100_000), strict=False)]
     return round(sum(counts) / len(counts), 1)
 
 
 def measure_input(data: Path, seconds: float) -> dict[str, Any]:
-    """Reads batches as training does, for some seconds; returns the rate."""
+    """Reads batches as training does, for some seconds; returns target tokens per second."""
     from seq2seq_memattn.data.splits import SplitData
 
     batches = iter(SplitData(data, "train", BATCH_SIZE).tf_dataset())
-    np.asarray(next(batches)["source"])  # what is read first
+    np.asarray(next(batches)["source"])  # the first batch waits for the first group
     tokens, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < seconds:
         tokens += int(np.count_nonzero(np.asarray(next(batches)["target_outputs"])))
@@ -109,12 +110,12 @@ def define(flags: cli.Flags) -> None:
     flags.items("lines", ["1000000", "4000000"], "numbers of pairs to prepare")
     flags.integer("vocab_size", 16_000, "ids of the vocabulary", lower_bound=5)
     flags.number("input_seconds", 20.0, "seconds in which batches are read")
-    flags.string("work_dir", "runs/preparation", "where the corpora are made, for a while")
+    flags.string("work_dir", "runs/preparation", "folder for the corpora; they are removed again")
     flags.string("output", None, "JSON file for the figures")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Measures from flags."""
+    """Measures the corpora that the flags describe."""
     sides = [
         [line for file in files for line in read_lines(file)]
         for files in (arguments.source, arguments.target)
@@ -124,7 +125,7 @@ def main(arguments: cli.Arguments) -> None:
         raise ValueError(f"expected as many sources as targets; got {counts[0]} and {counts[1]}")
     if arguments.output:
         check_output(arguments.output)
-    process_tree_mib(os.getpid())  # says at once where memory cannot be measured
+    process_tree_mib(os.getpid())  # raises at once if memory cannot be measured
     rows = []
     for count in cli.positive_numbers("lines", arguments.lines):
         folder = Path(arguments.work_dir) / f"varied_{count}"

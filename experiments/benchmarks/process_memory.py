@@ -1,4 +1,4 @@
-"""How much memory processes take, on Linux."""
+"""Measures the memory of processes on Linux."""
 
 import concurrent.futures
 import multiprocessing
@@ -11,12 +11,12 @@ PROC = Path("/proc")
 
 
 def process_tree_mib(pid: int) -> float:
-    """MiB that a process and its descendants hold now; what they share counts once.
+    """Memory of a process and its descendants in MiB; shared memory counts once.
 
-    That is the sum of their proportional set sizes. Processes that end meanwhile count nothing.
+    The figure is the sum of proportional set sizes. Processes that end meanwhile count as 0.
 
     Raises:
-        ValueError: where the system does not say it.
+        ValueError: if the system does not report proportional set sizes.
     """
     if not (PROC / "self" / "smaps_rollup").exists():
         raise ValueError("expected a system with /proc/PID/smaps_rollup, as Linux has it")
@@ -24,11 +24,11 @@ def process_tree_mib(pid: int) -> float:
 
 
 def _tree(pid: int) -> list[int]:
-    """The process and all whose parents lead to it."""
+    """The process and all its descendants."""
     children: dict[int, list[int]] = {}
     for folder in PROC.glob("[0-9]*"):
         try:
-            # Behind the name in parentheses, which may hold anything: state, then parent.
+            # After the name in parentheses, which may contain anything, come state and parent.
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:  # it has ended
             continue
@@ -48,9 +48,9 @@ def _own_mib(pid: int) -> float:
 
 
 def work_peak_mib(setting: Any) -> float:
-    """MiB that the work of a `Setting` takes at its peak, beside what Python and libraries take.
+    """Peak memory of the work of a `Setting` in MiB, without that of Python and libraries.
 
-    In a process of its own, after a first run that compiles.
+    The work runs in a separate process; a first run, which compiles, is not counted.
     """
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
@@ -58,7 +58,7 @@ def work_peak_mib(setting: Any) -> float:
 
 
 def _work_peak_mib(setting: Any) -> float:
-    from keras import ops  # not where processes of other programs are measured
+    from keras import ops  # not at the top: measuring other processes needs no Keras
 
     from experiments.benchmarks.timed_work import make_work
 
@@ -66,7 +66,7 @@ def _work_peak_mib(setting: Any) -> float:
     before = _status_mib("VmRSS")
     work = make_work(setting)
     work.run()
-    (PROC / "self" / "clear_refs").write_text("5")  # forgets the peak so far
+    (PROC / "self" / "clear_refs").write_text("5")  # resets the peak
     work.run()
     return _status_mib("VmHWM") - before
 

@@ -1,10 +1,11 @@
 """Measures serving: python -m experiments.benchmarks.serving --runs=R,R --input=F --output=F.
 
-Each run is exported and served on this machine. wrk, the load generator, plays so many clients that
-each send a sentence, wait for the answer, and send the next, in the order of the file, again and
-again; once while another version of the model is exported. The rows beside are of sentences of
-`--tokens` tokens, one at a time, over HTTP and without it in turns, and of all sentences decoded as
-a file, whose translations are compared with those of the exported model in a process of its own.
+Each run is exported and served on this machine. The load generator wrk simulates clients. Each
+client sends a sentence, waits for the answer and sends the next one, through the file again and
+again. One load is measured while another version of the model is exported. Further rows time
+sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns. The last row
+decodes all sentences as a file, and compares the translations with those of the exported model in a
+separate process.
 """
 
 import contextlib
@@ -36,11 +37,11 @@ from seq2seq_memattn.text.files import check_output, read_lines
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
 READY = "serving at "
 SAVED_MODEL_CLIENT = Path(__file__).parents[1] / "clients" / "saved_model_client.py"
-WARM_UP = 20  # requests before single ones are timed
-FILE_BATCH = 100  # sentences, as `translate` takes them
+WARM_UP = 20  # requests before single requests are timed
+FILE_BATCH = 100  # sentences in a batch, the default of `translate`
 BEAM_SIZES = (10, 1)
-NEAR = 1e-4  # nats, below which hypotheses count as equally good
-NUM_BEST = 5  # translations of each sentence, as `export` has by default, of files too
+NEAR = 1e-4  # nats; hypotheses with a smaller difference count as equally good
+NUM_BEST = 5  # translations of each sentence, the default of `export`
 
 
 class Server(NamedTuple):
@@ -48,7 +49,7 @@ class Server(NamedTuple):
 
     Fields:
         address: host and port.
-        pid: of its process.
+        pid: id of the server's process.
     """
 
     address: str
@@ -57,7 +58,7 @@ class Server(NamedTuple):
 
 @contextlib.contextmanager
 def serving(export_dir: Path, *options: str) -> Iterator[Server]:
-    """Serves the model of a folder by the folder's name until the block ends."""
+    """Serves the model of a folder, under the folder's name, until the block ends."""
     command = [sys.executable, "-m", "experiments.serve", "--port=0", f"--export_dir={export_dir}"]
     command += options
     with subprocess.Popen(
@@ -77,7 +78,7 @@ def serving(export_dir: Path, *options: str) -> Iterator[Server]:
 def measure_load(
     wrk: str, server: Server, path: str, bodies: Path, clients: int, seconds: int
 ) -> dict[str, Any]:
-    """Latencies in ms and answers per second with so many clients at once."""
+    """Latencies in ms and answers per second, with `clients` clients at a time."""
     command = [
         *(wrk, "--threads=1", f"--connections={clients}", f"--duration={seconds}s"),
         *(
@@ -110,7 +111,7 @@ def measure_load(
 
 
 def requester(server: Server, path: str) -> Callable[[str], None]:
-    """Asks a server for the translation of a line, over one connection."""
+    """Returns a function that has a server translate a line, over one connection."""
     connection = http.client.HTTPConnection(server.address)
 
     def ask(line: str) -> None:
@@ -124,9 +125,9 @@ def requester(server: Server, path: str) -> Callable[[str], None]:
 
 
 def caller(export_dir: Path) -> Callable[[str], None]:
-    """Calls a SavedModel in this process."""
+    """Returns a function that translates a line with a SavedModel in this process."""
     import tensorflow as tf
-    import tensorflow_text  # noqa: F401  its operations
+    import tensorflow_text  # noqa: F401  registers the model's operations
 
     function = tf.saved_model.load(str(export_dir / "1")).signatures["serving_default"]
 
@@ -139,11 +140,11 @@ def caller(export_dir: Path) -> Callable[[str], None]:
 def time_singles(
     over_http: Callable[[str], None], direct: Callable[[str], None], lines: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Latencies of one line after the other, each asked for in both ways, in turns.
+    """Times lines one after the other, each in both ways in turns.
 
     Returns:
-        Percentiles over HTTP, with the median of what each line took longer than by a call as
-        `overhead_ms`, and percentiles of the calls.
+        Percentiles over HTTP, with `overhead_ms`, the median difference to a direct call of the
+        same line; and percentiles of direct calls.
     """
     times = np.zeros([2, len(lines)])
     for line in lines[:WARM_UP]:
@@ -151,7 +152,7 @@ def time_singles(
         direct(line)
     for number, line in enumerate(lines):
         ways = ((0, over_http), (1, direct))
-        for way, ask in ways[:: 1 - 2 * (number % 2)]:  # each first in turn
+        for way, ask in ways[:: 1 - 2 * (number % 2)]:  # alternates which way is first
             started = time.perf_counter()
             ask(line)
             times[way, number] = 1000 * (time.perf_counter() - started)
@@ -161,12 +162,12 @@ def time_singles(
 
 
 def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """Decodes all sentences as a file, twice: speed without XLA's compilation, and differences.
+    """Decodes all sentences as a file, twice, and compares them with the exported model.
 
     Returns:
-        sentences_per_second: of the second time.
-        different: translations of the exported model, in a process of its own, that are others.
-        near_ties: those of them whose best two hypotheses are level but for rounding.
+        sentences_per_second: speed of the second time, without XLA's compilation.
+        different: number of translations that differ from those of the exported model.
+        near_ties: number of these whose best two hypotheses differ only by rounding.
     """
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import Translator
@@ -194,7 +195,7 @@ def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[
 
 
 def _margin(best: Sequence[Any]) -> float:
-    """How far the second hypothesis is behind the first, in nats."""
+    """The difference between the best two hypotheses in nats."""
     first, second, *_ = (translation.hypothesis.log_prob for translation in best)
     return float(first - second)
 
@@ -205,7 +206,7 @@ def _percentiles(times: np.ndarray) -> dict[str, float]:
 
 
 def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
-    """Exports a run as a user does."""
+    """Exports a run with the command that users type."""
     command = [
         *(sys.executable, "-m", "experiments.export", f"--run_dir={run_dir}"),
         *(f"--export_dir={export_dir}", f"--beam_size={beam_size}"),
@@ -217,7 +218,7 @@ def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
 
 
 def of_length(run_dir: Path, lines: Sequence[str], num_tokens: int, count: int) -> list[str]:
-    """Sentences of so many tokens, end token included, again and again."""
+    """Returns `count` sentences of `num_tokens` tokens, end token included, with repetitions."""
     from seq2seq_memattn.data.manifest import read_manifest
     from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
@@ -230,13 +231,13 @@ def of_length(run_dir: Path, lines: Sequence[str], num_tokens: int, count: int) 
 
 
 class Measurement:
-    """What is measured of one run.
+    """The measurements of one run.
 
     Args:
         run_dir: Path.
         lines: all sentences.
-        folder: for exports and bodies.
-        arguments: of the command.
+        folder: folder for exports and request bodies.
+        arguments: arguments of the command.
     """
 
     def __init__(
@@ -253,7 +254,7 @@ class Measurement:
         self._singles = of_length(run_dir, lines, arguments.tokens, arguments.singles)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows, each when it has been measured."""
+        """Yields each row when it has been measured."""
         for beam_size, export_dir in self._exports.items():
             export(self._run_dir, export_dir, beam_size)
             row = {"model": self._name, "beam_size": beam_size}
@@ -271,7 +272,7 @@ class Measurement:
         yield {"model": self._name, "beam_size": beam_size, "mode": "file", **found}
 
     def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
-        """Load by each number of clients, and by the last once more while a version comes."""
+        """Load with each number of clients; with the last once more while a version is exported."""
         numbers = cli.positive_numbers("clients", self._arguments.clients)
         for clients in numbers:
             yield self._load(server, clients)
@@ -288,7 +289,7 @@ class Measurement:
         return measure_load(wrk, server, self._path, self._bodies, clients, seconds)
 
     def _version(self, server: Server) -> int:
-        """The newest version that the server has."""
+        """The newest version that the server serves."""
         with urllib.request.urlopen(f"http://{server.address}/v1/models/{self._name}") as response:
             statuses = json.load(response)["model_version_status"]
         return max(int(one["version"]) for one in statuses if one["state"] == "AVAILABLE")
@@ -302,20 +303,20 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.items("runs", None, "run directories", required=True)
     flags.string("input", None, "sentences, one per line", required=True)
-    flags.string("output", None, "where the figures go, as JSON", required=True)
+    flags.string("output", None, "JSON file for the figures", required=True)
     flags.items(
         "clients",
         ["1", "8", "64", "64", "64"],
         "clients at once; the same number again shows whether the server's memory grows",
     )
-    flags.integer("seconds", 60, "that each number of clients sends", lower_bound=1)
-    flags.integer("singles", 200, "sentences that are timed one at a time", lower_bound=1)
-    flags.integer("tokens", 20, "tokens of these, end token included", lower_bound=1)
+    flags.integer("seconds", 60, "seconds of load for each number of clients", lower_bound=1)
+    flags.integer("singles", 200, "sentences to time one at a time", lower_bound=1)
+    flags.integer("tokens", 20, "length of these sentences, end token included", lower_bound=1)
     flags.string("wrk", "wrk", "the load generator")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Measures from flags."""
+    """Measures the runs that the flags name."""
     check_output(arguments.output)
     if shutil.which(arguments.wrk) is None:
         raise ValueError(f"--wrk: expected the load generator wrk; there is no {arguments.wrk}")

@@ -1,4 +1,4 @@
-"""What a step of search takes, part by part, where XLA would make one program of all."""
+"""Times the parts of a step of search separately; XLA normally compiles them together."""
 
 import statistics
 import time
@@ -19,17 +19,17 @@ from seq2seq_memattn.search.rules import Rules
 from seq2seq_memattn.search.step import first_beam, select
 
 PARTS = ("cells and attention", "output layer", "selection")
-STEPS = 20  # of a part in one graph: starting a graph takes longer than a part of a small batch
+STEPS = 20  # repetitions of a part in one graph, since starting a graph takes longer than a part
 REPEATS = 10
 
 
 def step_parts(setting: Setting) -> dict[str, float]:
-    """Milliseconds that each of `PARTS` takes in one step of the batch of the longest sources.
+    """Milliseconds of each of `PARTS` in one step, for the batch with the longest sources.
 
-    Each is a loop of its own, so that their sum may be more than a step takes as a whole.
+    Each part is timed in its own loop, so the sum may be more than the time of a whole step.
 
     Args:
-        setting: `Setting`. Of decoding with an untrained model.
+        setting: `Setting` for decoding with an untrained model.
 
     Returns:
         The median of `REPEATS` loops of `STEPS`, by part.
@@ -56,12 +56,12 @@ def step_parts(setting: Setting) -> dict[str, float]:
 
 
 class _Parts:
-    """A step taken apart: each part takes what stays the same, and what it made the step before.
+    """The parts of a step: each takes fixed values, and its own result of the step before.
 
     Args:
         model: `Seq2Seq`.
         folded: see `PreparedModel`.
-        rules: of the search.
+        rules: rules of the search.
     """
 
     def __init__(self, model: Seq2Seq, folded: bool, rules: Rules) -> None:
@@ -76,7 +76,7 @@ class _Parts:
         return decoding.without_sources(memory), state
 
     def step(self, weights: Any, memory: Any, beam: Any, state: Any) -> Any:
-        """A whole one: what the output layer maps, logits, and what `choose` makes."""
+        """A whole step: the input of the output layer, the logits, and the result of `choose`."""
         mixed, state = self.step_below_logits((weights, memory, beam.tokens), (None, state))
         logits = self._decoding(weights).to_logits(mixed)
         return mixed, logits, self.choose((logits,), (beam, state))
@@ -88,7 +88,7 @@ class _Parts:
 
     def to_logits(self, fixed: Any, mixed: Any) -> Any:
         logits = self._decoding(*fixed).to_logits(mixed)
-        # Of what does not change from step to step, the loop would be relieved.
+        # The result must change from step to step, or the compiler moves the part out of the loop.
         return mixed + ops.cast(1e-30 * ops.max(logits, axis=-1, keepdims=True), mixed.dtype)
 
     def choose(self, fixed: Any, made: Any) -> Any:
@@ -101,7 +101,7 @@ class _Parts:
 
 
 def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:
-    """A part `STEPS` times."""
+    """A loop that runs a part `STEPS` times."""
 
     def run(fixed: Any, made: Any) -> Any:
         def body(number: Any, flat: Any) -> Any:
@@ -116,7 +116,7 @@ def _repeated(part: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _timed(loop: Callable[..., Any], *arguments: Any) -> float:
-    """The median of a step's seconds, compilation apart."""
+    """The median seconds of a step, without compilation."""
     seconds = []
     for _ in range(REPEATS + 1):
         started = time.perf_counter()
@@ -126,5 +126,5 @@ def _timed(loop: Callable[..., Any], *arguments: Any) -> float:
 
 
 def _finished(result: Any) -> None:
-    """Waits for a result: backends may return before they are done."""
+    """Waits for a result, since backends may return before they have computed it."""
     np.asarray(min(keras.tree.flatten(result), key=lambda array: int(np.prod(array.shape))))

@@ -8,14 +8,14 @@ from experiments.studies._copy_claims import paper_seconds
 
 
 def draw_times(rows: Results, path: Path) -> list[Path]:
-    """Draws time against source length, a figure per mode and format; the paper's ratios dashed.
+    """Draws time by source length, one figure per mode and format, with the paper's ratios dashed.
 
     Args:
-        rows: of `experiments.speed`.
-        path: begins the names of the files.
+        rows: rows of `experiments.speed`.
+        path: start of the files' names.
 
     Returns:
-        The files.
+        The files written.
     """
     import seq2seq_memattn.plots as plots
 
@@ -44,14 +44,14 @@ def draw_times(rows: Results, path: Path) -> list[Path]:
 
 
 def draw_step_times(rows: Results, path: Path) -> list[Path]:
-    """Draws the time of a decoder step against source length.
+    """Draws the time of a decoder step by source length.
 
     Args:
-        rows: of `experiments.speed`, of one mode and format, on one machine.
+        rows: rows of `experiments.speed` with one mode and format, from one machine.
         path: the files' name without its ending.
 
     Returns:
-        The files.
+        The files written.
     """
     import seq2seq_memattn.plots as plots
 

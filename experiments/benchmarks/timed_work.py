@@ -1,4 +1,4 @@
-"""What `experiments.speed` times: models of given sizes, or a run, on sources of given lengths."""
+"""The work that `experiments.speed` times: a model or a run, on sources of given lengths."""
 
 import dataclasses
 import functools
@@ -15,10 +15,10 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, vocabulary_from_dict
 
-MODES = ("exact", "uniform", "normal", "train")  # of random sources
-OF_DATA = ("data", "run")  # modes of sources that a file or a data directory has
-NEVER = -1e9  # the bias of a token that is not to be written
-LONGEST_NORMAL = 100  # where lengths of mode "normal" are clipped
+MODES = ("exact", "uniform", "normal", "train")  # modes with random sources
+OF_DATA = ("data", "run")  # modes with sources from a data directory or a file
+NEVER = -1e9  # bias of a token that must not be written
+LONGEST_NORMAL = 100  # longest source of mode "normal"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,22 +27,22 @@ class Setting:
 
     Args:
         attention: name of the attention.
-        mode: "exact", "uniform", "normal" or "train"; "data" for a split of a data directory, whose
-            hypotheses get the lengths of its targets; "run" for the lines of a file.
+        mode: "exact", "uniform", "normal" or "train"; "data" for a split of a data directory, with
+            hypotheses of the lengths of its targets; "run" for the lines of a file.
         length: int. L, in tokens without the end token; 0 for "data" and "run".
         batch_size: int > 0.
-        num_sentences: int > 0. Sentences decoded, or batch_size times the updates timed.
+        num_sentences: int > 0. Sentences decoded, or trained on (batch_size times updates).
         beam_size: int > 0.
         units: int > 0. Width of embeddings, cells, attention and mixing layer.
-        vocab_size: int > 0. Symbols beside the special ones; those of the data for "data".
-        deviation: float >= 0. Of the lengths of mode "normal".
+        vocab_size: int > 0. Symbols, without the special ones; for "data", those of the data.
+        deviation: float >= 0. Standard deviation of the lengths in mode "normal".
         input_feeding: bool.
         precision: `TrainingConfig.precision`.
         jit_compile: bool. Whether XLA compiles the steps of decoding.
         folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
-        run_dir: of mode "run".
-        source: file of mode "run", one sentence per line.
-        data_dir, split: of mode "data".
+        run_dir: the run of mode "run".
+        source: the file of mode "run", one sentence per line.
+        data_dir, split: the data of mode "data".
     """
 
     attention: str
@@ -85,11 +85,11 @@ class Setting:
 
     @property
     def longest(self) -> int:
-        """The longest source that its mode can draw."""
+        """The longest source that the mode can draw."""
         return LONGEST_NORMAL if self.mode == "normal" else self.length
 
     def described(self) -> dict[str, Any]:
-        """What shaped its figures, for its row."""
+        """The fields that matter for the figures in this mode, for the row."""
         decoding, made_up = (
             ("beam_size", "jit_compile", "folded"),
             ("length", "units", "vocab_size"),
@@ -106,13 +106,13 @@ class Setting:
 
 
 class Work(NamedTuple):
-    """What is timed.
+    """Work to be timed.
 
     Fields:
-        batches: its parts, one after another; each returns the target tokens (end tokens included)
-            that it handled.
-        encode: does the part of decoding that comes before its steps; None for training.
-        num_steps: int. Of the loops of all batches together; 0 where `encode` is None.
+        batches: the parts of the work, in order; each returns its number of target tokens, end
+            tokens included.
+        encode: does the part of decoding before the steps; None for training and for runs.
+        num_steps: int. Steps of all batches together; 0 if `encode` is None.
     """
 
     batches: Sequence[Callable[[], int]]
@@ -120,12 +120,12 @@ class Work(NamedTuple):
     num_steps: int = 0
 
     def run(self) -> int:
-        """Does all of it once; returns the target tokens."""
+        """Does all the work once; returns the target tokens."""
         return sum(batch() for batch in self.batches)
 
 
 def make_work(setting: Setting) -> Work:
-    """The work of a setting, built."""
+    """Builds the work of a setting."""
     if setting.mode == "run":
         return _run_work(setting)
     if setting.mode == "train":
@@ -134,7 +134,7 @@ def make_work(setting: Setting) -> Work:
 
 
 def decoding_pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
-    """Sources without end tokens, and the lengths that hypotheses are forced to, without theirs."""
+    """Sources and the forced lengths of their hypotheses, both without end tokens."""
     if setting.mode == "data":
         return _pairs(setting)
     sources = make_sources(setting)
@@ -156,13 +156,13 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
 
 
 def data_vocab_size(data_dir: Path) -> int:
-    """Symbols of the targets of a data directory, beside the special ones."""
+    """Size of a data directory's target vocabulary, without the special ids."""
     manifest = read_manifest(data_dir)
     return vocabulary_from_dict(manifest.target_vocabulary, data_dir).size - NUM_SPECIAL_IDS
 
 
 def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
-    """Sources of a split without end tokens, the first `num_sentences`, and lengths of targets."""
+    """The first `num_sentences` sources of a split, without end tokens, and target lengths."""
     manifest = read_manifest(setting.data_dir)
     files = {file.role: file.path for file in manifest.split(setting.split).files}
     ids = []
@@ -177,7 +177,7 @@ def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:
 
 
 def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence[int]) -> Work:
-    """Decodes sources, each to the length that is given for its target, without end token."""
+    """The work of decoding sources, each to the given target length (without end token)."""
     import keras
 
     from seq2seq_memattn.compute.precision import dtype_policy
@@ -201,14 +201,14 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
     )
 
     def decode(batch: np.ndarray, lengths: np.ndarray) -> int:
-        # As many steps as if each hypothesis ended there.
+        # As many steps as if each hypothesis ended at its length.
         if not (search(batch, lengths + 1).lengths[:, 0] == lengths + 1).all():
-            raise ValueError("a hypothesis has not the length that it was forced to")
+            raise ValueError("a hypothesis does not have the length that was forced")
         return int((lengths + 1).sum())
 
     def encode() -> None:
         for batch, _ in batches:
-            np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for it
+            np.asarray(keras.tree.flatten(search.start(batch))[0])  # waits for the result
 
     return Work(
         [functools.partial(decode, *batch) for batch in batches],
@@ -218,7 +218,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
 
 
 def endless(model: Any) -> Any:
-    """An untrained model that never writes the end token: hypotheses go to their limits."""
+    """Keeps a model from writing the end token: hypotheses reach their limits."""
     bias = np.array(model.logits.bias)
     bias[END_ID] = NEVER
     model.logits.bias.assign(bias)
@@ -226,7 +226,7 @@ def endless(model: Any) -> Any:
 
 
 def _run_work(setting: Setting) -> Work:
-    """Decodes the lines of a file with a run's weights, each to the length that search finds."""
+    """The work of decoding the lines of a file with a trained run, with ordinary search."""
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import SourceReader
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
@@ -244,7 +244,7 @@ def _run_work(setting: Setting) -> Work:
 
 
 def is_folded(setting: Setting, model: Any) -> bool:
-    """Whether decoding folds the context's maps into the rows: as the setting says, or by rule."""
+    """Whether decoding folds the context's maps into the rows, by the setting or by rule."""
     if setting.folded == "auto":
         from seq2seq_memattn.search.prepared import folds_rows
 
@@ -258,7 +258,7 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     options = {"batch_size": setting.batch_size, "precision": setting.precision}
     config = TrainingConfig.from_dict(options)
     *_, updater = make_parts(setting.model_config(), config)
-    # As drawn: neither sorted nor in buckets.
+    # Sources stay in the order drawn, neither sorted nor in buckets.
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]
     updater(batches[0])

@@ -1,4 +1,4 @@
-"""A large parallel corpus for measurements, made by repeating and varying a small one."""
+"""Makes a large parallel corpus for measurements by repeating and varying a small one."""
 
 import random
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 from seq2seq_memattn.text.files import open_output
 
 REPEATED = 0.1  # share of the pairs that are exact repetitions
-REPLACED = 0.15  # share of the words of the others that another word of the corpus replaces
-NUMBERED = 0.01  # share that gets a number, so that new words keep coming
+REPLACED = 0.15  # share of the words in other pairs that are replaced by words of the corpus
+NUMBERED = 0.01  # share of these words that get a number, so that new words keep appearing
 
 
 def write_varied(
@@ -19,9 +19,9 @@ def write_varied(
 
     Args:
         sides: source and target lines of the small corpus.
-        num_pairs: int > 0.
-        paths: of the source and target files.
-        seed: int.
+        num_pairs: int > 0. Pairs to write.
+        paths: paths of the source and target files.
+        seed: int. Seed of the variation.
     """
     generator = random.Random(seed)
     words = [[word for line in side for word in line.split(" ")] for side in sides]
@@ -37,7 +37,7 @@ def write_varied(
 
 
 def _varied(line: str, words: list[str], generator: random.Random) -> str:
-    """A line with some words replaced."""
+    """Returns a line with some words replaced or numbered."""
     varied = []
     for word in line.split(" "):
         chance = generator.random()

@@ -1,6 +1,6 @@
 """Translates standard input over gRPC: python grpc_client.py 127.0.0.1:8500 MODEL.
 
-For TensorFlow Serving; needs the packages tensorflow and tensorflow-serving-api.
+Works with TensorFlow Serving. Needs the packages tensorflow and tensorflow-serving-api.
 """
 
 import sys

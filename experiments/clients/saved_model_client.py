@@ -1,9 +1,9 @@
-"""Translates standard input by TensorFlow alone: python saved_model_client.py EXPORT_DIR/1."""
+"""Translates standard input without a server: python saved_model_client.py EXPORT_DIR/1."""
 
 import sys
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  its operations
+import tensorflow_text  # noqa: F401  registers the model's operations
 
 (folder,) = sys.argv[1:]
 translate = tf.saved_model.load(folder).signatures["serving_default"]

@@ -1,1 +1,1 @@
-"""What studies are made of: rows, the commands that run them, their results and pages."""
+"""The parts of studies: rows, the commands that run them, their results and pages."""

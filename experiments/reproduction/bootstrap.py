@@ -1,4 +1,4 @@
-"""Rows of a study against one of them, by sacrebleu's paired bootstrap."""
+"""Compares rows of a study with a baseline row by sacrebleu's paired bootstrap."""
 
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,20 @@ from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
-KEY = "against_baseline"  # of a result that was compared
+KEY = "against_baseline"  # key of the comparison in a result
 
 
 def compare_with(study: Study, baseline: str, results: Results) -> None:
-    """Adds to results what the paired bootstrap says of each against the baseline.
+    """Adds the paired bootstrap against the baseline to results.
 
-    The translations of a row's last test are compared, with or without case as it scores them. A
-    comparison goes into the result's file as well, for whoever has not the references; it is
-    made anew where they are there.
+    Translations of a row's last test are compared, with or without case like the test. The
+    comparison is also stored in the result's file, for users without the references. With the
+    references, it is computed again.
 
     Args:
         study: `Study`.
-        baseline: name of the row. Where it has no result, nothing is compared.
-        results: finished ones of rows on the baseline's data, changed in place.
+        baseline: name of the baseline row. If it has no result, nothing is compared.
+        results: finished results of rows on the baseline's data; changed in place.
     """
     rows = {row.name: row for row in study.rows}
     against = next((result for result in results if result["name"] == baseline), None)
@@ -41,7 +41,7 @@ def compare_with(study: Study, baseline: str, results: Results) -> None:
 
 
 def _is_there(study: Study, *rows: Row) -> bool:
-    """Whether the references and the translations of rows are there."""
+    """Whether the references and the translations of all rows exist."""
     split = rows[0].tests[-1].split
     return _references(study, rows[0]).exists() and all(
         study.lines_path(row, split).exists() for row in rows
@@ -53,7 +53,7 @@ def _references(study: Study, row: Row) -> Path:
 
 
 def _is_of(row: Row, result: Result, against: Result) -> bool:
-    """Whether a comparison that was kept is of these two results: it has their scores."""
+    """Whether a stored comparison belongs to these two results, judged by their scores."""
     test = row.tests[-1].name
     kept = result.get(KEY, {}).get("bleu", {})
     scores = [one["tests"][test]["bleu"] for one in (result, against)]

@@ -1,4 +1,4 @@
-"""Runs `python -m` commands in processes of their own, one after another or several at a time."""
+"""Runs `python -m` commands in separate processes, one after another or several at a time."""
 
 import concurrent.futures
 import json
@@ -18,14 +18,14 @@ R = TypeVar("R")
 
 
 class Commands:
-    """Commands that get SIGTERM when SIGTERM or SIGINT comes, so that trainings save.
+    """Runs commands, and passes SIGTERM and SIGINT on as SIGTERM, so that trainings save.
 
-    A context manager for the main thread, which alone may set signal handlers. One at a time, a
-    command shares our standard error. If there are several, TensorFlow has its share of the cores
-    in each, and what it says is shown under its name, without bars.
+    A context manager for the main thread, because only the main thread may set signal handlers. A
+    single command at a time shares our standard error. Several commands at a time share the cores,
+    and the lines of each are shown under its name, without progress bars.
 
     Args:
-        jobs: int > 0. How many run at a time.
+        jobs: int > 0. How many commands run at a time.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -52,18 +52,18 @@ class Commands:
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._caught = number
-        # Never SIGINT: a terminal sends Ctrl-C to the commands too, and two end a training at once.
+        # Never SIGINT: a terminal also sends Ctrl-C to the commands, and a second SIGINT ends a
+        # training without a checkpoint.
         for process in list(self._running):
             process.terminate()
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Does some work for each item, `jobs` at a time; returns the results in their order.
+        """Does work for each item, `jobs` at a time; returns the results in order.
 
-        After an error or a signal no more is begun; after an error, what is running comes to its
-        end.
+        After an error or a signal, no further work starts. After an error, running work finishes.
 
         Raises:
-            Exception: that of the first item whose work failed.
+            Exception: the error of the first item whose work failed.
             SystemExit: after a signal.
         """
         if self._jobs == 1:
@@ -83,7 +83,7 @@ class Commands:
                         future.cancel()
 
             for future in futures:
-                future.add_done_callback(cancel_rest)  # called before its thread takes another
+                future.add_done_callback(cancel_rest)  # runs before the thread takes more work
         for future in futures:
             if not future.cancelled() and (error := future.exception()):
                 raise error
@@ -94,11 +94,11 @@ class Commands:
 
         Args:
             arguments: the module and its arguments.
-            name: what its lines are shown under, if commands run at the same time.
+            name: name under which its lines are shown if several commands run at a time.
 
         Raises:
-            ValueError: if the command fails; it has said why.
-            SystemExit: if a signal ended it, or came before it was begun.
+            ValueError: if the command fails; the command itself has printed the reason.
+            SystemExit: if a signal ended the command or arrived before it started.
         """
         self._exit_if_caught()
         command = [sys.executable, "-m", *arguments]
@@ -108,7 +108,7 @@ class Commands:
             with lines_under(name) as stderr:
                 environment = {**os.environ, **WITHOUT_BARS, **self._share()}
                 process, output = self._finish(command, stderr=stderr, env=environment)
-        self._exit_if_caught()  # even at its end: what follows it was not asked for any more
+        self._exit_if_caught()  # after a signal, nothing that follows is wanted any more
         if process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT):
             raise SystemExit(process.returncode)
         if process.returncode:
@@ -116,11 +116,11 @@ class Commands:
         return json.loads(output.strip().split("\n")[-1])
 
     def _finish(self, command: list[str], **options: Any) -> tuple[subprocess.Popen[str], str]:
-        """Runs a command to its end; returns it with what it wrote to standard output."""
+        """Runs a command to its end; returns its process and its standard output."""
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         self._running.append(process)
         try:
-            if self._caught:  # while it was started
+            if self._caught:  # the signal arrived while the process started
                 process.terminate()
             output, _ = process.communicate()
         finally:
@@ -132,12 +132,12 @@ class Commands:
             raise SystemExit(128 + self._caught)
 
     def _share(self) -> dict[str, str]:
-        """One command's share: of the cores for TensorFlow, of a GPU the memory that it uses."""
+        """Environment variables for one command's share of the cores and of a GPU's memory."""
         threads = str(max(1, num_cores() // self._jobs))
         return {
             "TF_NUM_INTRAOP_THREADS": threads,
             "TF_NUM_INTEROP_THREADS": threads,
-            # Or the first would take all of a GPU's memory.
+            # Otherwise the first command would take all of a GPU's memory.
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }

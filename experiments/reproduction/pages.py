@@ -1,4 +1,4 @@
-"""The page of a study, and what pages are made of."""
+"""Pages of results: the page of a study, and the parts of pages."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -18,10 +18,10 @@ CODE_WIDTH = 96
 
 
 def write_page(name: str, scale: Scale, study: Study, results: Results, results_dir: Path) -> Path:
-    """Writes the page of a study's finished rows, with their table and figures; returns its file.
+    """Writes the page of a study with the tables and figures of finished rows; returns its path.
 
-    The page is `NAME.md` (`NAME_SCALE.md` at other scales than small), what it is made of is in the
-    folder NAME. What people concluded from it, if they wrote that there, is in SCALE_conclusion.md.
+    The page is `NAME.md` (`NAME_SCALE.md` for scales other than small); its parts are in the folder
+    NAME. If NAME/SCALE_conclusion.md exists, the page includes this text, which people write.
     """
     definition, folder = load_definition(name), results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
 
 
 def _row_of(result: Result) -> str:
-    """Which row of a study a result is of; a part that is timed has several."""
+    """The name of the row that a result belongs to; a timed part has several results."""
     return str(result.get("part", result["name"]))
 
 
@@ -59,31 +59,31 @@ def _write(path: Path, text: str) -> None:
 
 
 def short_name(attention: str) -> str:
-    """An attention's name in names of files: k32 for k_memory:32."""
+    """An attention's name for file names, such as k32 for k_memory:32."""
     return attention.replace("k_memory:", "k")
 
 
 def table_label(attention: str) -> str:
-    """What the paper's tables call an attention."""
+    """An attention's name in the paper's tables."""
     if attention.startswith("k_memory:"):
         return f"K={attention.partition(':')[2]}"
     return {"none": "No Att", "bahdanau": "Att"}.get(attention, attention)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, from the cells of its rows."""
+    """A Markdown table from the cells of its rows."""
     first, *others = (f"| {' | '.join(cells)} |" for cells in (header, *rows))
     return "\n".join([first, "|" + "---|" * len(header), *others])
 
 
 def prose(text: str) -> str:
-    """Paragraphs in short lines."""
+    """Wraps paragraphs at `PROSE_WIDTH`."""
     paragraphs = (" ".join(one.split()) for one in text.strip().split("\n\n"))
     return "\n\n".join("\n".join(_wrapped(one, PROSE_WIDTH)) for one in paragraphs)
 
 
 def code_block(*commands: str) -> str:
-    """Commands in a block of code, long ones over several lines."""
+    """Commands in a code block, with long ones on several lines."""
     lines = (" \\\n    ".join(_wrapped(command, CODE_WIDTH)) for command in commands)
     return "\n".join(["```", *lines, "```"])
 
@@ -93,19 +93,19 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def commit_in_words(commit: str) -> str:
-    """A commit; the plus sign of a tree with changed files in words."""
+    """A commit as text, with the plus sign for changed files in words."""
     return commit.replace("+", " with changed files")
 
 
 def trained_on(result: Result) -> str:
-    """What a result was trained on; a lone row has all cores."""
+    """The hardware on which a result was trained, and how many rows shared it."""
     jobs, backend = result.get("jobs", 1), result.get("backend")
     at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""
     return f"{result['hardware']}{f', {backend}' if backend else ''}{at_a_time}"
 
 
 def sources(results: Results) -> dict[str, str]:
-    """Where a figure comes from: its rows and the machines that trained them, by suffix of file."""
+    """The rows of a figure and the machines that trained them, by suffix of file."""
     rows = [
         [
             result["name"],
@@ -124,7 +124,7 @@ def sources(results: Results) -> dict[str, str]:
 
 
 def valid_curves(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """The validations of each model, as `plots.learning_curves` takes them: of all its seeds."""
+    """The validations of each model with all its seeds, for `plots.learning_curves`."""
     curves: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         points = (point for point in result["curve"] if point["kind"] == "valid")
@@ -133,11 +133,11 @@ def valid_curves(results: Results) -> dict[str, list[dict[str, Any]]]:
 
 
 def learning_curves(groups: Groups, title: Callable[[str], str], order: Sequence[str] = ()) -> Draw:
-    """What draws a figure of learning curves for each group of results.
+    """Returns the `draw` of a study that draws learning curves, one figure per group of results.
 
     Args:
-        groups: results by name of their group.
-        title: of a group's figure, from that name.
+        groups: returns results by name of their group.
+        title: returns the title of a figure from the name of its group.
         order: see `plots.looks`.
     """
 

@@ -1,4 +1,4 @@
-"""Results as JSON files that say how they were obtained."""
+"""Results as JSON files, with a record of how they were obtained."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def provenance(hardware: str) -> dict[str, Any]:
     """Command, commit, backend, hardware and versions of the running program.
 
     Args:
-        hardware: what did the work: `hardware()` in the process that did it.
+        hardware: the result of `hardware()` in the process that did the work.
     """
     import keras  # not before the flags are read
 
@@ -41,7 +41,7 @@ def _command() -> str:
 
 
 def portable(argument: str) -> str:
-    """An argument without the folders of this machine: of absolute paths, their last parts."""
+    """An argument without this machine's folders: absolute paths are cut to their last part."""
     flag, equals, values = argument.rpartition("=")
     paths = (
         Path(value).name if Path(value).is_absolute() else value for value in values.split(",")
@@ -50,8 +50,8 @@ def portable(argument: str) -> str:
 
 
 def commit(checkout: Path = ROOT) -> str:
-    """The commit of a source tree, with a plus sign if files but results differ; or unknown."""
-    if not (checkout / ".git").exists():  # installed, perhaps inside of another repository
+    """The commit of a checkout, with a plus sign if files outside results differ; or "unknown"."""
+    if not (checkout / ".git").exists():  # an installation, perhaps inside another repository
         return "unknown"
     git = ["git", "-C", str(checkout)]
     try:
@@ -70,14 +70,14 @@ def commit(checkout: Path = ROOT) -> str:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a JSON file, atomically; makes its folder."""
+    """Writes a JSON file atomically; makes its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(str(path)) as stream:
         stream.write(json.dumps(content, indent=2) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON file."""
+    """Reads a JSON file; ValueError if it is not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -85,6 +85,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_curve(run_dir: Path) -> list[dict[str, Any]]:
-    """Loss and validation BLEU of a run: the lines of its log."""
+    """Reads the log of a run: losses and validations, one record for each line."""
     lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]

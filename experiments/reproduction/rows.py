@@ -1,4 +1,4 @@
-"""Rows of tables: what each is trained on and with, and the commands that do it."""
+"""Rows of tables: the data and options of each row, and the commands that train and test it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from seq2seq_memattn.presets.preset import Preset
 
 Scale = Literal["tiny", "small", "full"]
 
-# Options of training that do not shape what is learned: a result stands if they change.
+# Options that do not change what is learned: a result stays valid if they change.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
 
 
@@ -20,9 +20,9 @@ class DataSource:
     """The data directory of a row, and the command that makes it.
 
     Args:
-        folder: names the directory.
-        command: the command and its options behind `python -m`, without `--output_dir`.
-        corpus: folder of its files in a study's `source_dir`; "" for data that needs none.
+        folder: name of the data directory.
+        command: the command and its options after `python -m`, without `--output_dir`.
+        corpus: folder of the corpus in a study's `source_dir`; "" if no corpus is needed.
     """
 
     folder: str
@@ -31,7 +31,7 @@ class DataSource:
 
 
 def copy_data(max_length: int, is_tiny: bool = False) -> DataSource:
-    """The copy task of sequences of at most so many symbols."""
+    """The data of the copy task with sequences of at most `max_length` symbols."""
     num_train, num_valid = (400, 20) if is_tiny else (100_000, 1_000)
     options = (
         f"--max_length={max_length}",
@@ -45,9 +45,9 @@ class Evaluation(NamedTuple):
     """One call of `experiments.evaluate`.
 
     Fields:
-        name: of its figures in the result.
-        split: of the data directory.
-        flags: more of them.
+        name: name of its figures in the result.
+        split: split of the data directory.
+        flags: further flags.
         keeps_lines: whether its translations are kept beside the result.
     """
 
@@ -62,16 +62,16 @@ class Row:
     """One row of a table.
 
     Args:
-        name: names the run's folder and the result's file.
-        config: preset that the row begins with.
-        options: options that replace the preset's.
-        data: what it is trained on.
-        label: what the table calls the row.
-        curve: what figures call it: an attention's name has a colour of its own.
+        name: name of the run's folder and of the result's file.
+        config: preset on which the row is based.
+        options: options that override the preset.
+        data: the training data.
+        label: name of the row in the table.
+        curve: name of the row in figures; names of attentions have their own colours.
         paper: the paper's figures.
         length: int. L of the copy task; 0 for text.
-        tests: evaluations beside that of the validation set.
-        init_from: the row with whose best weights this one begins; "" for random ones.
+        tests: evaluations in addition to the validation set.
+        init_from: the row with whose best weights this one starts; "" for random weights.
     """
 
     name: str
@@ -86,12 +86,12 @@ class Row:
     init_from: str = ""
 
     def preset(self) -> Preset:
-        """Its model and training."""
+        """The configuration of the row: model and training."""
         return load_preset(self.config).with_options(self.options)
 
 
 def identity(row: Row) -> dict[str, Any]:
-    """What a result was made with, as its file says it."""
+    """The data and options of a row, in the form of a result's file."""
     preset = row.preset()
     return {
         "name": row.name,
@@ -107,10 +107,10 @@ def identity(row: Row) -> dict[str, Any]:
 
 
 def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
-    """Whether a result was made with what the row has now.
+    """Whether a result was made with the row's current data and options.
 
-    An option that came later than the result counts as having its default then. Where a run that
-    has learned is cut, and how it is watched, makes no other result.
+    An option that is newer than the result counts as having had its default. The options in
+    `WATCHING` may differ.
     """
     made = identity(row)
     recorded = found.get("configuration", {"model": {}, "training": {}})
@@ -119,7 +119,7 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
             "model": ModelConfig.from_dict(recorded["model"]).to_dict(),
             "training": TrainingConfig.from_dict(recorded["training"]).to_dict(),
         }
-    except ValueError:  # an option that is no more
+    except ValueError:  # an option that no longer exists
         return False
     for name in WATCHING:
         before["training"][name] = made["configuration"]["training"][name]
@@ -129,7 +129,7 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
 
 
 def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
-    """The training command of a row, behind `python -m`."""
+    """The training command of a row, without `python -m`."""
     options = [f"--{name}={_flag(value)}" for name, value in row.options.items()]
     if begins_with := run_of_first_weights(row, run_dir):
         options.append(f"--init_from={begins_with}")
@@ -147,12 +147,12 @@ def _flag(value: Any) -> str:
 
 
 def run_of_first_weights(row: Row, run_dir: Path) -> Path | None:
-    """The run with whose weights that of a row begins."""
+    """The run with whose weights the run of a row starts; None for random weights."""
     return run_dir.with_name(row.init_from) if row.init_from else None
 
 
 def evaluate_arguments(evaluation: Evaluation, data: Path, run_dir: Path) -> list[str]:
-    """The command of an evaluation, behind `python -m`."""
+    """The command of an evaluation, without `python -m`."""
     return [
         "experiments.evaluate",
         f"--run_dir={run_dir}",

@@ -1,7 +1,7 @@
-"""A study: what a file in `experiments/studies` has, and its rows, run one by one.
+"""Studies: the contents of a file in `experiments/studies`, and running its rows.
 
-Each row is trained by the same command that a user would type, in a process of its own, so what
-is recorded can be repeated by hand. Interrupted, a study goes on where it stopped.
+Each row is trained in a separate process by the command that a user would type, so every result can
+be repeated by hand. An interrupted study resumes where it stopped.
 """
 
 import dataclasses
@@ -42,19 +42,19 @@ from seq2seq_memattn.text.files import atomic_binary
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A study at a scale: its rows and where their data, runs and results go.
+    """A study at one scale: its rows, and the folders of their data, runs and results.
 
     Args:
         rows: all rows.
-        runs_dir: Path. One run directory per row.
-        results_dir: Path. One JSON file per row.
-        data_dir: Path. Where the data directories are.
-        source_dir: Path or None. Has the files of corpora, each in a folder of its name; None:
-            they are downloaded.
-        jobs: int > 0. Rows trained at a time, each with its share of the cores. In the steps of
-            small models cores often wait for each other.
-        chosen: names of the rows that are run, in their order; all rows if empty.
-        scale: of the rows.
+        runs_dir: Path. Has one run directory per row.
+        results_dir: Path. Has one JSON file per row.
+        data_dir: Path. Has the data directories.
+        source_dir: Path or None. Has the corpora, each in a folder of its name; None: they are
+            downloaded.
+        jobs: int > 0. Rows trained at a time, each with its share of the cores. Small models leave
+            cores idle, so several at a time are faster together.
+        chosen: names of the rows to run, in order; all rows if empty.
+        scale: scale of the rows.
     """
 
     rows: Sequence[Row]
@@ -67,16 +67,16 @@ class Study:
     scale: Scale = "small"
 
     def names(self) -> list[str]:
-        """The names of the rows that are run."""
+        """The names of the rows to run."""
         return list(self.chosen or (row.name for row in self.rows))
 
     def run(self) -> Results:
-        """Runs those of the chosen rows that are not finished; returns their results in order."""
+        """Runs the unfinished rows among the chosen ones; returns all chosen results in order."""
         by_name = {row.name: row for row in self.rows}
         chosen = [by_name[name] for name in self.names()]
         first = {row.init_from: by_name[row.init_from] for row in chosen if row.init_from}
         first |= {row.name: row for row in chosen if not row.init_from}
-        preparing = threading.Lock()  # rows that share a data directory make it once
+        preparing = threading.Lock()  # rows with the same data directory make it only once
         results = {}
         with Commands(self.jobs) as commands:
             for rows in (list(first.values()), [row for row in chosen if row.init_from]):
@@ -85,7 +85,7 @@ class Study:
         return [results[row.name] for row in chosen]
 
     def finished(self) -> list[Result]:
-        """The results of the rows as they are now that are there, in the order of the rows."""
+        """The existing results that fit the current rows, in the order of the rows."""
         results = []
         for row in self.rows:
             path = self.result_path(row)
@@ -96,19 +96,19 @@ class Study:
         return results
 
     def result_path(self, row: Row) -> Path:
-        """Where the result of a row is."""
+        """The file of a row's result."""
         return self.results_dir / f"{row.name}.json"
 
     def lines_path(self, row: Row, split: str) -> Path:
-        """Where the translations of a test set are kept, which do not change with the scores."""
+        """The file of a row's translations of a test set, from which scores can be recomputed."""
         return self.results_dir / f"{row.name}.{split}.txt"
 
     def prepare(self, data: DataSource, run: Callable[[list[str]], Any]) -> Path:
-        """Makes a data directory, unless it is there already.
+        """Makes a data directory, unless it exists already.
 
         Args:
-            data: what to make.
-            run: runs a command, given behind `python -m`.
+            data: the data to make.
+            run: runs a command, given without `python -m`.
 
         Returns:
             The data directory.
@@ -123,9 +123,9 @@ class Study:
         if path.exists():
             found = read_json(path)
             if is_result_of(row, found):
-                print_note(f"{row.name}: already there, {path}")
+                print_note(f"{row.name}: finished already, {path}")
                 return found
-            print_note(f"{row.name}: was made with other options, and is made again")
+            print_note(f"{row.name}: the result has other options and is made again")
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
         if run_dir.exists() and not _goes_on(row, data, run_dir):
@@ -169,7 +169,7 @@ class Study:
 
 
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
-    """Whether an existing run belongs to the row; it may stop at another update."""
+    """Whether an existing run fits the row and can resume; the number of updates may differ."""
     from seq2seq_memattn.data.model_sizes import fit_to_data
     from seq2seq_memattn.runs.directory import check_run
 
@@ -183,12 +183,12 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
 
 
 def _move_aside(run_dir: Path) -> None:
-    """Keeps a run of other options under another name."""
+    """Renames a run with other options, to keep it."""
     number = 1
     while (old := run_dir.with_name(f"{run_dir.name}_before_{number}")).exists():
         number += 1
     run_dir.rename(old)
-    print_note(f"the run before is kept: {old}")
+    print_note(f"the earlier run is kept in {old}")
 
 
 def _no_figures(study: Study, results: Results, stem: Path) -> dict[str, str]:
@@ -196,22 +196,24 @@ def _no_figures(study: Study, results: Results, stem: Path) -> dict[str, str]:
 
 
 class Definition(NamedTuple):
-    """What a file in `experiments/studies` has under these names; a default may be left out.
+    """The contents of a file in `experiments/studies`: names that it defines.
+
+    Names with a default may be missing.
 
     Fields:
-        title: of its page: the first line of the file's docstring.
-        introduction: what its page says before the tables, at a scale; `INTRODUCTION` if that is
-            the same at every scale.
-        tables: the files made of its results: suffix and text. The first is Markdown.
-        runs_of: the study whose rows it has, with their runs and results, as `RUNS_OF`; itself
-            without it.
-        rows: what is run at a scale; a study that trains nothing has none.
-        chosen: names of the rows that are run unless others are asked for; none: all.
-        run: makes what is missing.
-        results: what is there: the finished results, with what was measured of them.
-        draw: draws figures into files that begin with a path; returns what each shows, by what its
-            file's name ends with.
-        claims: findings of the paper beside those of the results.
+        title: title of the page: the first line of the file's docstring.
+        introduction: returns the text of the page before the tables, at a scale. A file may define
+            the text `INTRODUCTION` instead, for all scales.
+        tables: returns the files made from results: text by suffix. The first is Markdown.
+        runs_of: the study with which this one shares runs and results (`RUNS_OF` in the file); by
+            default, itself.
+        rows: returns the rows at a scale; a study that trains nothing has none.
+        chosen: returns the names of the rows to run by default; none means all.
+        run: makes the missing results.
+        results: returns the existing results, with all measurements.
+        draw: draws figures into files whose names start with a path; returns a title for each
+            ending of these names.
+        claims: returns the findings of the paper, judged by the results.
     """
 
     title: str
@@ -227,16 +229,16 @@ class Definition(NamedTuple):
 
 
 def study_names() -> list[str]:
-    """The studies there are: the files of `experiments/studies`."""
+    """The names of all studies, from the files of `experiments/studies`."""
     found = (module.name for module in pkgutil.iter_modules(studies.__path__))
     return sorted(name for name in found if not name.startswith("_"))
 
 
 def load_definition(name: str) -> Definition:
-    """What the file of a study has.
+    """Loads the definition of a study from its file.
 
     Raises:
-        ValueError: if there is no such file.
+        ValueError: if there is no study of this name.
     """
     if name not in study_names():
         raise ValueError(f"expected one of {', '.join(study_names())}; got {name!r}")
@@ -257,19 +259,18 @@ def make_study(
     source_dir: Path | None = None,
     jobs: int = 1,
 ) -> Study:
-    """A study at a scale.
+    """Makes a study at a scale.
 
     Args:
-        name: of its file.
-        scale: "full" is the paper's set-up, "small" what two CPU cores train, "tiny" runs in
-            seconds.
-        names: rows to run; all for `all`, those of `chosen` if empty.
-        work_dir: where runs and data go.
-        results_dir: where results go.
+        name: name of the study.
+        scale: "full" is the paper's set-up, "small" fits two CPU cores, "tiny" runs in seconds.
+        names: names of the rows to run; ["all"] runs all, an empty list the rows of `chosen`.
+        work_dir: folder for runs and data.
+        results_dir: folder for results.
         source_dir, jobs: see `Study`.
 
     Raises:
-        ValueError: for a name that is no row.
+        ValueError: if a name is not the name of a row.
     """
     definition = load_definition(name)
     rows = definition.rows(scale)

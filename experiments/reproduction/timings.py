@@ -1,4 +1,4 @@
-"""Times that tables show: a command of `experiments.speed`, whose rows a file keeps."""
+"""Times for tables: runs a command of `experiments.speed` and keeps its rows in a file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,13 +13,13 @@ from seq2seq_memattn.notes import print_note
 def measure_times(
     path: Path, arguments: Sequence[str], prepare: Callable[[], object] = lambda: None
 ) -> None:
-    """Measures by a command of `experiments.speed`, unless the file has its times.
+    """Runs a command of `experiments.speed`, unless the file has the times of this command.
 
     Args:
-        path: of the JSON file, which is written anew if it is another command's. It gets what
-            `provenance` says, with the command that measured as "command", and "rows".
-        arguments: of `experiments.speed`.
-        prepare: called before it measures.
+        path: the JSON file. It is written again if it is from another command. It gets the fields
+            of `provenance`, with the measuring command as "command", and "rows".
+        arguments: arguments of `experiments.speed`.
+        prepare: called before the measurement.
     """
     command = f"python -m {' '.join(map(portable, ['experiments.speed', *arguments]))}"
     if not path.exists() or read_json(path)["command"] != command:
@@ -31,6 +31,6 @@ def measure_times(
 
 
 def origin(found: dict[str, Any]) -> str:
-    """What a page says of where times are from."""
+    """The text of a page about the origin of times: hardware, commit and command."""
     commit = commit_in_words(found["commit"])
     return f"{found['hardware']}, commit {commit}:\n\n{code_block(found['command'])}"

@@ -1,1 +1,1 @@
-"""The tables and figures of the papers, and what goes beyond them: a file for each, by its name."""
+"""Studies: one file for each table, figure or question, with the study's name."""

@@ -1,4 +1,4 @@
-"""What the figures of alignments share, Figures 6 to 8 of the memory paper."""
+"""The common part of the figures of alignments, Figures 6 to 8 of Britz et al. (2017)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,21 +9,22 @@ from experiments.reproduction.results import Results
 from experiments.reproduction.study import Study
 from seq2seq_memattn.text.files import read_lines
 
-MAX_SLOTS = 32  # all of them
+MAX_SLOTS = 32  # all slots of the models
 
 WHAT = """
 The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),
-along the best hypothesis of beam search (10): for each slot, and summed over all. Source tokens run
-downwards and target tokens to the right, the end token included. The sample is the first line of
-the validation set with that many tokens, or else with as many as the set has below that.
+along the best hypothesis of beam search (10): for each slot, and summed over all slots. Source
+tokens run downwards and target tokens to the right, end tokens included. The sample is the first
+line of the validation set with this number of tokens. If there is none, it is the first of the
+longest lines below this number.
 """.strip()
 
 
 def draw_sample(num_tokens: int) -> Draw:
-    """What draws a sample of so many tokens for a study's last row: by slot, and combined.
+    """Returns the `draw` of a study that draws a sample for its last row, by slot and combined.
 
-    Where the run is not there any more, the figures stay as they are; without them, that is an
-    error, which says what is needed.
+    If the run no longer exists, existing figures stay as they are. If there are no figures either,
+    `draw` raises a ValueError that says what is needed.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
@@ -36,8 +37,8 @@ def draw_sample(num_tokens: int) -> Draw:
             run_command(draw_arguments(run_dir, source, num_tokens, *paths))
         elif not all(path.with_suffix(".png").exists() for path in paths):
             raise ValueError(
-                f"{run_dir}: expected the run, and {source}; they are made again without "
-                f"{study.result_path(row)}, which is the result of a run that is elsewhere"
+                f"{run_dir}: expected the run, and {source}; to make both again, remove "
+                f"{study.result_path(row)}"
             )
         shown = (f"Each slot, {row.label}", f"All slots, {row.label}")
         names = [path.name.removeprefix(f"{stem.name}_") for path in paths]
@@ -49,7 +50,7 @@ def draw_sample(num_tokens: int) -> Draw:
 def draw_arguments(
     run_dir: Path, source: Path, num_tokens: int, slots: Path, combined: Path
 ) -> list[str]:
-    """The command that draws a sample, behind `python -m`."""
+    """The command that draws a sample, without `python -m`."""
     line = line_of(read_lines(str(source)), num_tokens)
     return [
         "experiments.draw_alignment",
@@ -63,6 +64,6 @@ def draw_arguments(
 
 
 def line_of(lines: Sequence[str], num_tokens: int) -> int:
-    """The number, from 1, of the first line of the longest that have at most so many tokens."""
+    """The number, from 1, of the first of the longest lines with at most `num_tokens` tokens."""
     lengths = [len(line.split()) for line in lines]
     return 1 + lengths.index(max(length for length in lengths if length <= num_tokens))

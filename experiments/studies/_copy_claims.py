@@ -1,4 +1,4 @@
-"""The memory paper's figures on the copy task, and its findings there beside ours."""
+"""The copy task: the figures of Britz et al. (2017), and their findings compared with ours."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from experiments.reproduction.pages import markdown_table, prose, table_label
 from experiments.reproduction.results import Result, Results
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 
-# The paper's BLEU, and its seconds for decoding, by length and attention.
+# The paper's BLEU and decoding seconds, by length and attention.
 PAPER = {
     20: {
         "none": (99.93, 2.03),
@@ -56,11 +56,11 @@ PAPER = {
 }
 PAPER_UPDATES = 200_000
 WIDE = ("k16", "k32", "k64")
-LONGER = LENGTHS[1:]  # where K = 1 is ahead of no attention in the paper
+LONGER = LENGTHS[1:]  # lengths at which K = 1 is ahead of no attention in the paper
 
 
 def paper_seconds() -> dict[int, dict[str, float]]:
-    """The paper's seconds for decoding by length and attention."""
+    """The paper's decoding seconds by length and attention."""
     return {
         length: {ATTENTIONS[name]: seconds for name, (_, seconds) in figures.items()}
         for length, figures in PAPER.items()
@@ -68,7 +68,7 @@ def paper_seconds() -> dict[int, dict[str, float]]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """What Table 1 says of copies and of decoding time, beside rows of ours with their times."""
+    """The claims of Table 1 about copies and decoding time, judged by our rows and times."""
     *short, longest = LENGTHS
     return [
         _copies(f"K >= 16, L <= {short[-1]}", [(n, k) for n in short for k in WIDE], found),
@@ -82,7 +82,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Claim:
-    """Reproduced where a row comes within `SAME` BLEU of the paper's; not where it was not run."""
+    """Reproduced if each row is within `SAME` BLEU of the paper's; a missing row counts as not."""
     what, paper = f"copies, {what}", span([PAPER[length][name][0] for length, name in cells])
     rows = [row for length, name in cells if (row := _row(found, length, name))]
     if not rows:
@@ -95,7 +95,7 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
 
 
 def _without_attention(found: Results) -> Claim:
-    """Reproduced if each longer L is copied worse than the one before."""
+    """Reproduced if BLEU falls with each longer L."""
     what = "no attention fails as L grows"
     paper = several([PAPER[length]["none"][0] for length in LENGTHS])
     rows = [row for length in LENGTHS if (row := _row(found, length, "none"))]
@@ -107,7 +107,7 @@ def _without_attention(found: Results) -> Claim:
 
 
 def _one_slot(found: Results) -> Claim:
-    """Reproduced if K = 1 is ahead of no attention at each L, contradicted if at none."""
+    """Reproduced if K = 1 is ahead of no attention at every L, contradicted if at none."""
     what = f"K = 1 is ahead of no attention, L >= {LONGER[0]}"
     paper = several([PAPER[n]["k1"][0] - PAPER[n]["none"][0] for n in LONGER], "+.1f")
     pairs = [[_row(found, length, name) for name in ("k1", "none")] for length in LONGER]
@@ -121,7 +121,7 @@ def _one_slot(found: Results) -> Claim:
 
 
 def _times(found: Results) -> Claim:
-    """Reproduced if K = 64 is faster from L = 50 on, and by more the longer; partly at L = 200."""
+    """Reproduced if K = 64 is faster from L = 50 on, ever more so; partly if only at L = 200."""
     what = "decoding time of K = 64 over Att, by L"
     paper = several([PAPER[n]["k64"][1] / PAPER[n]["bahdanau"][1] for n in LENGTHS], ".2f")
     timed = {result["length"]: result["timed"] for result in found if "timed" in result}
@@ -135,7 +135,7 @@ def _times(found: Results) -> Claim:
 
 
 def time_over(timed: Result, attention: str, other: str) -> float | None:
-    """An attention's seconds over another's, of a file of times; None if one is missing."""
+    """The ratio of two attentions' seconds in a file of times; None if one is missing."""
     seconds = {row["attention"]: row["seconds"] for row in timed["rows"]}
     return seconds[attention] / seconds[other] if {attention, other} <= seconds.keys() else None
 
@@ -145,7 +145,7 @@ def _row(found: Results, length: int, name: str) -> Result | None:
 
 
 def summary(found: Results) -> str:
-    """BLEU of every row beside the paper's, then decoding times over Att's, in two tables."""
+    """Two tables: BLEU of every row beside the paper's, and decoding times relative to Att."""
     header = ["model", *(part for n in LENGTHS for part in (f"L = {n}, paper", "here"))]
     bleu, times = [], []
     for name, attention in ATTENTIONS.items():

@@ -1,4 +1,4 @@
-"""What the figures of learning curves share, Figures 3 to 5 of the memory paper."""
+"""The common part of the learning curves, Figures 3 to 5 of Britz et al. (2017)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from experiments.reproduction.pages import Groups, short_name
 from experiments.reproduction.results import Result, Results
 
 OF_CURVES = "BLEU of the validation set during training, by beam search."
-# In this order they have the same colours in all figures.
+# This order gives each pair the same colour in all figures.
 PAIRS_IN_ORDER = tuple(
     f"{encoder} / {decoder}"
     for encoder in ("softmax", "sigmoid", "softmax over slots")
@@ -16,7 +16,7 @@ PAIRS_IN_ORDER = tuple(
 
 
 def by_scores(groups: Groups) -> Groups:
-    """Groups of one K each, whose curves are called by their pairs of scores."""
+    """Splits groups by K, and names each curve after its pair of scores."""
 
     def renamed(results: Results) -> dict[str, list[Result]]:
         found: dict[str, list[Result]] = {}
@@ -31,7 +31,7 @@ def by_scores(groups: Groups) -> Groups:
 
 
 def scores_of(result: Result) -> str:
-    """The pair of scores of a model; a softmax of the encoder is over the source unless said."""
+    """The pair of scores of a model; an encoder softmax over slots is named as such."""
     model = result["configuration"]["model"]
     encoder = model["encoder_score"]
     if encoder == "softmax" and model["normalise_over"] == "slots":
@@ -40,6 +40,6 @@ def scores_of(result: Result) -> str:
 
 
 def updates_to(curve: Sequence[dict[str, Any]], bleu: float) -> int | None:
-    """The update of the first validation with so much BLEU; None if there is none."""
+    """The update of the first validation with at least this BLEU; None if there is none."""
     reached = (p["update"] for p in curve if p["kind"] == "valid" and p["bleu"] >= bleu)
     return next(reached, None)

@@ -1,6 +1,6 @@
-"""What the studies of Shu and Nakayama (2017) share: how small a window of the source is enough.
+"""The common part of the studies of Shu and Nakayama (2017): how small a window is enough?
 
-REFERENCE: sections 5.1, 5.2 and 5.4 of the paper. Small scale has their set-up with narrower
+Source: sections 5.1, 5.2 and 5.4 of the paper. The small scale has the paper's set-up with narrower
 layers, a higher learning rate and dropout, on corpora of some ten thousand short sentences.
 """
 
@@ -15,9 +15,9 @@ from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import table2
 
-# Words or characters looked at per step, BLEU, and RIBES in English-Japanese, of Tables 1 and 2 by
-# corpus and row: the attentions that are trained, flexible attention without a threshold; then with
-# one, and that after fine-tuning.
+# Tables 1 and 2 of the paper, by corpus and row: window per step (words or characters), BLEU, and
+# for English-Japanese RIBES. The first rows are the trained attentions, flexible attention without
+# a threshold; then flexible attention with a threshold, and after fine-tuning.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "en_ja": {
         "global": (24.4, 34.87, 0.810),
@@ -41,13 +41,13 @@ PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 
-THRESHOLDS = (0.3, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 5.0, 8.0)  # of figure 3, beside none
-SEARCHED = (0.8, 1.0, 1.2, 1.4, 1.6)  # from which tables have theirs
-THRESHOLD = "chosen_threshold"  # of a result
+THRESHOLDS = (0.3, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 5.0, 8.0)  # thresholds of figure 3
+SEARCHED = (0.8, 1.0, 1.2, 1.4, 1.6)  # thresholds from which the tables choose
+THRESHOLD = "chosen_threshold"  # key of a result
 LOSS = 0.5  # validation BLEU that a threshold may cost
-WITHOUT = "all"  # names what is measured without a threshold
+WITHOUT = "all"  # names evaluations without a threshold
 STRENGTH_WEIGHT = 0.1  # beta of equation 9
-TUNING_RATE = 0.25  # of the learning rate; the paper does not say how fine-tuning has it
+TUNING_RATE = 0.25  # factor of the learning rate in fine-tuning; the paper does not give it
 
 SMALL: dict[str, Any] = {
     "embedding_dim": 256,
@@ -65,18 +65,18 @@ SMALL: dict[str, Any] = {
 
 
 class Corpus(NamedTuple):
-    """What a group of rows is trained on.
+    """The corpus of a group of rows, and how it is trained on.
 
     Fields:
-        title: of the group.
-        short: names it where there is little room.
-        paper: names the figures in `PAPER`, and the presets.
+        title: title of the group.
+        short: short name of the corpus.
+        paper: name of the figures in `PAPER` and of the presets.
         data: `DataSource`.
         test: name of the test set.
-        epoch: updates that go once through the training set.
-        epochs: of the training.
+        epoch: updates in one pass over the training set.
+        epochs: number of epochs of training.
         halved_from: the first epoch with half of the learning rate.
-        rows: attentions, as presets name them.
+        rows: names of the attentions in presets.
     """
 
     title: str
@@ -142,7 +142,7 @@ CORPORA = {
         halved_from=6,
         rows=("global", "flexible"),
     ),
-    # Their training set is of 2015, and filtered otherwise.
+    # The paper's training set is of WMT'15, and is filtered differently.
     "wmt17_de_en": Corpus(
         "WMT'17, German-English, words",
         "WMT'17",
@@ -171,10 +171,10 @@ def rows_of(corpora: Sequence[str], scale: Scale) -> list[Row]:
 
 
 def corpus_rows(name: str) -> list[Row]:
-    """The rows of one of `CORPORA`: trained from the beginning, and flexible attention's tuned.
+    """The rows of one of `CORPORA`: each attention from scratch, then flexible attention tuned.
 
     Args:
-        name: of the corpus.
+        name: name of the corpus.
     """
     corpus = CORPORA[name]
     rows = [_row(name, corpus, attention) for attention in corpus.rows]
@@ -205,7 +205,7 @@ def _training(corpus: Corpus) -> dict[str, int]:
 
 
 def _tuned(row: Row, corpus: Corpus) -> Row:
-    """Flexible attention after one epoch with the loss of equation 9."""
+    """The row that fine-tunes flexible attention for one epoch with the loss of equation 9."""
     training = row.preset().training
     epoch = corpus.epoch or training.decay_every
     return dataclasses.replace(
@@ -226,7 +226,7 @@ def _tuned(row: Row, corpus: Corpus) -> Row:
 
 
 def _evaluations(corpus: Corpus, is_flexible: bool) -> tuple[Evaluation, ...]:
-    """Of validation and test set, for flexible attention with each threshold."""
+    """Evaluations of validation and test set; for flexible attention, with each threshold."""
     found = []
     for threshold in (*THRESHOLDS, None) if is_flexible else (None,):
         flags = ("--window", "--ribes", *([f"--threshold={threshold}"] if threshold else []))
@@ -238,7 +238,7 @@ def _evaluations(corpus: Corpus, is_flexible: bool) -> tuple[Evaluation, ...]:
 
 
 def evaluation_name(split: str, threshold: float | None) -> str:
-    """Names an evaluation."""
+    """The name of an evaluation."""
     return f"{split}_{threshold or WITHOUT}"
 
 
@@ -260,7 +260,7 @@ def _tiny(row: Row) -> Row:
 
 
 def introduction(scale: Scale) -> str:
-    """What the pages say before their tables."""
+    """The text of the pages before their tables."""
     text = (
         "How small a window of the source is enough? A window is the number of encoder states "
         "scored per decoder step, on average over the steps of the best hypotheses. The least "
@@ -279,22 +279,22 @@ def introduction(scale: Scale) -> str:
 
 
 def with_thresholds(study: Study) -> list[Result]:
-    """The finished results, those of flexible attention with their thresholds."""
+    """The finished results; those of flexible attention have their chosen thresholds."""
     results = study.finished()
     add_thresholds(results)
     return results
 
 
 def chosen_with_thresholds(study: Study) -> list[Result]:
-    """As `with_thresholds`, of the rows that are run alone: thresholds need others too."""
+    """The chosen rows of `with_thresholds`; choosing thresholds needs the other rows too."""
     return [result for result in with_thresholds(study) if result["name"] in study.names()]
 
 
 def add_thresholds(results: Results) -> None:
-    """Adds to results of flexible attention the threshold that tables have them with, or None.
+    """Adds the threshold for the tables, or None, to the results of flexible attention.
 
-    It is measured against the BLEU of flexible attention before fine-tuning, without a threshold;
-    where that is missing, there is none.
+    A threshold is judged by the BLEU of flexible attention without a threshold, before fine-tuning.
+    If that row is missing, no threshold is chosen.
     """
     for members in by_corpus(results).values():
         best = {r["label"]: measured(r, "valid")["bleu"] for r in members}.get("flexible", math.inf)
@@ -316,7 +316,7 @@ def tables(results: Results) -> dict[str, str]:
 
 
 def curves(results: Results) -> dict[str, list[Result]]:
-    """What is trained from the beginning on each corpus, by attention; fine-tuning is one epoch."""
+    """The rows trained from scratch on each corpus; fine-tuning, one epoch, has no curve."""
     named = [
         {**result, "curve_name": result["configuration"]["model"]["attention"]}
         for result in results
@@ -331,7 +331,7 @@ def group_title(name: str) -> str:
 
 
 def by_corpus(results: Results) -> dict[str, list[Result]]:
-    """Results by the name of their corpus."""
+    """Groups results by the name of their corpus."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(corpus_of(result["name"]), []).append(result)
@@ -339,7 +339,7 @@ def by_corpus(results: Results) -> dict[str, list[Result]]:
 
 
 def corpus_of(name: str) -> str:
-    """The name of a row's corpus, which its own begins with."""
+    """The name of a row's corpus; the name of the row begins with it."""
     return name.removesuffix("_tuned").rpartition("_")[0]
 
 
@@ -364,11 +364,11 @@ def chosen_threshold(result: Result, needed: float) -> float | None:
     """The threshold of `SEARCHED` with the smallest window on the validation set.
 
     Args:
-        result: of a row of flexible attention.
-        needed: validation BLEU that is to be had with it.
+        result: result of a row of flexible attention.
+        needed: least validation BLEU with the threshold.
 
     Returns:
-        None if there is no such threshold.
+        The threshold; None if none has the needed BLEU.
     """
     found = {t: result["tests"].get(evaluation_name("valid", t)) for t in SEARCHED}
     good = {t: one for t, one in found.items() if one and one["bleu"] >= needed}
@@ -376,7 +376,7 @@ def chosen_threshold(result: Result, needed: float) -> float | None:
 
 
 def measured(result: Result, split: str, threshold: float | None = None) -> dict[str, Any]:
-    """What the evaluation of a row on a split gave, with a threshold or none."""
+    """The evaluation of a row on a split, with a threshold or without one."""
     found: dict[str, Any] = result["tests"][evaluation_name(split, threshold)]
     return found
 

@@ -1,4 +1,4 @@
-"""Flexible Attention's findings beside ours."""
+"""The findings of Shu and Nakayama (2017) compared with ours."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from experiments.studies._flexible import (
 
 
 def claims(results: Results, corpora: Sequence[str]) -> list[Claim]:
-    """Per corpus, whether flexible attention keeps the quality, and how far its window narrows."""
+    """Two claims per corpus: flexible attention keeps the quality, and its window narrows."""
     groups = by_corpus(results)
     found = []
     for name in corpora:
@@ -26,7 +26,7 @@ def claims(results: Results, corpora: Sequence[str]) -> list[Claim]:
 
 
 def _quality(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
-    """Reproduced if flexible has the test BLEU of global or more, partly within `LOSS` of it."""
+    """Reproduced if flexible has at least the test BLEU of global, partly if within `LOSS`."""
     what, paper = f"flexible is no worse than global, {corpus.short}", PAPER[corpus.paper]
     theirs = f"{paper['flexible'][1]:.2f}; global {paper['global'][1]:.2f}"
     if not {"global", "flexible"} <= by_label.keys():
@@ -38,7 +38,7 @@ def _quality(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
 
 
 def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
-    """Reproduced if as much of the window goes as in the paper, within a tenth; partly a fifth."""
+    """Reproduced if the kept share is at most 0.1 above the paper's, partly if at most 0.8."""
     paper = PAPER[corpus.paper]
     kept = paper["tuned"][0] / paper["global"][0]
     what = f"tuned windows are narrow, {corpus.short}"

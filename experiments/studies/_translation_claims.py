@@ -1,4 +1,4 @@
-"""The memory paper's figures on translation, and its findings there beside ours."""
+"""Translation: the figures of Britz et al. (2017), and their findings compared with ours."""
 
 import statistics
 from collections.abc import Sequence
@@ -45,23 +45,23 @@ SLOTS = ("k4", "k8", "k32", "k64")
 
 
 def claims(found: Results) -> list[Claim]:
-    """What Table 2 says, beside rows of ours on small corpora."""
+    """The claims of Table 2, judged by our rows on small corpora."""
     return [_near_attention(found), _more_slots(found), _positions(found)]
 
 
 def seeds_of(found: Results, name: str) -> list[Result]:
-    """The results of a row and of the same with other seeds."""
+    """The results of a row with all its seeds."""
     return [result for result in found if result["name"].partition("_seed")[0] == name]
 
 
 def test_score(result: Result) -> float:
-    """Tokenised BLEU of the last test, by which rows are compared."""
+    """Tokenised BLEU on the last test, the score for comparing rows."""
     *_, last = result["tests"].values()
     return float(last["bleu"])
 
 
 def p_value(result: Result) -> str:
-    """Of the difference from Bahdanau's row, for people; the bootstrap finds none below 0.001."""
+    """The p-value of the difference from Bahdanau's row, as text; the least is 0.001."""
     compared = result.get(bootstrap.KEY, {}).get("bleu")
     if not compared:
         return "-"
@@ -80,7 +80,7 @@ def _mean(results: Results) -> float:
 
 
 def _gains(name: str, over: str, score: int) -> list[float]:
-    """What the paper's rows of a name gain over others, in validation (0) or test (1) BLEU."""
+    """The paper's gains of one row over another, by pair, in validation (0) or test (1) BLEU."""
     rows = (pair for pair in PAPER.values() if len(pair[name]) > score)
     return [pair[name][score] - pair[over][score] for pair in rows]
 
@@ -88,7 +88,7 @@ def _gains(name: str, over: str, score: int) -> list[float]:
 def _near_attention(found: Results) -> Claim:
     """Reproduced if K = 64 is no further behind Att than in the paper's worst pair.
 
-    On some corpora only, or within `SAME` of that, it is partly reproduced.
+    Partly reproduced if this holds on some corpora only, or is missed by at most `SAME`.
     """
     gains = _gains("k64", "bahdanau", score=1)
     what, paper = "K = 64 is close to Att, test BLEU", f"{span(gains, '+.2f')} in three pairs"
@@ -97,7 +97,7 @@ def _near_attention(found: Results) -> Claim:
         slots, att = (seeds_of(found, f"{corpus}_{name}") for name in ("k64", "bahdanau"))
         if slots and att:
             rows += [*slots, *att]
-            # The same seeds on both sides: the paired bootstrap's.
+            # The first seed on both sides, as in the paired bootstrap.
             here[title] = test_score(slots[0]) - test_score(att[0])
     if not here:
         return Claim(what, paper)
@@ -110,7 +110,7 @@ def _near_attention(found: Results) -> Claim:
 
 
 def _more_slots(found: Results) -> Claim:
-    """Reproduced if test BLEU rises with K throughout, partly if K = 64 is ahead of K = 32."""
+    """Reproduced if test BLEU rises with each K, partly if only K = 64 is ahead of K = 32."""
     what = "more slots are better, K = 4, 8, 32, 64"
     paper = f"K = 64 over 32: {span(_gains('k64', 'k32', score=0), '+.2f')}"
     rows = [seeds_of(found, f"{MULTI30K}_{name}") for name in SLOTS]
@@ -124,7 +124,7 @@ def _more_slots(found: Results) -> Claim:
 
 
 def _positions(found: Results) -> Claim:
-    """Reproduced or contradicted if the gain or loss is larger than what seeds differ by."""
+    """Reproduced if there is a gain larger than the spread of seeds, contradicted if a loss."""
     what = "position encodings help, test BLEU"
     gains = [gain for k in ("k32", "k64") for gain in _gains(f"{k}_pe", k, score=1)]
     paper = span(gains, "+.2f")
@@ -140,11 +140,11 @@ def _positions(found: Results) -> Claim:
 
 
 def summary(found: Results, models: Sequence[str]) -> str:
-    """A table of models, each with its seeds.
+    """A table of models with the scores of all their seeds.
 
     Args:
         found: results.
-        models: names of the rows with the first seed.
+        models: names of the rows of the first seed.
     """
     header = ("corpus", "model", "seeds", "valid BLEU", "test BLEU", "against Att", "p", "updates")
     lines = []

@@ -1,9 +1,9 @@
 """What the memory paper leaves open.
 
-Each reading is trained; the defaults are chosen by it. REFERENCE: equations 4 to 10 and section
-4.1.1 of Britz, Guan and Luong (2017). Open are the pair of scoring functions behind Table 1, the
-axis of the softmax in equation 5, what "renormalised" means for position encodings, and the
-decoder's first state.
+Each reading is trained, and the results decide the defaults. Source: equations 4 to 10 and section
+4.1.1 of Britz, Guan and Luong (2017). The paper leaves four points open: the pair of scoring
+functions behind Table 1, the axis of the softmax in equation 5, the meaning of "renormalised" for
+position encodings, and the decoder's first state.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ HEADER = (
     *("L", "reading", "best BLEU", "exact lines", "updates to 90", "updates to 99"),
     "loss at 1,000",
 )
-# encoder score, axis of eq. 5, decoder score; a sigmoid has no axis
+# Encoder score, axis of equation 5, decoder score. A sigmoid has no axis.
 PAIRS = (
     ("softmax", "slots", "softmax"),
     ("softmax", "slots", "sigmoid"),
@@ -31,25 +31,25 @@ PAIRS = (
 )
 SLOTS = (32, 4)
 ENCODINGS = ("masked", "sum_to_one", "mean_one")
-# Position encodings with the paper's pair for them, and with the default.
+# Readings that are also trained with position encodings: the paper's pair, and the default.
 WITH_ENCODINGS = ("k32_sigmoid_softmax", "k32_softmax_time_softmax", "k4_sigmoid_softmax")
-WITH_BRIDGE = ("k32_softmax_slots_softmax", "k4_softmax_time_softmax")  # each K's best at L = 20
-# What is trained on longer sequences too: the best two at L = 20, over both K.
+WITH_BRIDGE = ("k32_softmax_slots_softmax", "k4_softmax_time_softmax")  # best for each K, L = 20
+# The best two readings at L = 20, over both K, are also trained on longer sequences.
 BEST = ("k32_softmax_time_softmax", "k32_softmax_slots_softmax")
-# By L: a reading that has not converged by then is behind those that have.
+# By L: a reading that needs more updates than this is worse than those that converge.
 BUDGETS = {20: {"num_updates": 2000}, 50: {"num_updates": 2500}}
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     text = (
-        "Which reading of the paper learns to copy best, where the paper leaves it open? The copy "
-        "task as in Table 1 at the same scale, one seed each"
+        "Where the paper leaves a choice open, which reading learns to copy best? The copy task is "
+        "that of Table 1 at the same scale, with one seed for each reading"
     )
     if scale != "small":
         return f"{text}."
     limits = ", ".join(
-        f"{budget['num_updates']:,} updates at most for L = {length}"
+        f"at most {budget['num_updates']:,} updates for L = {length}"
         for length, budget in BUDGETS.items()
     )
     return f"{text}; {limits}."
@@ -61,13 +61,13 @@ def rows(scale: Scale) -> list[Row]:
 
 
 class Reading(NamedTuple):
-    """One reading of the paper, as a row.
+    """One reading of the paper, from which a row is made.
 
     Fields:
-        name: of its run and result.
-        label: what tables and figures call it.
+        name: name of the run and the result.
+        label: name in tables and figures.
         slots: int. K.
-        options: what it sets.
+        options: the options that the reading sets.
         max_length: int. L of the copy task.
     """
 
@@ -79,7 +79,7 @@ class Reading(NamedTuple):
 
 
 def readings() -> list[Reading]:
-    """Every reading, the most telling first; then the best of them on longer sequences."""
+    """All readings, the most informative first; then the best ones on longer sequences."""
     found = []
     for slots in SLOTS:
         for encoder, axis, decoder in PAIRS:
@@ -126,7 +126,7 @@ def _row(reading: Reading, scale: Scale) -> Row:
 
 
 def curves(found: Results) -> dict[str, list[Result]]:
-    """By length and slots: the pairs of scores, then each pair with what was tried beside it."""
+    """Groups by length and slots: the pairs of scores, then each pair with its variants."""
     bases = {_base(result["name"]) for result in found if _base(result["name"]) != result["name"]}
     groups: dict[str, list[Result]] = {}
     for result in found:
@@ -144,12 +144,12 @@ def curves(found: Results) -> dict[str, list[Result]]:
 
 
 def _base(name: str) -> str:
-    """The row of which a row is a variant, or itself."""
+    """The row from which a variant is derived; for other rows, the row itself."""
     return name.partition("_pe_")[0].removesuffix("_dense_bridge")
 
 
 def group_title(group: str) -> str:
-    """The title of a figure: its task, K, and what differs between its curves."""
+    """The title of a figure: the task, K, and the difference between its curves."""
     length, slots, kind = group.split("_", 2)
     task = table1.group_title(f"{length}_{slots}")
     if kind == "pairs":
@@ -163,7 +163,7 @@ draw = learning_curves(curves, group_title, PAIRS_IN_ORDER)
 
 
 def tables(found: Results) -> dict[str, str]:
-    """The readings in order, how well and how soon they learn, by suffix of file."""
+    """A table of how well and how soon each reading learns, by suffix of file."""
     lines = [
         [
             str(result["length"]),

@@ -1,7 +1,7 @@
 """Decoding speed.
 
-How fast each attention decodes. In place of rows that are trained the study has parts that are
-timed, each by a command of `experiments.speed`.
+How fast each attention decodes. Instead of rows to train, the study has parts to time, each by one
+command of `experiments.speed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ EVERY = (
 MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
 CONTRASTED = ("none", "k_memory:64", "bahdanau")
 ONE_BATCH = "--num_sentences=128"
-# A trial of what differs in more than its numbers: the last of two equal flags counts.
+# The parts of a trial, one of each kind, and their flags: the last of two equal flags counts.
 TINY_PARTS = ("by_length", "attentions", "memory", "parts", "single_256_beam_1")
 TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
@@ -33,13 +33,13 @@ TINY = (
 
 
 class Part(NamedTuple):
-    """One measurement, a section of the page.
+    """One measurement and its section of the page.
 
     Fields:
-        name: of its file.
-        title: of its section.
-        arguments: of `experiments.speed`.
-        figures: columns of its table, see `FIGURES`.
+        name: name of the file.
+        title: title of the section.
+        arguments: arguments of `experiments.speed`.
+        figures: columns of the table, see `FIGURES`.
     """
 
     name: str
@@ -131,7 +131,7 @@ PARTS = (
     ),
 )
 
-# What shapes a row; a part's table has a column for those in which its rows differ.
+# Fields that shape a row, with their titles; a table has a column for each that varies.
 SHAPE = {
     "mode": "sources",
     "length": "L",
@@ -141,7 +141,7 @@ SHAPE = {
 
 
 def _over(attention: str) -> Callable[[Result, Results], str]:
-    """The column of a row's time over another attention's of the same shape."""
+    """A column: the ratio of a row's time to another attention's time at the same shape."""
 
     def ratio(row: Result, rows: Results) -> str:
         shape = [row[key] for key in SHAPE]
@@ -178,28 +178,29 @@ FIGURES: dict[str, Callable[[Result, Results], str]] = {
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its tables."""
+    """The text of the page before its tables."""
     del scale
     return (
         "How does decoding time depend on the attention and on the length of the source? Untrained "
-        "models decode made-up sources, each hypothesis forced to the length of its source; times "
-        "include the encoder and leave compilation out. Models have 256 units, two layers and 20 "
-        "symbols; sources come in batches of 128, decoded with a beam of 10 by XLA, unless stated. "
-        "Rows of a table took turns: medians, with the least and the most in brackets.\n\n"
-        '"of No Att" and "of Att" are ratios to the times without attention and with '
-        'Bahdanau\'s; below 1 is faster. "exact" sources all have L tokens, "uniform" ones 0 to L. '
-        "Times of single sentences and of steps are in milliseconds, compilation is in seconds, "
-        "and memory is the peak of a process of its own, libraries and compilation included."
+        "models decode random sources, and each hypothesis is forced to the length of its source. "
+        "Times include the encoder but not compilation. Unless stated otherwise, models have 256 "
+        "units, two layers and 20 symbols, and XLA decodes batches of 128 sources with a beam of "
+        "10. The rows of a table were timed in turns. Times are medians, with minimum and maximum "
+        "in brackets.\n\n"
+        '"of No Att" and "of Att" are ratios to the times without attention and with Bahdanau\'s '
+        'attention; below 1 is faster. "exact" sources all have L tokens, "uniform" sources 0 to '
+        "L. Times of single sentences and of steps are in milliseconds, compilation is in seconds. "
+        "Memory is the peak of a separate process, including libraries and compilation."
     )
 
 
 def rows(scale: Scale) -> list[Any]:
-    """The parts, of which `--rows` picks some."""
+    """The parts; `--rows` chooses among them."""
     return [part for part in PARTS if scale != "tiny" or part.name in TINY_PARTS]
 
 
 def run(study: Study) -> Results:
-    """Times the parts that have not been."""
+    """Times the chosen parts that have no times yet."""
     more = TINY if study.scale == "tiny" else ()
     for part in PARTS:
         if part.name in study.names():
@@ -208,7 +209,7 @@ def run(study: Study) -> Results:
 
 
 def results(study: Study) -> list[Result]:
-    """The times of the parts that have been."""
+    """The times of all parts that have been timed."""
     found = []
     for part in PARTS:
         if (path := _path(study, part)).exists():
@@ -222,7 +223,7 @@ def results(study: Study) -> list[Result]:
 
 
 def _path(study: Study, part: Part) -> Path:
-    """Where the times of a part are."""
+    """The file with the times of a part."""
     return study.results_dir / f"{part.name}.json"
 
 
@@ -256,7 +257,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if times of steps differ by a tenth at most, partly if by a quarter."""
+    """Reproduced if the times of steps differ by at most a tenth, partly if by a quarter."""
     what, paper = "the time of a step does not grow, K = 64", "constant (section 3)"
     rows = [r for r in found if r["part"] == "growth" and r["attention"] == "k_memory:64"]
     if not rows:
@@ -269,7 +270,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Time against length: the main attentions in both modes, and all; three of them, per step."""
+    """Draws time by length for the main attentions and for all, and time per step for three."""
     del study
     drawn = {}
     for name in ("by_length", "attentions"):
@@ -286,6 +287,6 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 
 def _is_contrasted(row: Result) -> bool:
-    """Whether the figure of steps has a row."""
+    """Whether a row belongs to the figure of times per step."""
     of = (row["part"], row["mode"], row["precision"])
     return of == ("by_length", "exact", "float32") and row["attention"] in CONTRASTED

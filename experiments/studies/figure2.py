@@ -1,6 +1,6 @@
 """Figure 2: the surface of position encodings.
 
-Equation 10 of the memory paper.
+Equation 10 of Britz, Guan and Luong (2017).
 """
 
 from pathlib import Path
@@ -13,18 +13,18 @@ from experiments.reproduction.pages import markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.study import Study
 
-# The paper does not say its K and S: these are the slots of its Figure 8, and the tokens at which
-# google/seq2seq cuts sources unless it is told otherwise. K/2 and S/2 are a slot and a position.
+# The paper does not give K and S. These are the slots of its Figure 8 and the default length at
+# which google/seq2seq cuts sources. Both are even, so K/2 is a slot and S/2 a position.
 NUM_SLOTS = 32
 MAX_SOURCE_LENGTH = 50
 
 INTRODUCTION = f"""
 What do position encodings look like? The paper's Figure 2 is the surface of L[k, s] = (1 - k/K)(1 -
-s/S) + (k/K)(s/S), equation 10, with which scores are multiplied. It is symmetric, with a stationary
-point of 0.5, high where the first slots meet the beginning of the source and the last slots its
-end. The paper does not give K and S. Here K is {NUM_SLOTS}, the slots of its Figure 8, and S is
-{MAX_SOURCE_LENGTH}, the tokens at which google/seq2seq cuts sources by default; k runs from 1 to K
-and s from 0 to S - 1. The values are those of `seq2seq_memattn/attention/position_encoding.py`,
+s/S) + (k/K)(s/S), equation 10, by which scores are multiplied. The surface is symmetric and has a
+stationary point of 0.5. It is high for the first slots at the beginning of the source and for the
+last slots at its end. The paper does not give K and S. Here K is {NUM_SLOTS}, as in its Figure 8,
+and S is {MAX_SOURCE_LENGTH}, the default length at which google/seq2seq cuts sources; k runs from 1
+to K and s from 0 to S - 1. The values come from `seq2seq_memattn/attention/position_encoding.py`,
 neither masked nor renormalised. Nothing is trained and nothing is random: the command makes the
 same figure at every scale.
 """
@@ -37,7 +37,7 @@ def results(study: Study) -> list[Result]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if the surface is 0.5 in its middle, high at two corners and low at the others."""
+    """Reproduced if the surface is 0.5 in the middle, high at two corners, low at the others."""
     del found
     values = _encodings()
     middle = values[MAX_SOURCE_LENGTH // 2, NUM_SLOTS // 2 - 1]
@@ -50,7 +50,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def tables(results: Results) -> dict[str, str]:
-    """Values of the surface at its corners, its edges and in its middle, by suffix of file."""
+    """Values of the surface at its corners and edges and in the middle, by suffix of file."""
     del results
     encodings = _encodings()
     positions = (0, MAX_SOURCE_LENGTH // 2, MAX_SOURCE_LENGTH - 1)
@@ -62,7 +62,7 @@ def tables(results: Results) -> dict[str, str]:
 
 
 def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
-    """The surface."""
+    """Draws the surface."""
     from seq2seq_memattn import plots
 
     del study, results

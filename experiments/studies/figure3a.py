@@ -1,6 +1,6 @@
 """Figure 3a: learning to copy, by model.
 
-Of the memory paper: curves of rows of Table 1.
+Britz, Guan and Luong (2017): learning curves of rows of Table 1.
 """
 
 import math
@@ -16,9 +16,9 @@ from experiments.studies._curves import OF_CURVES, updates_to
 RUNS_OF = "table1"
 INTRODUCTION = f"""
 How quickly do models learn to copy, by number of slots? The paper's Figure 3a has learning curves
-on copies of at most 200 symbols: with K = 32 and 64 the data are fitted almost as quickly as with
-attention, with K = 1 they are not, and small K is close to no attention. Here: the rows of Table 1
-of the largest L at which all began with random weights. {OF_CURVES}
+on copies of at most 200 symbols. Models with K = 32 and 64 fit the data almost as quickly as
+attention. The model with K = 1 does not fit them, and small K is close to no attention. Here: the
+rows of Table 1 with the largest L at which all rows start from random weights. {OF_CURVES}
 """
 
 
@@ -28,7 +28,7 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def longest_from_scratch(known: Sequence[Row]) -> list[Row]:
-    """Of rows of Table 1 those of the largest L, at any scale, but none that begin with others."""
+    """The rows of Table 1 with the largest L, without those that start from other rows' weights."""
     by_length: dict[int, list[Row]] = {}
     for row in known:
         if not row.init_from:
@@ -40,13 +40,13 @@ LEARNED = 90.0  # BLEU
 
 
 def claims(found: Results) -> list[Claim]:
-    """How soon many slots learn to copy, and that one slot does not."""
+    """Two claims: many slots soon learn to copy, and one slot does not."""
     rows = {result["curve_name"]: result for result in found}
     return [_many_slots(rows), _one_slot(rows)]
 
 
 def _many_slots(rows: dict[str, Result]) -> Claim:
-    """Reproduced if they come to `LEARNED` BLEU within twice the updates of Att."""
+    """Reproduced if both K reach `LEARNED` BLEU within twice the updates of Att."""
     what, paper = "K = 32, 64 learn about as soon as Att", "almost as quickly"
     names = ("k_memory:32", "k_memory:64", "bahdanau")
     if not rows.keys() >= {*names}:
@@ -59,7 +59,7 @@ def _many_slots(rows: dict[str, Result]) -> Claim:
 
 
 def _one_slot(rows: dict[str, Result]) -> Claim:
-    """Reproduced if K = 1 has not learned, and is at most 10 BLEU ahead of no attention."""
+    """Reproduced if K = 1 stays below `LEARNED`, and at most 10 BLEU ahead of no attention."""
     what, paper = "K = 1 does not learn to copy", "close to no attention"
     if not rows.keys() >= {"k_memory:1", "none"}:
         return Claim(what, paper)

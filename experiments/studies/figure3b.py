@@ -1,6 +1,6 @@
 """Figure 3b: learning to copy, by pair of scores.
 
-Of the memory paper: curves of rows of `ambiguities`.
+Britz, Guan and Luong (2017): learning curves of rows of `ambiguities`.
 """
 
 from experiments.reproduction.claims import Claim, from_cases, made_by, span
@@ -11,7 +11,7 @@ from experiments.studies import ambiguities, table1
 from experiments.studies._curves import OF_CURVES, PAIRS_IN_ORDER, by_scores
 
 RUNS_OF = "ambiguities"
-# Those of `ambiguities` with equation 5 as it is by default.
+# The rows of `ambiguities` with the default axis of equation 5.
 PAIRS = (
     "softmax_time_softmax",
     "softmax_time_sigmoid",
@@ -20,13 +20,13 @@ PAIRS = (
 )
 INTRODUCTION = f"""
 Do all four pairs of scores, named encoder / decoder, learn to copy? In the paper's Figure 3b all
-fit the data, and some converge sooner; it gives neither L nor K. Here: rows of `ambiguities`, L =
-20, with the encoder's softmax over the source, the default. {OF_CURVES}
+pairs fit the data, and some converge sooner; the paper gives neither L nor K. Here: rows of
+`ambiguities` with L = 20 and the encoder's softmax over the source, the default. {OF_CURVES}
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """The rows of `ambiguities` that differ in their pairs of scores alone."""
+    """The rows of `ambiguities` that differ only in their pairs of scores."""
     wanted = {f"k{slots}_{pair}" for slots in ambiguities.SLOTS for pair in PAIRS}
     return [row for row in ambiguities.rows(scale) if row.name in wanted]
 

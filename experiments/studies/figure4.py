@@ -1,6 +1,6 @@
 """Figure 4: learning to translate, by model.
 
-Of the memory paper: curves of rows of Table 2.
+Britz, Guan and Luong (2017): learning curves of rows of Table 2.
 """
 
 from experiments.reproduction.claims import SAME, Claim, from_cases, made_by
@@ -23,15 +23,15 @@ SMALL = [
 ]
 INTRODUCTION = f"""
 Does K-memory learn to translate as well and as soon as attention? The paper's Figure 4 has learning
-curves of English-Finnish and English-Turkish, K-memory with position encodings, sigmoid while
-encoding and softmax while decoding: with enough slots it is on a par with attention, and
-English-Turkish converges very quickly. Here: rows of Table 2; those of Multi30k have two softmaxes,
-and position encodings where it is said (PE). {OF_CURVES} Bands are from least to most of two seeds.
+curves for English-Finnish and English-Turkish. Its K-memory has position encodings, a sigmoid while
+encoding and a softmax while decoding. With enough slots it is on a par with attention, and
+English-Turkish converges very quickly. Here: rows of Table 2. Those of Multi30k have two softmaxes,
+and position encodings only if marked PE. {OF_CURVES} Bands show the range of two seeds.
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """At full scale the rows of the paper's figure, else Multi30k's."""
+    """At full scale the rows of the paper's figure, otherwise those of Multi30k."""
     wanted = FULL if scale == "full" else SMALL
     return [row for row in table2.rows(scale) if row.name in wanted]
 

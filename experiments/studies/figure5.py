@@ -1,6 +1,6 @@
 """Figure 5: learning to translate, by pair of scores.
 
-Of the memory paper: curves of rows of Table 2.
+Britz, Guan and Luong (2017): learning curves of rows of Table 2.
 """
 
 import statistics
@@ -19,16 +19,15 @@ ROWS: dict[Scale, str] = {
     "tiny": "multi30k_en_de_k32",
 }
 INTRODUCTION = f"""
-Which pair of scores, named encoder / decoder, learns to translate best? In the paper's Figure 5,
-English-Finnish with K = 64, two softmaxes do consistently badly and the other three pairs about
+Which pair of scores, named encoder / decoder, learns to translate best? In the paper's Figure 5
+(English-Finnish, K = 64), two softmaxes do consistently badly and the other three pairs do about
 equally well. Here: a row of Table 2 with each pair. The encoder's softmax is over the source unless
-it is called "over slots", which is how equation 5 is printed. {OF_CURVES} Bands are from least to
-most of two seeds.
+its name has "over slots", as equation 5 is printed. {OF_CURVES} Bands show the range of two seeds.
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """A row of Table 2 with each pair of scores and each softmax, some with a second seed."""
+    """A row of Table 2 with each pair of scores and each softmax axis, some with a second seed."""
     (row,) = (row for row in table2.rows(scale) if row.name == ROWS[scale])
     printed = [table2.with_printed_softmax(row, score) for score in ("softmax", "sigmoid")]
     found = [row, *table2.with_other_pairs(row), *printed]
@@ -37,7 +36,7 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Two softmaxes are worst: with the softmax over the source, and as equation 5 is printed."""
+    """Two softmaxes are worst: with the softmax over the source, and with equation 5 as printed."""
     return [
         _two_softmaxes(found, "softmax", "over the source"),
         _two_softmaxes(found, "softmax over slots", "eq. 5 as printed"),
@@ -45,9 +44,9 @@ def claims(found: Results) -> list[Claim]:
 
 
 def _two_softmaxes(found: Results, encoder: str, reading: str) -> Claim:
-    """Reproduced if they are behind all other pairs by more than seeds differ.
+    """Reproduced if two softmaxes are behind all other pairs by more than the spread of seeds.
 
-    Partly if they are so behind the best of them, else contradicted.
+    Partly reproduced if they are so far behind the best pair only, otherwise contradicted.
     """
     what, paper = f"two softmaxes translate worst, {reading}", "consistently badly"
     rows: dict[str, list[Result]] = {}

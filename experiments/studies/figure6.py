@@ -1,6 +1,6 @@
 """Figure 6: where K = 32 slots look when copying.
 
-Of the memory paper: the alignment of a model as in Table 1, with a run of its own.
+Britz, Guan and Luong (2017): the alignment of a model of Table 1, trained separately.
 """
 
 import dataclasses
@@ -12,22 +12,23 @@ from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._alignments import WHAT, draw_sample
 
-RUNS_OF = "unseen_lengths"  # which trains the model that this one begins with
+RUNS_OF = "unseen_lengths"  # the study that trains the model with whose weights this one starts
 LENGTH, SHORTER = 100, 50  # symbols
 JUDGED: Verdict = "not judged yet"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
-the copy task of L = 100, each attention vector highlighted: with softmax a nearly linear map from
-source to target, with sigmoid a memory spread over the source, of which each step reads several
-contiguous parts. Here: K = 32, trained as in Table 1 but, at small scale, from the weights for L =
-{SHORTER} on; L = {LENGTH}, softmax for both scores, {LENGTH} symbols.
+the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
+linear map from source to target. With sigmoid, the memory is spread over the source, and each step
+reads several contiguous parts. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample of
+{LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights for
+L = {SHORTER}.
 
 {WHAT}
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """A row as in Table 1, and at smaller scales before it the one with whose weights it begins."""
+    """A row of Table 1; at smaller scales, also the row with whose weights it starts."""
     row = table1.row(LENGTH, "k32", scale)
     if scale == "full":
         return [row]
@@ -37,7 +38,7 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """A nearly linear map from source to target."""
+    """The slots form a nearly linear map from source to target."""
     drawn = [result for result in found if result["length"] == LENGTH]
     return [by_eye("32 slots copy along a linear map", "with softmax", drawn, JUDGED)]
 

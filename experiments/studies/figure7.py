@@ -1,6 +1,6 @@
 """Figure 7: where K = 4 slots look when copying.
 
-Of the memory paper: the alignment of a model as in Table 1, with a run of its own.
+Britz, Guan and Luong (2017): the alignment of a model of Table 1, trained separately.
 """
 
 from experiments.reproduction.claims import Claim, Verdict, by_eye
@@ -14,20 +14,20 @@ LENGTH = 11  # symbols
 JUDGED: Verdict = "not judged yet"
 INTRODUCTION = f"""
 Where do 4 slots look when copying? The paper's Figure 7 has the attention scores of K = 4 on a
-sample of length 11, each attention vector in a colour of its own: each attends to a stretch of the
-source. Here: K = 4, trained as in Table 1, L = 20, {LENGTH} symbols.
+sample of length 11, with one colour for each attention vector. Each vector attends to one stretch
+of the source. Here: K = 4 and L = 20, trained as in Table 1, a sample of {LENGTH} symbols.
 
 {WHAT}
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """A row as in Table 1."""
+    """A row of Table 1."""
     return [table1.row(20, "k4", scale)]
 
 
 def claims(found: Results) -> list[Claim]:
-    """Each slot has a stretch of the source."""
+    """Each slot attends to one stretch of the source."""
     return [by_eye("4 slots share the source in stretches", "one each", found, JUDGED)]
 
 

@@ -1,6 +1,6 @@
 """Flexible Attention, Figure 3: window against BLEU.
 
-Shu and Nakayama (2017), of the fine-tuned rows of their Table 1.
+Shu and Nakayama (2017): the fine-tuned rows of their Table 1.
 """
 
 import math
@@ -29,7 +29,7 @@ def chosen(scale: Scale) -> list[str]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if half of the window costs `LOSS` test BLEU at most, partly if a fifth does."""
+    """Reproduced if half of the window can be dropped for `LOSS` test BLEU, partly if a fifth."""
     what, paper = "little is lost until half of the window is gone", "half, words"
     if not found:
         return [Claim(what, paper)]
@@ -47,7 +47,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """The points of the figure, a table for each corpus, by suffix of file."""
+    """The points of the figure in a table for each corpus, by suffix of file."""
     parts = []
     for result in found:
         corpus, lines = CORPORA[corpus_of(result["name"])], []
@@ -60,7 +60,7 @@ def tables(found: Results) -> dict[str, str]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """BLEU against the window, a figure for each corpus."""
+    """Draws BLEU against the window, one figure for each corpus."""
     from seq2seq_memattn import plots
 
     del study
@@ -75,7 +75,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 
 def sweep(result: Result, split: str) -> list[dict[str, Any]]:
-    """Threshold, window and BLEU of a row on a split, by growing threshold; None, none, is last."""
+    """Threshold, window and BLEU of a row on a split, by rising threshold; None comes last."""
     points = []
     for name, found in result["tests"].items():
         of, _, threshold = name.rpartition("_")

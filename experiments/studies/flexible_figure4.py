@@ -1,6 +1,6 @@
 """Flexible Attention, Figure 4: spans of the source that are scored.
 
-Shu and Nakayama (2017), of a fine-tuned row of their Table 1.
+Shu and Nakayama (2017): a fine-tuned row of their Table 1.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from seq2seq_memattn.text.files import read_lines
 
 RUNS_OF = "flexible_table1"
 NUM_SENTENCES = 6
-LONG = 0.2  # share of the sentences, the longest, that they are of
+LONG = 0.2  # the sentences are drawn from this share of the set, the longest ones
 JUDGED: Verdict = "not judged yet"
 
 introduction = _flexible.introduction
@@ -38,7 +38,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """What the figure is of, by suffix of file."""
+    """The content of the figure in words, by suffix of file."""
     lines = [
         f"* {CORPORA[corpus_of(result['name'])].title}: {NUM_SENTENCES} sentences drawn from "
         f"the longest {LONG:.0%} of the validation set, τ = {result[THRESHOLD] or '∞'}."
@@ -48,9 +48,9 @@ def tables(found: Results) -> dict[str, str]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Where the model looks in long sentences, and what it does not score.
+    """Draws the alignments of long sentences, with the positions that are not scored.
 
-    Where the run is not there any more, the figure stays as it is.
+    If the run no longer exists, the figure stays as it is.
     """
     by_name, drawn = {row.name: row for row in study.rows}, {}
     for result in found:
@@ -73,7 +73,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 
 def long_lines(lines: Sequence[str]) -> list[int]:
-    """Numbers, from 1, of some of the longest lines, drawn with a seed."""
+    """Numbers, from 1, of some of the longest lines, drawn at random with a fixed seed."""
     by_length = sorted(range(len(lines)), key=lambda i: -len(lines[i].split()))
     long = by_length[: max(NUM_SENTENCES, round(LONG * len(lines)))]
     count = min(NUM_SENTENCES, len(long))

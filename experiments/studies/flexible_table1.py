@@ -25,5 +25,5 @@ draw = learning_curves(_flexible.curves, _flexible.group_title)
 
 
 def claims(found: Results) -> list[Claim]:
-    """Those of the corpora of small scale."""
+    """The claims for the corpora of small scale."""
     return _flexible_claims.claims(found, SMALL)

@@ -13,7 +13,7 @@ CORPUS = "multi30k_de_en_characters"
 
 
 def rows(scale: Scale) -> list[Row]:
-    """German-English; "full" is as "small", for the paper's corpus is not free."""
+    """German-English; "full" is the same as "small", because the paper's corpus is not free."""
     return _flexible.rows_of((CORPUS,), scale)
 
 
@@ -24,5 +24,5 @@ draw = learning_curves(_flexible.curves, _flexible.group_title)
 
 
 def claims(found: Results) -> list[Claim]:
-    """Those of the corpus of characters."""
+    """The claims for the corpus of characters."""
     return _flexible_claims.claims(found, [CORPUS])

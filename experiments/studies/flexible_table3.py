@@ -1,7 +1,7 @@
 """Flexible Attention, Table 3: decoding speed.
 
-Shu and Nakayama (2017): the time of decoding along given references, with and without
-windows, by models of its Table 2.
+Shu and Nakayama (2017): the time to decode along given references, with and without windows, for
+models of their Table 2.
 """
 
 from pathlib import Path
@@ -22,31 +22,31 @@ from experiments.studies._flexible import (
 
 RUNS_OF = "flexible_table2"
 COMPARED = ("global", "flexible_tuned")
-PAPER = {"luong_concat": 751, "flexible": 677}  # milliseconds on a core of a CPU
-JOINED = (1, 2, 4)  # lines that are one sentence, for the length from which windows pay
+PAPER = {"luong_concat": 751, "flexible": 677}  # milliseconds on one CPU core
+JOINED = (1, 2, 4)  # lines joined to one sentence, to find the length at which windows pay
 BATCH_SIZES = (1, 32)
-TIMES = "decoding"  # of a result
+TIMES = "decoding"  # key of a result
 HEADER = (
     *("row", "τ", "paper, ms", "source tokens", "window", "batch", "ms per sentence"),
     "of global",
 )
 INTRODUCTION = """
-Does decoding get faster where nothing outside of a window is scored? Milliseconds for decoding a
-sentence of the test set along its reference, one hypothesis, one thread, in TensorFlow's plain
-graph, which alone skips what is outside of a window; medians of runs in turns. Longer sources are
-lines of the set joined.
+Is decoding faster if only a window of the source is scored? The table has milliseconds per sentence
+of the test set, decoded along its reference with one hypothesis and one thread. Decoding runs in
+TensorFlow's plain graph, because only this graph skips positions outside the window. Times are
+medians of runs in turns. Longer sources are joined lines of the set.
 """
 
 rows = flexible_table2.rows
 
 
 def chosen(scale: Scale) -> list[str]:
-    """The two that the paper compares."""
+    """The two rows that the paper compares."""
     return [row.name for row in rows(scale) if row.name.endswith(COMPARED)]
 
 
 def run(study: Study) -> Results:
-    """Trains the rows, and times them along the references, all of a corpus in turns."""
+    """Trains the rows, then times them along the references, the rows of a corpus in turns."""
     study.run()
     folders = {row.name: row.data.folder for row in study.rows}
     for name, members in by_corpus(chosen_with_thresholds(study)).items():
@@ -67,7 +67,7 @@ def run(study: Study) -> Results:
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results that were timed, with their times."""
+    """The finished results that have times, with these times."""
     found = []
     for name, members in by_corpus(chosen_with_thresholds(study)).items():
         if _path(study, name).exists():
@@ -84,13 +84,13 @@ def _path(study: Study, corpus: str) -> Path:
 
 
 def _named(study: Study, result: Result) -> str:
-    """A run with its threshold, as `along_references` takes it."""
+    """A run with its threshold, in the form that `along_references` takes."""
     run_dir, threshold = study.runs_dir / result["name"], result.get(THRESHOLD)
     return f"{run_dir}:{threshold}" if threshold else str(run_dir)
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if flexible is faster at single sentences, partly if it is elsewhere."""
+    """Reproduced if flexible is faster at single sentences, partly if only in other cases."""
     global_ms, flexible_ms = PAPER["luong_concat"], PAPER["flexible"]
     what = "flexible decodes characters faster than global"
     paper = f"{flexible_ms} of {global_ms} ms, {flexible_ms / global_ms:.2f}"

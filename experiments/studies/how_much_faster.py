@@ -1,7 +1,7 @@
 """How much faster K-memory decodes.
 
-One place for ratios that differ by what they compare: made of files that other studies and
-`compare_peers` have written.
+All ratios in one place, by what they compare, from files that other studies and `compare_peers`
+have written.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ OURS, BAHDANAU = "k_memory:64", "bahdanau"
 LENGTHS = (20, 50, 100, 200, 500)
 TABLE1 = {f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS}
 BY_LENGTH = "decoding/small/by_length.json"
-# Files of `compare_peers`, in each of which one shape was measured, or one for each length.
+# Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 0 to L tokens",
     "speed/decoding_against_peers_avx512.json": "256 units, 0 to L tokens, AVX-512",
@@ -32,17 +32,18 @@ PEERS_HEADER = (
 
 INTRODUCTION = """
 How many times as fast as attention over the whole source does K-memory decode? The answer depends
-on what is compared. The first table compares K = 64 with this project's own Bahdanau attention,
-which shares all other code with it: what the memory itself gains. The second compares both with
-other systems, which also differ in everything else: of a lead over them, the part that Bahdanau
-here has too is this project's implementation, and the rest is the memory. Figures are speeds: above
-1 is faster. Sources of "exactly L" tokens favour a fixed-size memory more than sources of "0 to L"
-tokens, which are half as long on average. A beam of 10 and batches of 128 unless stated.
+on what is compared. The first table compares K = 64 with this project's own Bahdanau attention. All
+other code is the same, so the ratio is the gain of the memory itself. The second table compares
+both with other systems, which differ in everything else too. If this project's Bahdanau attention
+leads another system, that lead comes from the implementation; the rest of K-memory's lead comes
+from the memory. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens
+favour a fixed-size memory more than sources of "0 to L" tokens, which are half as long on average.
+Beam 10 and batches of 128 unless stated.
 """
 
 
 def results(study: Study) -> list[Result]:
-    """The ratios of every file that is there."""
+    """The ratios from all files that exist."""
     folder = study.results_dir.parent.parent
     found = []
     for name, what in TABLE1.items():
@@ -62,7 +63,7 @@ def results(study: Study) -> list[Result]:
 
 
 def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
-    """Of a file of times of one shape."""
+    """The ratio of K = 64 over Bahdanau, from times of one shape."""
     by_name = {row["attention"]: row for row in timed["rows"]}
     ours, other = by_name[OURS]["all_seconds"], by_name[BAHDANAU]["all_seconds"]
     ratio = time_over(timed, BAHDANAU, OURS)
@@ -73,7 +74,7 @@ def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
 
 
 def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
-    """For each length and other system of a file."""
+    """The ratios over each other system at each length, from one file."""
     found = []
     for lengths in dict.fromkeys(row["lengths"] for row in compared["summary"]):
         speeds = {
@@ -99,7 +100,7 @@ def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """Both tables, and where their figures are from, by suffix of file."""
+    """Both tables and the files behind them, by suffix of file."""
     own = [
         (
             one["what"],

@@ -1,7 +1,7 @@
 """Sizes for Multi30k.
 
-The size of vocabulary and model, chosen on validation for all rows alike. Each candidate is trained
-with Bahdanau's attention, the baseline, so that no memory gains by the choice.
+Chooses the size of vocabulary and model for all rows by validation BLEU. Each candidate is trained
+with Bahdanau's attention, the baseline, so that the choice does not favour the memory.
 """
 
 import dataclasses
@@ -13,25 +13,25 @@ from experiments.studies import table2
 
 WIDTHS = ("embedding_dim", "encoder_units", "decoder_units", "attention_units")
 BASELINE = "multi30k_en_de_bahdanau"
-# Subwords of the vocabulary of both languages, and units of everything.
+# Size of the joint vocabulary, and units of all layers.
 CANDIDATES = ((2000, 256), (4000, 256), (8000, 256), (4000, 384))
-# Shorter than the rows of Table 2, with as deep a fall of the learning rate.
+# Shorter than the rows of Table 2; the learning rate falls equally far.
 BUDGET = {"num_updates": 2000, "decay_start": 700, "decay_every": 350}
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     text = (
-        "Which size of vocabulary and model suits Multi30k English-German? Bahdanau's attention, "
-        "one seed each: validation BLEU of tokenised text"
+        "Which size of vocabulary and model suits Multi30k English-German? All models have "
+        "Bahdanau's attention and one seed. BLEU is validation BLEU of tokenised text"
     )
     if scale == "tiny":
         return f"{text}."
-    return f"{text} (beam 10), {BUDGET['num_updates']:,} updates of 64 sentences."
+    return f"{text} (beam 10) after at most {BUDGET['num_updates']:,} updates of 64 sentences."
 
 
 def rows(scale: Scale) -> list[Row]:
-    """One row per candidate; "full" is as "small"."""
+    """One row per candidate; "full" is the same as "small"."""
     found = [_row(pieces, units) for pieces, units in CANDIDATES]
     return [table2.tiny(row) for row in found] if scale == "tiny" else found
 
@@ -44,7 +44,7 @@ def _row(pieces: int, units: int) -> Row:
         options={**BUDGET, **dict.fromkeys(WIDTHS, units)},
         label=label,
         curve=label,
-        tests=(),  # it is validation that chooses
+        tests=(),  # validation alone decides
     )
 
 

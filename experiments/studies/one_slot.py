@@ -1,8 +1,8 @@
 """One slot against no attention.
 
-Why does K = 1 stay behind no attention in Table 1 here, where the paper has it ahead? With equation
-5 as it is printed, one slot is the sum of all encoder states; by default it is their average, with
-learned weights. Both are trained beside no attention, for longer than Table 1's rows.
+In the paper's Table 1, K = 1 is ahead of no attention; in ours, it is behind. Why? With equation 5
+as printed, the only slot is the sum of all encoder states. By default, it is their average with
+learned weights. The study trains both, and no attention, for longer than the rows of Table 1.
 """
 
 import dataclasses
@@ -16,8 +16,8 @@ from experiments.studies import table1
 from experiments.studies._copy_claims import PAPER
 
 LENGTH = 50  # L, in symbols
-# All updates are taken. The rate falls after four validations that are no better, not after one:
-# at the edge of learning, one bad validation says little.
+# Training never stops early. The learning rate falls after four validations without a better BLEU,
+# not after one: when a model has barely begun to learn, one bad validation says little.
 SMALL: dict[str, Any] = {"num_updates": 9000, "decay_patience": 4, "patience": 0}
 MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {  # attention, label, curve, options
     "none": ("none", "No Att", "none", {}),
@@ -31,23 +31,23 @@ HEADER = ("model", "BLEU", "exact lines", "updates", "BLEU of Table 1, paper, 20
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     text = (
-        f"Is one slot better than no attention? The copy task of L = {LENGTH}, as in Table 1 at "
-        "the same scale, one seed each. The paper has K = 1 ahead. Equation 5 as printed makes "
-        "the only slot the sum of all encoder states; a softmax over the source makes it a "
-        "learned average."
+        f"Is one slot better than no attention? The task is the copy task with L = {LENGTH}, as in "
+        "Table 1 at the same scale, with one seed per row. In the paper, K = 1 is ahead. Equation "
+        "5 as printed makes the only slot the sum of all encoder states. A softmax over the source "
+        "makes it a learned average."
     )
     if scale != "small":
         return text
     return (
-        f"{text} Every row takes {SMALL['num_updates']:,} updates; its learning rate is halved "
-        f"after {SMALL['decay_patience']} validations that are no better than the best."
+        f"{text} Every row trains for {SMALL['num_updates']:,} updates. Its learning rate is "
+        f"halved after {SMALL['decay_patience']} validations that are no better than the best."
     )
 
 
 def rows(scale: Scale) -> list[Row]:
-    """No attention, and one slot with each axis of the softmax."""
+    """The rows: no attention, and one slot with each axis of the softmax."""
     return [_row(name, scale) for name in MODELS]
 
 
@@ -65,13 +65,13 @@ def _row(name: str, scale: Scale) -> Row:
 
 
 def curves(found: Results) -> dict[str, list[Result]]:
-    """All rows in one figure; no attention and the default look as in Table 1."""
+    """All rows in one figure; no attention and the default have the looks of Table 1."""
     names = {f"copy_{LENGTH}_{name}": curve for name, (_, _, curve, _) in MODELS.items()}
     return table1.by_length([{**one, "curve_name": names[one["name"]]} for one in found])
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if the reading is ahead of no attention, contradicted if it is behind."""
+    """Reproduced if K = 1 with the reading is ahead of no attention, otherwise contradicted."""
     paper = PAPER[LENGTH]
     theirs = f"{paper['k1'][0]:.2f}; no attention {paper['none'][0]:.2f}"
     by_name = {result["name"].removeprefix(f"copy_{LENGTH}_"): result for result in found}

@@ -1,6 +1,6 @@
 """Table 1: the copy task.
 
-BLEU and decoding time of the memory paper (Britz, Guan and Luong 2017).
+Britz, Guan and Luong (2017): BLEU and decoding time.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from experiments.studies import _copy_claims
 from experiments.studies._copy_claims import PAPER, PAPER_UPDATES, paper_seconds, time_over
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 
-# Two CPU cores cannot take 200,000 steps. With ten times the learning rate and Glorot's
-# initialisation rows are learned in a few thousand. The rate is halved whenever a validation is no
-# better than the best: at a constant one, rows that have learned rise and fall by several BLEU. No
-# dropout: the task has no noise to be robust against.
+# Two CPU cores cannot train for 200,000 updates. With ten times the learning rate and Glorot's
+# initialisation, rows learn in a few thousand updates. The rate is halved at each validation that
+# is no better than the best: at a constant rate, rows that have learned vary by several BLEU. There
+# is no dropout, because the task has no noise.
 SMALL: dict[str, Any] = {
     "learning_rate": 1e-3,
     "schedule": "plateau",
@@ -38,19 +38,19 @@ SMALL: dict[str, Any] = {
     "stop_at_bleu": 99.9,
     "checkpoint_minutes": 5.0,
 }
-# Longer sequences are learned later, and validated half as often. Their updates are what a GPU
-# takes in 20 minutes, all rows side by side.
+# Longer sequences are learned later, and are validated half as often. A GPU that trains all rows at
+# the same time takes this number of updates in 20 minutes.
 SMALL_LONG: dict[int, dict[str, Any]] = {
     100: {"validate_every": 500, "num_updates": 5000},
     200: {"validate_every": 500, "num_updates": 4000},
 }
-# A few updates of a narrow model, to see that all of it runs.
+# A few updates of a narrow model, to check that everything runs.
 TINY: dict[str, Any] = {
     "embedding_dim": 16,
     "encoder_units": 16,
     "decoder_units": 16,
     "attention_units": 16,
-    "initializer": "glorot",  # so narrow, uniform 0.04 leaves gradients that vanish
+    "initializer": "glorot",  # in so narrow a model, uniform 0.04 makes gradients vanish
     "batch_size": 16,
     "num_updates": 4,
     "validate_every": 2,
@@ -72,34 +72,34 @@ CSV_HEADER = (
 )
 
 INTRODUCTION = """
-How well do models copy random sequences of at most L of 20 symbols? BLEU is of beam search (10) on
-1,000 validation sequences, with the weights of the best validation; "updates" are those of that
-validation, and minutes are of training up to it. The paper trains for 200,000 updates with a
-learning rate of 1e-4.
+How well do models copy random sequences of at most L symbols, out of 20? BLEU is of beam search
+(10) on 1,000 validation sequences, with the weights of the best validation. Updates and minutes of
+training are counted up to that validation. The paper trains for 200,000 updates with a learning
+rate of 1e-4.
 """
 DECODING = """
-Seconds for decoding 1,000 sources of 0 to L symbols, sorted by length, with untrained models of the
-same shapes whose hypotheses are forced to the length of their source: medians of runs in turns. The
-paper measured on a K40m GPU.
+Times are seconds for decoding 1,000 sources of 0 to L symbols, sorted by length. The models are
+untrained and have the same shapes; each hypothesis is forced to the length of its source. Times are
+medians of runs in turns. The paper measured on a K40m GPU.
 """
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     if scale != "small":
         return INTRODUCTION
     stop = (
-        f"Here the learning rate is {SMALL['learning_rate']:g}, halved at every validation that "
-        f"is no better than the best, with Glorot's initialisation and without dropout, for "
-        f"{SMALL['num_updates']:,} updates at most{_of_long('num_updates')}. A run is validated "
-        f"every {SMALL['validate_every']} updates{_of_long('validate_every')} and ends with "
-        f"{SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
+        f"Here the learning rate is {SMALL['learning_rate']:g} and is halved at every validation "
+        f"that is no better than the best. Initialisation is Glorot's, and there is no dropout. "
+        f"Training takes at most {SMALL['num_updates']:,} updates{_of_long('num_updates')}. A run "
+        f"is validated every {SMALL['validate_every']} updates{_of_long('validate_every')}. It "
+        f"ends at {SMALL['stop_at_bleu']} BLEU, or {SMALL['patience']} validations after its best."
     )
     return f"{INTRODUCTION.strip()}\n\n{stop}"
 
 
 def _of_long(option: str) -> str:
-    """How an option differs for longer sequences."""
+    """The values of an option for longer sequences, in brackets."""
     said = (f"{options[option]:,} at L = {length}" for length, options in SMALL_LONG.items())
     return f" ({', '.join(said)})"
 
@@ -110,7 +110,7 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def chosen(scale: Scale) -> list[str]:
-    """At full scale all; else L = 20, which two cores train within hours: others want a GPU."""
+    """At full scale all rows, otherwise L = 20, which two cores train in hours."""
     return [] if scale == "full" else [f"copy_20_{name}" for name in ATTENTIONS]
 
 
@@ -119,8 +119,8 @@ def row(length: int, name: str, scale: Scale) -> Row:
 
     Args:
         length: int. L of the paper.
-        name: of the attention, in names of files.
-        scale: of its training.
+        name: name of the attention in file names.
+        scale: scale of the training.
     """
     options = {"full": {}, "small": {**SMALL, **SMALL_LONG.get(length, {})}, "tiny": TINY}[scale]
     is_tiny, attention = scale == "tiny", ATTENTIONS[name]
@@ -139,7 +139,7 @@ def row(length: int, name: str, scale: Scale) -> Row:
 
 
 def run(study: Study) -> Results:
-    """Trains the rows; times the models of all lengths that have a row."""
+    """Trains the rows, and times the models of every length that has a finished row."""
     study.run()
     every = () if study.scale == "tiny" else tuple(ATTENTIONS.values())
     time_decoding(study.finished(), study.results_dir, every)
@@ -147,29 +147,29 @@ def run(study: Study) -> Results:
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results, with the decoding times of the models of their length."""
+    """The finished results, with the decoding times of their length."""
     return with_decoding_times(study.finished(), study.results_dir)
 
 
 def time_decoding(found: Results, folder: Path, attentions: Sequence[str] = ()) -> None:
-    """Times how long 1,000 sources of 0..L tokens take, sorted, all models of an L in turns.
+    """Times decoding of 1,000 sorted sources of 0..L tokens, all models of one L in turns.
 
-    Decoding time depends on the shapes of a model, not on its weights, so untrained ones of the
-    same shapes are timed, by `experiments.speed`.
+    Decoding time depends on the shapes of a model, not on its weights. `experiments.speed`
+    therefore times untrained models of the same shapes.
 
     Args:
         found: results of rows.
-        folder: where the times are kept.
-        attentions: whose models are timed; if empty, those of the results.
+        folder: folder for the files of times.
+        attentions: attentions to time; if empty, those of the results.
     """
     for name, group in by_length(found).items():
         measure_times(_times_path(folder, name), _timing_arguments(group, attentions))
 
 
 def with_decoding_times(found: Results, folder: Path) -> list[Result]:
-    """Results with `decoding_seconds`, `decoded_on` and, as `timed`, the file of their length.
+    """Adds `decoding_seconds`, `decoded_on` and `timed` (the file of their length) to results.
 
-    Without the file they are as they were.
+    Results of a length without a file stay as they are.
     """
     extended = []
     for name, group in by_length(found).items():
@@ -196,7 +196,7 @@ def _times_path(folder: Path, name: str) -> Path:
 
 
 def _timing_arguments(group: Results, attentions: Sequence[str]) -> list[str]:
-    """The arguments of `experiments.speed` that time the models of a group's length."""
+    """The arguments of `experiments.speed` for the models of one length."""
     first = group[0]
     names = attentions or [result["curve_name"] for result in group]
     return [
@@ -209,7 +209,7 @@ def _timing_arguments(group: Results, attentions: Sequence[str]) -> list[str]:
 
 
 def table(found: Results) -> str:
-    """The paper's figures, ours, and how we got there, in Markdown."""
+    """A Markdown table of the paper's figures, ours, and how they were obtained."""
     lines = [
         [
             str(result["length"]),
@@ -229,14 +229,14 @@ def table(found: Results) -> str:
 
 
 def times_table(found: Results) -> str:
-    """Seconds of decoding beside the paper's: over those without attention and with Bahdanau's."""
+    """A table of decoding seconds, ours and the paper's, with ratios to No Att and to Att."""
     lines, origins = [], []
     for group in by_length(found).values():
         if "timed" not in group[0]:
             continue
         timed, length = group[0]["timed"], group[0]["length"]
         origins.append(f"L = {length}: {origin(timed)}")
-        paper = paper_seconds().get(length, {})  # the paper does not have every length
+        paper = paper_seconds().get(length, {})  # the paper lacks some lengths
         for row in timed["rows"]:
             name = row["attention"]
             least, most = min(row["all_seconds"]), max(row["all_seconds"])
@@ -251,7 +251,7 @@ def times_table(found: Results) -> str:
 
 
 def _seconds_to_best(result: Result) -> float:
-    """Seconds of training up to the validation whose weights are a row's."""
+    """Seconds of training up to the best validation."""
     best = result["training"]["best_update"]
     points = [p for p in result["curve"] if p["kind"] == "valid" and p["update"] == best]
     return points[-1]["seconds"]
@@ -262,7 +262,7 @@ def _figure(value: float | None) -> str:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """Both tables, and the first as CSV."""
+    """Both tables in Markdown, and the first as CSV, by suffix of file."""
     parts = [table(found), "## Decoding time", prose(DECODING), times_table(found)]
     return {".md": "\n\n".join(part.strip() for part in parts) + "\n", ".csv": _csv(found)}
 
@@ -281,7 +281,7 @@ def _csv(found: Results) -> str:
 
 
 def by_length(found: Results) -> dict[str, list[Result]]:
-    """The results of each length."""
+    """Groups results by length."""
     groups: dict[str, list[Result]] = {}
     for result in found:
         groups.setdefault(f"l{result['length']}", []).append(result)
@@ -289,7 +289,7 @@ def by_length(found: Results) -> dict[str, list[Result]]:
 
 
 def group_title(group: str) -> str:
-    """The title of a group: L = 20, K = 32 for l20_k32."""
+    """The title of a group, such as "Copy task, L = 20, K = 32" for l20_k32."""
     sizes = (f"{part[0].upper()} = {part[1:]}" for part in group.split("_"))
     return f"Copy task, {', '.join(sizes)}"
 

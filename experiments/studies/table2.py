@@ -1,6 +1,6 @@
 """Table 2: translation.
 
-BLEU of the memory paper; at small scale on corpora that CPUs train.
+Britz, Guan and Luong (2017): BLEU; at small scale, on corpora small enough for CPUs.
 """
 
 import dataclasses
@@ -21,16 +21,16 @@ from seq2seq_memattn.presets.wmt17 import PIECES
 
 MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
 WMT_NEWS_ROWS = ("bahdanau", "k64")
-# The four scoring pairs of Figure 5, beside the default's.
+# The four pairs of scores of Figure 5.
 PAIRS = (("softmax", "softmax"), ("softmax", "sigmoid"), ("sigmoid", "softmax"), ("sigmoid",) * 2)
 SEEDED = ("bahdanau", "k32")
-# Rows with equation 5 as it is printed, by the decoder's score; those of k32 with two seeds.
+# Rows with equation 5 as printed, with their decoder scores; those of k32 have two seeds.
 PRINTED = (("k32", "softmax"), ("k32", "sigmoid"), ("k64", "softmax"))
-# Each row is compared with Bahdanau by the last of its tests.
+# The last test of a row is the one for comparing it with Bahdanau.
 TESTS = {
     "multi30k": (
         Evaluation("flickr", "test_2016_flickr"),
-        # As published figures are given: tokenised, without case.
+        # Published figures are tokenised and ignore case.
         Evaluation("flickr_lowercase", "test_2016_flickr", ("--lowercase",)),
     ),
     "wmt_news": (Evaluation("newstest2017", "newstest2017"),),
@@ -57,13 +57,13 @@ COST_HEADER = ("row", "parameters", "tokens/s", "waiting for input", "updates", 
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     text = (
         "How close does K-memory come to attention over the source in translation? BLEU is of "
-        'beam search (10) with the weights of the best validation; "updates" are those of that '
+        "beam search (10) with the weights of the best validation; updates are counted up to that "
         'validation. Validation BLEU is of tokenised text. "Against Att" is the difference in '
-        "tokenised test BLEU to the first row, with its p-value (paired bootstrap). PE stands for "
-        "position encodings."
+        "tokenised test BLEU from the first row, with its p-value (paired bootstrap). PE stands "
+        "for position encodings."
     )
     if scale == "full":
         return f"{text} WMT'17 as the paper has it."
@@ -74,7 +74,7 @@ def introduction(scale: Scale) -> str:
 
 
 def rows(scale: Scale) -> list[Row]:
-    """At full scale WMT'17 as the paper has it, else Multi30k, and news."""
+    """At full scale WMT'17 as in the paper, otherwise Multi30k and news."""
     if scale == "full":
         names = (f"wmt17_{pair}_{name}" for pair, cells in PAPER.items() for name in cells)
         return [text_row(name, PIECES) for name in names]
@@ -84,7 +84,7 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def tiny(row: Row) -> Row:
-    """A trial of a row that is trained on text."""
+    """The tiny form of a row that is trained on text."""
     command = (*row.data.command[:-1], "--vocab_size=400")
     data = dataclasses.replace(row.data, folder=f"{row.data.folder}_tiny", command=command)
     return dataclasses.replace(row, options={**row.options, **TINY}, data=data)
@@ -94,8 +94,8 @@ def text_row(config: str, pieces: int) -> Row:
     """A row that is trained on text.
 
     Args:
-        config: preset, `CORPUS_SOURCE_TARGET_NAME`.
-        pieces: of the vocabulary.
+        config: name of the preset, `CORPUS_SOURCE_TARGET_NAME`.
+        pieces: size of the vocabulary.
     """
     model = load_preset(config).model
     corpus, pair = _corpus_of(config)
@@ -118,7 +118,7 @@ def text_row(config: str, pieces: int) -> Row:
 
 
 def _corpus_of(name: str) -> tuple[str, str]:
-    """Corpus and pair of languages of a row, such as ("multi30k", "en_de")."""
+    """The corpus and language pair of a row, such as ("multi30k", "en_de")."""
     (corpus,) = (corpus for corpus in TESTS if name.startswith(f"{corpus}_"))
     return corpus, "_".join(name.removeprefix(f"{corpus}_").split("_")[:2])
 
@@ -133,7 +133,7 @@ def _multi30k_rows() -> list[Row]:
 
 
 def with_other_pairs(row: Row) -> list[Row]:
-    """A row of K-memory with each pair of scores that it has not."""
+    """Variants of a K-memory row, one for each other pair of scores."""
     default = load_preset(row.config).model
     return [
         _variant(row, f"{encoder}_{decoder}", {"encoder_score": encoder, "decoder_score": decoder})
@@ -143,7 +143,7 @@ def with_other_pairs(row: Row) -> list[Row]:
 
 
 def with_printed_softmax(row: Row, decoder_score: str) -> Row:
-    """A row of K-memory with equation 5 as it is printed: a softmax over slots while encoding."""
+    """A K-memory row with equation 5 as printed: a softmax over slots while encoding."""
     scores = {"encoder_score": "softmax", "decoder_score": decoder_score}
     options = {**scores, "normalise_over": "slots"}
     label = f"softmax over slots/{decoder_score}"
@@ -166,7 +166,7 @@ def _variant(row: Row, suffix: str, options: dict[str, Any], text: str = "") -> 
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results, each with the paired bootstrap against Bahdanau's of its corpus."""
+    """The finished results, each with the paired bootstrap against Bahdanau on its corpus."""
     finished = study.finished()
     for name in {_baseline(result["name"]) for result in finished}:
         members = [result for result in finished if _baseline(result["name"]) == name]
@@ -179,7 +179,7 @@ def _baseline(name: str) -> str:
 
 
 def tables(found: Results) -> dict[str, str]:
-    """For each corpus and pair scores, their signatures, and what they cost, by suffix of file."""
+    """Scores, signatures and costs for each corpus and language pair, by suffix of file."""
     parts = []
     for name, members in by_pair(found).items():
         has_paper = any(result["paper"] for result in members)
@@ -191,7 +191,7 @@ def tables(found: Results) -> dict[str, str]:
 
 
 def group_title(name: str) -> str:
-    """What people call the corpus and pair that a row or a group is of: Multi30k, en-de, K = 32."""
+    """The title of a row's or group's corpus and pair, such as "Multi30k, en-de, K = 32"."""
     corpus, pair = _corpus_of(name)
     _, _, slots = name.partition("_k")
     of_slots = f", K = {slots}" if slots.isdigit() else ""
@@ -199,7 +199,7 @@ def group_title(name: str) -> str:
 
 
 def by_pair(found: Results) -> dict[str, list[Result]]:
-    """The results of each corpus and pair."""
+    """Groups results by corpus and language pair."""
     groups: dict[str, list[Result]] = {}
     for result in found:
         groups.setdefault("_".join(_corpus_of(result["name"])), []).append(result)
@@ -207,14 +207,14 @@ def by_pair(found: Results) -> dict[str, list[Result]]:
 
 
 def curves(found: Results) -> dict[str, list[Result]]:
-    """For each corpus and pair its models, with all their seeds; other scores are in Figure 5."""
+    """The models of each corpus and pair with all seeds; other pairs of scores are in Figure 5."""
     names = {result["name"] for result in found}
     models = [result for result in _by_model(found) if result["curve_name"] not in names]
     return by_pair(models)
 
 
 def _by_model(found: Results) -> list[Result]:
-    """The results, those with other seeds on the curve of the first."""
+    """The results; all seeds of a model share the curve of the first."""
     first = {result["name"]: result["curve_name"] for result in found}
     return [
         {**result, "curve_name": first.get(result["name"].partition("_seed")[0], result["name"])}
@@ -258,13 +258,13 @@ def _costs(result: Result) -> list[str]:
 
 
 def first_and_last(result: Result) -> tuple[Result, Result]:
-    """The tests that give the standard and the tokenised scores; one test may give both."""
+    """The tests for the standard and the tokenised scores; they may be the same test."""
     tests = list(result["tests"].values())
     return tests[0], tests[-1]
 
 
 def _signatures(results: Results) -> Iterator[str]:
-    """What the scores of a table are, as sacrebleu says it; each that differs between rows."""
+    """The sacrebleu signatures of a table's scores, each different one once."""
     found: dict[str, None] = {}
     for result in results:
         standard, tokenised = first_and_last(result)

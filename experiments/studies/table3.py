@@ -1,6 +1,6 @@
 """Table 3: decoding time of translation.
 
-Of the memory paper, on the news that validate WMT'17 en-de.
+Britz, Guan and Luong (2017): newstest2015, the validation set of WMT'17 en-de.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from experiments.reproduction.timings import measure_times, origin
 
 PAPER = {"k_memory:32": 26.85, "k_memory:64": 27.13, "bahdanau": 33.28}  # seconds
 SPLIT = "valid"  # newstest2015
-# The corpus whose validation set it is, pieces of its vocabulary, sentences, width of the models.
+# The corpus with this validation set, size of its vocabulary, sentences, units of the models.
 SIZES: dict[Scale, tuple[str, int, int, int]] = {
     "tiny": ("wmt_news", 400, 8, 8),
     "small": ("wmt_news", 16_000, 2169, 512),
@@ -30,14 +30,14 @@ HEADER = (
 
 
 def introduction(scale: Scale) -> str:
-    """What the page says before its table."""
+    """The text of the page before its table."""
     _, pieces, sentences, units = SIZES[scale]
     return (
         f"How long does decoding {sentences:,} sentences of newstest2015 en-de take, sorted by "
-        f"length, with {pieces:,} subwords, {units} units and a beam of 10? Untrained models of "
-        "the paper's shapes, whose hypotheses are forced to the lengths of the references: "
-        "medians of runs in turns, in seconds. The last column is the share of output layer and "
-        "selection in the time of a step's parts, each compiled by itself, for the longest batch."
+        f"length, with {pieces:,} subwords, {units} units and a beam of 10? Models are untrained "
+        "and have the paper's shapes; hypotheses are forced to the lengths of the references. "
+        "Times are in seconds, medians of runs in turns. The last column is the share of output "
+        "layer and selection in the time of a step, measured part by part for the longest batch."
     )
 
 
@@ -60,7 +60,7 @@ def run(study: Study) -> Results:
 
 
 def results(study: Study) -> list[Result]:
-    """The times of each model, if they are there."""
+    """The times of each model, if they have been measured."""
     if not _path(study).exists():
         return []
     found = read_json(_path(study))
@@ -73,7 +73,7 @@ def _path(study: Study) -> Path:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Reproduced if both memories are faster than Bahdanau's attention, partly if one is."""
+    """Reproduced if both K are faster than Bahdanau's attention, partly if one is."""
     what, names = "decoding time of K = 32, 64 over Att", ("k_memory:32", "k_memory:64")
     paper = ", ".join(f"{PAPER[name] / PAPER['bahdanau']:.2f}" for name in names)
     if not found:

@@ -1,6 +1,6 @@
 """Lengths that were never seen.
 
-Not in the papers: how well models copy sequences that are longer than those they were trained on.
+Not in the papers: how well do models copy sequences that are longer than those in training?
 """
 
 from pathlib import Path
@@ -19,40 +19,41 @@ from seq2seq_memattn.text.files import read_lines
 
 ATTENTIONS = ("k32", "k64", "bahdanau")
 TRAINED = 50  # L of the rows, in symbols
-FACTOR = 4  # how many times as long the longest of the test is
+FACTOR = 4  # the longest test sequence is this many times as long
 
 INTRODUCTION = f"""
-How well do models copy longer sequences than they were trained on? Models that are trained as in
-Table 1, on at most L = {TRAINED} symbols, copy 1,000 sequences of at most {FACTOR} L: the
-validation set of Table 1's L = {FACTOR * TRAINED}, by beam search (10). The table has BLEU and, in
-brackets, the share of lines that are exactly right, for quarters of these sequences by length. The
-paper does not try this. One seed each.
+How well do models copy longer sequences than they were trained on? Models are trained as in Table
+1, on at most L = {TRAINED} symbols. They then copy 1,000 sequences of at most {FACTOR} L, the
+validation set of Table 1 with L = {FACTOR * TRAINED}, by beam search (10). The table has BLEU and,
+in brackets, the share of lines that are exactly right, for quarters of these sequences by length.
+The paper does not try this. One seed each.
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """Rows as those of Table 1 of one L, with runs of their own."""
+    """Rows of Table 1 with one L, trained separately."""
     return [table1.row(TRAINED, name, scale) for name in ATTENTIONS]
 
 
 def run(study: Study) -> Results:
     """Trains the rows, and decodes longer sequences with them.
 
-    A run that is elsewhere, and was not tested before, is left out; that is said.
+    If a row has a result but its run does not exist here and was not tested before, the row is left
+    out with a note.
     """
     by_name = {row.name: row for row in study.rows}
     for result in study.run():
         row = by_name[result["name"]]
         if _tested(study, result) is None:
             if not (study.runs_dir / row.name).exists():
-                print_note(f"{row.name}: left out, {study.runs_dir / row.name} is not there")
+                print_note(f"{row.name}: left out, {study.runs_dir / row.name} does not exist")
                 continue
             write_json(_path(study, row.name), _test(study, row, result))
     return results(study)
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results that were tested, with the groups of longer sequences as "unseen"."""
+    """The finished results that were tested; "unseen" has their scores on longer sequences."""
     found = ((result, _tested(study, result)) for result in study.finished())
     return [{**result, "unseen": tested["by_length"]} for result, tested in found if tested]
 
@@ -62,19 +63,19 @@ def _path(study: Study, name: str) -> Path:
 
 
 def _tested(study: Study, result: Result) -> dict[str, Any] | None:
-    """What the test of a result's run found; None before it."""
+    """The test of a result's run; None if it was not tested."""
     path = _path(study, result["name"])
     found = read_json(path) if path.exists() else None
     return found if found and found["tested"] == _identity(result) else None
 
 
 def _identity(result: dict[str, Any]) -> dict[str, Any]:
-    """What tells a row's run from one that was trained anew."""
+    """Fields that tell a row's run from a later training of the same row."""
     return {"commit": result["commit"], "bleu": result["bleu"], "command": result["command"]}
 
 
 def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
-    """Decodes longer sequences with a row's run; what its file says."""
+    """Decodes longer sequences with a row's run; returns the content of the file of the test."""
     data = study.prepare(copy_data(FACTOR * row.length, study.scale == "tiny"), run_command)
     run_dir = study.runs_dir / row.name
     print_note(f"{row.name}: decoding sequences of at most {FACTOR * row.length} symbols")
@@ -104,7 +105,7 @@ def tables(found: Results) -> dict[str, str]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """The figure of all rows."""
+    """Draws the figure of all rows."""
     from seq2seq_memattn import plots
 
     del study

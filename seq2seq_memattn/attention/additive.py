@@ -1,4 +1,4 @@
-"""Attention with an additive (one-hidden-layer) score, after Bahdanau et al."""
+"""Bahdanau attention: an additive score with one hidden layer."""
 
 from typing import Any
 
@@ -11,12 +11,13 @@ from seq2seq_memattn.compute.backend import is_compiled_for_cpu
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class BahdanauAttention(Attention):
-    """Compares each query with every encoder output through a hidden tanh layer.
+    """Bahdanau attention: compares queries with all encoder outputs through a hidden tanh layer.
 
     Source: Bahdanau et al. (2014) as google/seq2seq computes it, `decoders/attention.py`:
         energy = sum(v * tanh(W_k s + b_k + W_q h + b_q)).
     Symbols: W_k s + b_k -> memory.keys, h -> queries[:, i], alpha -> scores.
-    Differs from Bahdanau et al.: the two biases; which state is the query is the cell's choice.
+    Differs from Bahdanau et al.: there are two biases, and the cell chooses which state is the
+    query.
 
     Args:
         units: int > 0. Width of the hidden layer.
@@ -61,7 +62,7 @@ class BahdanauAttention(Attention):
 
 
 def energy_layer(attention: Any) -> keras.layers.Dense:
-    """The layer of the vector v; Glorot for a vector, as in google/seq2seq: +-sqrt(3 / units)."""
+    """The layer of the vector v, initialised within +-sqrt(3 / units) as in google/seq2seq."""
     vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
     return attention._dense(1, "energy", use_bias=False, kernel_initializer=vector)
 
@@ -74,11 +75,13 @@ def energy_vector(layer: keras.layers.Dense, units: int) -> Any:
 
 
 def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
-    """sum(vector * tanh(keys + queries)) over the last axis, without keeping the hidden layer.
+    """Additive energies: sum(vector * tanh(keys + queries)) over the last axis.
+
+    The hidden layer is not kept for the gradient, unless each query has keys of its own.
 
     Args:
-        keys: float [batch, source_length, units], or [batch, queries, source_length, units] where
-            each query has keys of its own.
+        keys: float [batch, source_length, units], or [batch, queries, source_length, units] if each
+            query has keys of its own.
         queries: float [batch, queries, units].
         vector: float [units].
 
@@ -91,7 +94,7 @@ def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
 
 
 def _project(hidden: Any, vector: Any) -> Any:
-    """sum(vector * hidden) over the last axis; a product, since XLA's sums over it are slow."""
+    """sum(vector * hidden) over the last axis, as a matrix product: XLA's sums over it are slow."""
     return ops.matmul(hidden, vector[:, None])[..., 0]
 
 
@@ -101,7 +104,7 @@ def _additive_energies(keys: Any, queries: Any, vector: Any) -> tuple[Any, Any]:
         return ops.tanh(keys[:, None] + queries[:, :, None])
 
     def gradient(*upstream: Any) -> tuple[Any, Any, Any]:
-        # The hidden layer is computed again: keeping it for every decoder step would cost
+        # Computes the hidden layer again: keeping it for every decoder step would cost
         # source_length * units floats per target token.
         hidden = hidden_layer()
         d_energies = upstream[-1][..., None]
@@ -114,17 +117,17 @@ def _additive_energies(keys: Any, queries: Any, vector: Any) -> tuple[Any, Any]:
     return _project(hidden_layer(), vector), gradient
 
 
-LARGEST = 1e9  # of an exponential: its tanh differs from 1 by less than float32 resolves
-STEEPEST = 43.0  # of what exponentials of twice as much are finite and not 0 in float32
+LARGEST = 1e9  # largest e^2x: from there on, tanh(x) is 1 in float32
+STEEPEST = 43.0  # largest |x| whose e^2x and e^-2x are finite and not 0 in float32
 
 
 def _by_exponentials(keys: Any, queries: Any, vector: Any) -> Any:
     """The energies, from tanh(k + q) = 1 - 2 / (1 + e^2k e^2q).
 
-    The exponentials of the keys stay the same from step to step: XLA takes them out of the loop.
-    What is left is a few multiplications, and a division for four units together, from
-        a / b + c / d = (a d + b c) / (b d):
-    a sixth of the time of tanh (`LARGEST` keeps the product of four denominators finite).
+    The exponentials of the keys are the same at every step, so XLA takes them out of the loop. A
+    step then needs a few multiplications, and one division for every four units, because
+        a / b + c / d = (a d + b c) / (b d).
+    This takes a sixth of the time of tanh. `LARGEST` keeps the product of four denominators finite.
     """
     missing = -keys.shape[-1] % 4
     if missing:

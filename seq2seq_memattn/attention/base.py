@@ -1,4 +1,4 @@
-"""What every attention is: rows prepared once per source, scored at each step, and averaged."""
+"""The base of all attentions: rows are prepared once per source, then scored and averaged."""
 
 import abc
 from typing import Any, NamedTuple
@@ -28,41 +28,42 @@ class SourceMemory(NamedTuple):
 
 
 class Attention(keras.layers.Layer, abc.ABC):
-    """A memory that decoder steps or hypotheses read.
+    """Base of all attentions: prepares a memory once per source, which decoder steps read.
 
-    A new attention writes `prepare` and `score`; the rest has defaults. The memory is a record
-    (NamedTuple of arrays, batch first), a result of `prepare` and an argument of everything
-    else: it is never stored on the layer and never tiled over queries. The queries axis holds
-    the steps of parallel training, the hypotheses of a beam, or 1.
+    A new attention implements `prepare` and `score`; the other methods have defaults. The memory is
+    a record (a NamedTuple of arrays, batch first). `prepare` returns it and the other methods take
+    it as an argument: it is never stored on the layer and never tiled over queries. The queries
+    axis has the steps of a whole target, the hypotheses of a beam, or one query.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
-    wants padding last, and calls `padding_last` in `prepare`.
+    needs padding last and calls `padding_last` in `prepare`.
 
-    Weights sit only in sublayers made in `__init__` (their names begin with this layer's name);
-    they are built at their first call.
+    All weights are in sublayers that `__init__` makes, whose names begin with this layer's name. A
+    sublayer is built when it is first called.
 
-    An attention that keeps no state from step to step can also be called like Keras's own, such as
-    `keras.layers.AdditiveAttention`, on queries that are all known.
+    An attention that keeps no state from step to step can also be called on all queries at once,
+    like Keras's own attentions, such as `keras.layers.AdditiveAttention`.
 
     Call arguments:
         inputs: list of two arrays. The queries, float [batch, queries, query_units], and the
             encoder's outputs, float [batch, source_length, encoder_units].
-        mask: list of two masks, bool [batch, queries] and [batch, source_length], each of which
-            may be None. None: those that Keras attached to the inputs, if any.
+        mask: list of two masks, bool [batch, queries] and [batch, source_length]; either may be
+            None. None instead of the list: the masks that Keras attached to the inputs, if any.
         training: bool.
-        return_attention_scores: bool. Whether to return the scores, too.
+        return_attention_scores: bool. Whether to return the scores as well.
 
     Returns:
         context: float [batch, queries, memory_units], 0 where the queries are masked.
-        scores: float [batch, queries, rows], those of `read`. Of an attention that computes a
-            window alone outside of training, the alignment.
+        scores: float [batch, queries, rows], as from `read`. An attention that outside of training
+            scores only a window returns the alignment instead.
 
     Raises:
-        ValueError: if an argument has a wrong shape, or the attention keeps a state.
+        ValueError: if an argument has a wrong shape, or the attention keeps a state or needs the
+            inputs that are fed back.
     """
 
     needs_inputs = False
-    """Whether `score` reads `inputs`; loops need not look them up otherwise."""
+    """Whether `score` reads `inputs`. If not, loops do not look them up."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
@@ -71,22 +72,22 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @property
     def num_rows(self) -> int | None:
-        """Rows of every memory; None where each source position has one."""
+        """Number of memory rows; None if there is one for each source position."""
         return None
 
     @property
     def keeps_state(self) -> bool:
-        """Whether something is kept from step to step, so that steps are read one by one."""
+        """Whether the attention keeps a state from step to step, so steps must run one by one."""
         return type(self).initial_state is not Attention.initial_state
 
     @property
     def combines_plainly(self) -> bool:
-        """Whether `combine` is the plain weighted sum, which mapped rows may enter instead."""
+        """Whether `combine` is the plain weighted sum. Linear maps of rows can then be combined."""
         return type(self).combine is Attention.combine
 
     @property
     def wide_dtype(self) -> str:
-        """The dtype of positions and of what is computed with them: float32 at least."""
+        """The dtype of positions and of values computed from them: float32 at least."""
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
@@ -98,15 +99,15 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
-        """Prepares what steps read, once per source.
+        """Prepares the memory that steps read, once per source.
 
         Args:
             encoder_outputs: float [batch, source_length, encoder_units].
             mask: bool [batch, source_length], true on real tokens. None: the mask that Keras
-                attached to `encoder_outputs`, if any, else all are real.
+                attached to `encoder_outputs`; without one, all tokens are real.
 
         Returns:
-            A record whose leaves are arrays, batch first; its `rows` is
+            A record whose leaves are arrays, batch first. Its `rows` are
             [batch, rows, memory_units].
         """
 
@@ -120,17 +121,17 @@ class Attention(keras.layers.Layer, abc.ABC):
             queries: float [batch, queries, query_units].
             memory: record from `prepare`.
             state: what `initial_state` or the step before returned.
-            inputs: float [batch, queries, embedding_dim]. Embedding of the token fed back at
-                this step, for attentions that say so (`needs_inputs`); None for others.
+            inputs: float [batch, queries, embedding_dim]. Embeddings of the tokens fed back at this
+                step, for attentions with `needs_inputs`; None for others.
             training: bool.
 
         Returns:
             scores: float [batch, queries, rows].
-            state: of the structure of `initial_state`.
+            state: with the structure of `initial_state`.
         """
 
     def initial_state(self, memory: Any, num_queries: int) -> Any:
-        """What is kept from step to step; nothing by default."""
+        """The state before the first step; empty by default."""
         del memory, num_queries
         return ()
 
@@ -147,7 +148,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         return ops.matmul(scores, rows)
 
     def without_sources(self, memory: Any) -> Any:
-        """The memory without what is as long as the source and only `alignment` reads."""
+        """The memory without the arrays of source length that only `alignment` reads."""
         return memory
 
     def alignment(self, scores: Any, memory: Any) -> Any:
@@ -156,30 +157,30 @@ class Attention(keras.layers.Layer, abc.ABC):
         return scores
 
     def strength(self, state: Any) -> Any:
-        """Strength of the penalty in the step that left `state`: [batch, queries]; None without."""
+        """Penalty strength of the step that returned `state`: [batch, queries], or None."""
         del state
         return None
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
-        """Encoder states scored for each query: float32 [batch, queries]."""
+        """Number of encoder states scored for each query: float32 [batch, queries]."""
         lengths = source_lengths(memory.mask, "float32")
         return lengths * ops.ones_like(scores[:, :, 0], dtype="float32")
 
     def read(
         self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
     ) -> tuple[Any, Any, Any]:
-        """Scores, then combines.
+        """Scores the rows and combines them into a context.
 
         Returns:
             context: float [batch, queries, memory_units].
             scores: float [batch, queries, rows].
-            state: of the structure of `initial_state`.
+            state: with the structure of `initial_state`.
         """
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
 
     def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Any:
-        # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         _check_pair("inputs", inputs)
         names = ("queries", "encoder_outputs")
         for name, x in zip(names, inputs, strict=True):
@@ -226,10 +227,10 @@ def _check_pair(name: str, value: Any) -> None:
 
 
 class _DenseOnRows(keras.layers.Dense):
-    """`keras.layers.Dense`, with a product that XLA can differentiate inside a loop over steps.
+    """`keras.layers.Dense` with a product that XLA can differentiate inside a loop over steps.
 
-    The product alone is one of rows: with the bias there, too, XLA put the queries of additive
-    energies into another order, and decoding a single sentence took 9 % longer.
+    Only the product runs on flattened rows, not the bias. With both, XLA ordered the queries of
+    additive energies differently, and decoding a single sentence took 9 % longer.
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -241,14 +242,14 @@ class _DenseOnRows(keras.layers.Dense):
 
 
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:
-    """The mask given, else the one Keras attached to `encoder_outputs`, else all true."""
+    """The mask given, else the mask that Keras attached to `encoder_outputs`, else all true."""
     if mask is None:
         mask = attached_mask(encoder_outputs)
     return full_mask(encoder_outputs, mask)
 
 
 def source_lengths(mask: Any, dtype: str) -> Any:
-    """Real positions of each source: [batch, 1]."""
+    """Number of real positions of each source: [batch, 1]."""
     return ops.sum(ops.cast(mask, dtype), axis=1, keepdims=True)
 
 
@@ -268,7 +269,7 @@ def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:
 
 
 def softmax(energies: Any, axis: int = -1) -> Any:
-    """`ops.softmax` without its warning where the axis has one entry (K = 1, one-token sources)."""
+    """`ops.softmax` without its warning for an axis with one entry (K = 1, one-token sources)."""
     if energies.shape[axis] == 1:
         return ops.ones_like(energies)
     return ops.softmax(energies, axis=axis)

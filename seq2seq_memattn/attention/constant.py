@@ -1,4 +1,4 @@
-"""The classic encoder-decoder: one vector for the whole source, the same at every step."""
+"""Constant attention, the classic encoder-decoder: one vector for the whole source."""
 
 from typing import Any, NamedTuple
 
@@ -10,11 +10,11 @@ from seq2seq_memattn.compute.rows import batch_gather
 
 
 class ConstantMemory(NamedTuple):
-    """One row, and where it is from.
+    """A source summarised in one row.
 
     Fields:
-        rows: float [batch, 1, encoder_units]. The encoder's last states.
-        origin: float [batch, source_length]. Share of each position in it.
+        rows: float [batch, 1, encoder_units]. The encoder's last output.
+        origin: float [batch, source_length]. Share of each source position in the row.
     """
 
     rows: Any
@@ -23,17 +23,17 @@ class ConstantMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class ConstantAttention(Attention):
-    """Gives every step the encoder's last state.
+    """Constant attention (Cho et al., 2014): gives every step the encoder's last state.
 
     Source: Cho et al. (2014); the baseline of Bahdanau et al. (2014), section 2.1:
         c = h_S.
     Symbols: c -> memory.rows[:, 0].
 
     Args:
-        is_bidirectional: bool. Whether the encoder's outputs are a forward and a backward half;
-            the last state of the backward half is at the first real position.
+        is_bidirectional: bool. Whether the encoder's outputs have a forward and a backward half.
+            The last state of the backward half is at the first real position.
 
-    Masking: padding, wherever it is, is never read. The row of an empty source is 0.
+    Masking: padding may be anywhere and is never read. The row of an empty source is 0.
 
     Example:
     >>> attention = ConstantAttention()
@@ -66,7 +66,7 @@ class ConstantAttention(Attention):
         return ConstantMemory(rows=row, origin=origin)
 
     def _output_at(self, index: Any, outputs: Any, mask: Any) -> tuple[Any, Any]:
-        """The output at a position [batch, 1], and its place in the source; 0 if it is padding."""
+        """The output at a position [batch, 1] and a one-hot mark of the position; 0 for padding."""
         positions = ops.arange(ops.shape(mask)[1], dtype="int32")
         is_here = ops.logical_and(mask, positions == index)
         row, is_real = batch_gather(outputs, index), ops.any(is_here, axis=1)[:, None, None]
@@ -81,7 +81,7 @@ class ConstantAttention(Attention):
         return memory._replace(origin=memory.origin[:, :0])
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """The positions whose states make the row."""
+        """The source positions whose outputs form the row."""
         return scores * memory.origin[:, None, :]
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Flexible Attention after Shu and Nakayama: a window that the model widens where it must."""
+"""Flexible Attention of Shu and Nakayama: a window whose width the model chooses at each step."""
 
 import math
 from typing import Any, NamedTuple
@@ -21,11 +21,11 @@ LEAST_STRENGTH = 1e-6  # bounds the window where nothing is penalised
 
 
 class FlexibleState(NamedTuple):
-    """What is kept from step to step.
+    """The state of flexible attention between steps.
 
     Fields:
-        focus: float32 [batch, queries]. p, where the step before looked; 0 at first.
-        strength: float32 [batch, queries]. g of the step before; 0 at first.
+        focus: float32 [batch, queries]. p, the mean position that the last step read; 0 at first.
+        strength: float32 [batch, queries]. g of the last step; 0 at first.
     """
 
     focus: Any
@@ -34,29 +34,29 @@ class FlexibleState(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class FlexibleAttention(WindowedAttention):
-    """Penalises positions far from where the step before looked, as strongly as it finds right.
+    """Flexible attention: penalises positions far from the last focus, with a learned strength.
 
     Source: Shu and Nakayama (2017), equations 3 to 8 and section 3.1.
         p_t = sum_s alpha_t(s) s                                  (4)
         penalty(s) = g (s - p_{t-1})^2 / (2 sigma^2)              (5, 6)
         alpha_t = softmax_s(v . tanh(W [h; s]) - penalty(s))      (3, 7)
         g = sigmoid(v_g . tanh(W_g [h; i]) + b_g)                 (8)
-    With a threshold tau, where `training` is false, only the positions with penalty(s) < tau are
+    With a threshold tau, and if `training` is false, only the positions with penalty(s) < tau are
     scored: those less than sigma sqrt(2 tau / g) away from p_{t-1}.
     Symbols: h -> queries[:, i], i -> inputs, alpha -> scores, p -> state.focus,
     g -> state.strength.
-    Left open by the paper: positions count from 0 and p_0 is 0; the position next to p_{t-1} is
-    always scored; p_t is computed from the scores that were computed.
+    Left open by the paper: positions count from 0 and p_0 is 0; the position nearest to p_{t-1} is
+    always scored; p_t is the mean over the scored positions.
 
     Args:
         units: int > 0. Width of the hidden layers of the score and of g.
-        sigma: float > 0. In positions.
+        sigma: float > 0. Width of the penalty, in positions.
         threshold: float > 0 or None. tau; None: every position is scored.
 
     Normalisation: scores sum to 1 over the positions that are scored.
     Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
-    Cost: in a plain TensorFlow graph, windows as wide as the widest of the batch. Under XLA and on
-    JAX, whose shapes are fixed, all positions, with the same result (`MaskedScores`).
+    Cost: a plain TensorFlow graph scores windows as wide as the widest of the batch. XLA and JAX,
+    whose shapes are fixed, score all positions, with the same result (`MaskedScores`).
 
     Raises:
         ValueError: if an argument is out of range, or `inputs` are missing.
@@ -124,7 +124,7 @@ class FlexibleAttention(WindowedAttention):
     def _score_all(
         self, queries: Any, memory: Any, focus: Any, strength: Any, threshold: float
     ) -> tuple[Any, FlexibleState]:
-        """Scores every position, and rules out those with too large a penalty: `MaskedScores`."""
+        """Scores every position; with a finite threshold, masks positions with larger penalties."""
         energies = self.content.energies(queries, memory.keys)
         positions = ops.arange(ops.shape(memory.mask)[1], dtype=self.wide_dtype)
         is_real = memory.mask[:, None, :]
@@ -139,7 +139,7 @@ class FlexibleAttention(WindowedAttention):
     def _score_window(
         self, queries: Any, memory: Any, focus: Any, strength: Any, threshold: float
     ) -> tuple[WindowScores, FlexibleState]:
-        """Scores the positions of the window alone."""
+        """Scores only the positions of the window."""
         low, high = self._window(memory, focus, strength, threshold)
         width = ops.cast(ops.max(high - low, initial=0), "int32") + 1
         wanted = low[:, :, None] + ops.arange(width, dtype=self.wide_dtype)

@@ -1,4 +1,4 @@
-"""Attention over a fixed number of context vectors, the subject of this project."""
+"""K-memory attention, the subject of this project: it reads a fixed number of context vectors."""
 
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,7 +27,7 @@ class KMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KMemoryAttention(Attention):
-    """Reads K context vectors that were computed once, while encoding.
+    """K-memory attention (Britz et al., 2017): reads K context vectors computed while encoding.
 
     The source is summarised before decoding starts, so the cost of one decoder step depends on
     K and not on the source length.
@@ -35,9 +35,9 @@ class KMemoryAttention(Attention):
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
         s_t -> encoder_outputs[:, t], h -> queries[:, i].
-    Differs from the paper: by default a softmax in eq. 5 is over the source for each slot; the
-        paper leaves the axis open, and this one copies better (results/ambiguities.md). Biases
-        are an option.
+    Differs from the paper: the paper leaves the axis of the softmax in eq. 5 open. The default here
+        is over the source for each slot, which copies better (results/ambiguities.md). Biases are
+        an option.
 
     Args:
         num_slots: int > 0. Number of context vectors (K in the paper).
@@ -49,18 +49,18 @@ class KMemoryAttention(Attention):
             with position encodings.
         use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
 
-    Call arguments:
+    Call arguments of `read`:
         queries: float [batch, queries, query_units]. Decoder outputs.
         memory: record from `prepare`; rows is [batch, num_slots, memory_units].
 
-    Returns:
+    Returns of `read`:
         context: float [batch, queries, memory_units].
         scores: float [batch, queries, num_slots]. Sum to 1 over slots under softmax.
 
     Normalisation: alpha over slots at each source position ("slots") or over the source for
         each slot ("time"); beta over slots.
-    Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens; padding
-        gets alpha = 0 exactly and never changes a result. With position encodings it must come
+    Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens. Padding gets
+        alpha = 0 exactly and never changes a result. With position encodings, padding must come
         last (see `padding_last`).
 
     Raises:

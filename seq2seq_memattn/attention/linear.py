@@ -1,4 +1,4 @@
-"""Cheap linear attention: a memory of fixed size that sums outer products."""
+"""Linear attention: a memory of fixed size, the sum of outer products."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from seq2seq_memattn.attention.base import Attention, source_mask
 
 
 class LinearMemory(NamedTuple):
-    """The covariance of a source, and what it is made of.
+    """A source summarised in a covariance matrix.
 
     Fields:
         rows: float [batch, units, units]. The covariance C.
@@ -22,16 +22,16 @@ class LinearMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LinearAttention(Attention):
-    """Looks the query up in the covariance of the encoder's outputs.
+    """Linear attention: multiplies the query by the covariance of the encoder's outputs.
 
     Source: de Brebisson and Vincent (2016), section 3: attention without softmax,
         C = sum_s h_s h_s^T,  c = C q.
     Symbols: h_s -> memory.keys[:, s], C -> memory.rows, q -> scores[:, i].
-    Differs from the paper: encoder outputs and query, which have widths of their own here, are
-    first projected to `units`, without bias.
+    Differs from the paper: encoder outputs and query, which may differ in width here, are first
+    projected to `units`, without bias.
 
     Args:
-        units: int > 0. D: the memory is D x D.
+        units: int > 0. Width of the projections, D. The memory is D x D.
 
     Normalisation: none; the context grows with the length of the source.
     Masking: padding adds nothing.

@@ -1,4 +1,4 @@
-"""Local attention after Luong et al.: a window of fixed width."""
+"""Local attention of Luong et al.: a window of fixed width."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ CENTRES = ("monotonic", "predictive")
 
 
 class LocalState(NamedTuple):
-    """What monotonic windows keep from step to step.
+    """The state of monotonic windows between steps.
 
     Fields:
         step: float32 [batch, queries]. Steps taken.
@@ -26,7 +26,7 @@ class LocalState(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LocalAttention(WindowedAttention):
-    """Scores the positions at most `half_window` away from a centre.
+    """Local attention: scores the positions at most `half_window` away from a centre.
 
     Source: Luong et al. (2015), section 3.2; equations 10 and 11 of Shu and Nakayama (2017).
         local-m ("monotonic"): p_t = t, alpha = softmax over the window
@@ -42,11 +42,11 @@ class LocalAttention(WindowedAttention):
             of the hidden layer that predicts centres.
         centre: "monotonic" or "predictive".
         score: "concat", "general" or "dot". See `LuongAttention`.
-        sigma: float > 0 or None. Predictive: None is D / 2.
+        sigma: float > 0 or None. Standard deviation in positions, for "predictive"; None: D / 2.
 
-    Normalisation: monotonic scores sum to 1; predictive ones to less, as published.
+    Normalisation: monotonic scores sum to 1; predictive scores sum to less, as published.
     Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
-    Cost: in training all positions are scored and masked; otherwise those of the window alone.
+    Cost: in training, all positions are scored and masked; otherwise only those of the window.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -76,7 +76,7 @@ class LocalAttention(WindowedAttention):
             if value < 1:
                 raise ValueError(f"`{name}` must be positive; got {value}.")
         if sigma is not None and (centre == "monotonic" or not sigma > 0):
-            raise ValueError(f"`sigma` is positive, and for predictive centres; got {sigma}.")
+            raise ValueError(f"`sigma` must be positive, for predictive centres; got {sigma}.")
         self.half_window = half_window
         self.units = units
         self.centre = centre

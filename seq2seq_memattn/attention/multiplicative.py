@@ -1,4 +1,4 @@
-"""Global attention after Luong et al.: a product, a hidden layer or the position alone."""
+"""Luong's global attention: scores from a product, a hidden layer, or the position alone."""
 
 from typing import Any, Literal, get_args
 
@@ -16,7 +16,7 @@ Score = Literal["dot", "general", "concat", "location"]
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KeyProjection(keras.layers.Layer):
-    """A matrix product; without `units`, as wide as its input."""
+    """A projection without bias to `units`; None: to the width of the input."""
 
     def __init__(self, units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -40,7 +40,7 @@ class KeyProjection(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LuongAttention(Attention):
-    """Compares each query with every encoder output, or with every position.
+    """Luong attention: compares each query with every encoder output or with every position.
 
     Source: Luong et al. (2015), section 3.1, equations 7 and 8; equation 2 of Britz, Guan and Luong
     (2017); concat is also equation 3 of Shu and Nakayama (2017).
@@ -49,18 +49,18 @@ class LuongAttention(Attention):
 
     Args:
         score: "dot", "general", "concat" or "location".
-        units: int > 0 or None. "general": width of the queries, which the encoder's outputs are
-            projected to; None: as wide as they are. "concat": width of the hidden layer. The others
-            take none.
-        max_source_length: int > 0 or None. "location" needs it: the longest source, in tokens;
-            positions behind it are not looked at.
+        units: int > 0 or None. "general": width of the queries, to which the encoder's outputs are
+            projected; None: the width of the encoder's outputs. "concat": width of the hidden
+            layer. The other scores take no `units`.
+        max_source_length: int > 0 or None. Longest source in tokens; required by "location" and
+            not taken by the other scores. Later positions get score 0.
 
     Normalisation: scores sum to 1 over the real source positions.
-    Masking: padding gets score 0 exactly. For location it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly. For "location" it must come last (see `padding_last`).
 
     Raises:
-        ValueError: for an unknown score, an argument that the score does not take or lacks, queries
-            whose width is not that of the keys (both are named).
+        ValueError: if the score is unknown, an argument is missing or is not for this score, or the
+            queries are not as wide as the keys (the message names both widths).
 
     Example:
     >>> attention = LuongAttention(score="general", units=6)
@@ -119,12 +119,12 @@ class LuongAttention(Attention):
         return masked_softmax(energies, memory.mask[:, None, :]), state
 
     def energies(self, queries: Any, keys: Any) -> Any:
-        """What the softmax is of.
+        """The energies: values before the softmax.
 
         Args:
             queries: float [batch, queries, query_units].
             keys: float [batch, source_length, key_units], or [batch, queries, positions, key_units]
-                where each query has positions of its own (not for location).
+                if each query has positions of its own (not for "location").
 
         Returns:
             float [batch, queries, source_length], or [batch, queries, positions].

@@ -1,4 +1,4 @@
-"""No attention: the decoder knows the source through its first state alone."""
+"""No attention: the decoder knows the source only through its first state."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from seq2seq_memattn.attention.base import Attention, source_mask
 
 
 class NoMemory(NamedTuple):
-    """Nothing to read.
+    """An empty memory.
 
     Fields:
         rows: float [batch, 0, 0].
@@ -22,7 +22,7 @@ class NoMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class NoAttention(Attention):
-    """Reads nothing; its context is 0 wide.
+    """No attention: reads nothing and returns a context of width 0.
 
     Source: the "No Att" rows of Britz, Guan and Luong (2017), Table 1.
 

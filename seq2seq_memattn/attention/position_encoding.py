@@ -10,7 +10,7 @@ PositionEncoding = Literal["masked", "sum_to_one", "mean_one"]
 def position_encoding(
     num_slots: int, max_source_length: int, mask: Any, kind: PositionEncoding, dtype: str
 ) -> Any:
-    """The encodings l of a batch of sources.
+    """The position encodings l of a batch of sources.
 
     Source: Britz, Guan and Luong (2017), section 3.2, equation 10:
         L[k, s] = (1 - k/K) (1 - s/S) + (k/K) (s/S),  k in 1..K, s from 0.

@@ -1,8 +1,8 @@
-"""The registry of attentions: for each name in an option, its label, its look and its maker.
+"""The registry of attentions: the label, look, class and arguments for each name in options.
 
-Nothing else lists attentions; what a paper's tables call some stands with the pages of results.
-The classes are imported when one is made, so that a command's help
-and the figures do not wait for Keras.
+This is the only list of attentions. The names in the tables of papers are kept with the pages of
+results. A class is imported when an attention is made, so a command's help and the figures do not
+load Keras.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ K_MEMORY = "k_memory:K"
 
 
 class Entry(NamedTuple):
-    """An attention.
+    """An entry of the registry: one attention.
 
     Fields:
-        label: for people; {K} stands for the number of slots.
-        colour: "#rrggbb", in figures; that of K-memory is a shade for each K.
-        marker: matplotlib's letter for one; colour is never the only difference.
-        kind: its public class.
-        arguments: those of the class, beside those of every Keras layer.
+        label: its name in tables and figures; {K} stands for the number of slots.
+        colour: "#rrggbb", in figures; "" for K-memory, which has a shade for each K.
+        marker: matplotlib's letter for a marker, since colour is never the only difference.
+        kind: name of its public class.
+        arguments: makes the arguments of the class, without those of every Keras layer.
     """
 
     label: str
@@ -53,7 +53,7 @@ def _local(config: ModelConfig, centre: str, sigma: float | None) -> dict[str, A
     return {"half_window": window, "units": units, "centre": centre, "sigma": sigma}
 
 
-# In the order of legends. K-memory stands after "constant", and darkens with K.
+# In the order of legends. K-memory comes after "constant" and darkens with K.
 ATTENTIONS = {
     "none": Entry("no attention", "#8c8c8c", "x", "NoAttention", lambda c: {}),
     "constant": Entry(
@@ -107,14 +107,14 @@ CHOICES = f"one of {', '.join(ATTENTION_NAMES)}; K: number of slots"
 
 
 def num_slots(name: str) -> int | None:
-    """K of k_memory:K; None for what is no such name."""
+    """K of a name k_memory:K; None for any other name."""
     kind, _, slots = name.partition(":")
     is_number = slots.isascii() and slots.isdigit() and int(slots) > 0
     return int(slots) if kind == "k_memory" and is_number else None
 
 
 def find(name: str) -> Entry | None:
-    """The entry of an attention as options name it, such as k_memory:32; None if there is none."""
+    """The entry for a name in options, such as k_memory:32; None if the name is unknown."""
     slots = num_slots(name)
     if slots is None:
         return None if name == K_MEMORY else ATTENTIONS.get(name)
@@ -123,13 +123,13 @@ def find(name: str) -> Entry | None:
 
 
 def label(name: str) -> str:
-    """What people read for an attention; the name itself where there is no such attention."""
+    """The label of an attention; the name itself if it is unknown."""
     entry = find(name)
     return entry.label if entry else name
 
 
 def checked(name: str) -> Entry:
-    """As `find`; ValueError if there is no such attention, or K is no positive number."""
+    """As `find`, but raises ValueError if the name is unknown or K is not a positive number."""
     entry = find(name)
     if entry is None:
         raise ValueError(f"`attention` must be {CHOICES}, above 0; got {name!r}.")
@@ -137,10 +137,10 @@ def checked(name: str) -> Entry:
 
 
 def make_attention(config: ModelConfig, dtype: Any = None) -> "Attention":
-    """The attention that `config.attention` names; `dtype` is that of a Keras layer.
+    """Makes the attention that `config.attention` names; `dtype` is as for any Keras layer.
 
     Raises:
-        ValueError: if the name is unknown, or K of `k_memory:K` is no positive number.
+        ValueError: if the name is unknown, or K of `k_memory:K` is not a positive number.
     """
     entry = checked(config.attention)
     kind = getattr(seq2seq_memattn, entry.kind)

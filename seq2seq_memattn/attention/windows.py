@@ -1,4 +1,4 @@
-"""What attentions have in common that score a window of the source."""
+"""The common part of attentions that score only a window of the source."""
 
 import abc
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ class WindowScores(NamedTuple):
 
     Fields:
         weights: float [batch, queries, window]. 0 where `is_inside` is false.
-        positions: int32 [batch, queries, window]. Of the source, in range everywhere.
+        positions: int32 [batch, queries, window]. Source positions; always in range.
         is_inside: bool [batch, queries, window]. Whether an entry belongs to the window.
     """
 
@@ -24,12 +24,12 @@ class WindowScores(NamedTuple):
 
 
 class MaskedScores(NamedTuple):
-    """Weights of all positions, of which those of a window count: for shapes that are fixed.
+    """Weights of all positions, 0 outside the window: for fixed shapes.
 
     Fields:
         weights: float [batch, queries, source_length]. 0 where `is_inside` is false.
         is_inside: bool [batch, queries, source_length]. Whether a position belongs to the window. A
-            weight inside may be 0 too, where it is too small for its dtype.
+            weight inside may also be 0, if it is too small for its dtype.
     """
 
     weights: Any
@@ -37,10 +37,11 @@ class MaskedScores(NamedTuple):
 
 
 class WindowedAttention(Attention, abc.ABC):
-    """An attention that may score a window of the source alone.
+    """Base of attentions that can score only a window of the source.
 
-    Its `score` then returns `WindowScores`, or `MaskedScores` if it computed the scores of all
-    positions. Plain scores, as in training, are those of all real positions.
+    For a window, `score` returns `WindowScores`, or `MaskedScores` if it computed the scores of all
+    positions. In training it returns plain scores [batch, queries, source_length], which count as
+    scores of all real positions.
     """
 
     def combine(self, scores: Any, rows: Any) -> Any:
@@ -64,12 +65,17 @@ class WindowedAttention(Attention, abc.ABC):
 
 
 def _weights(scores: Any) -> Any:
-    """Float [batch, queries, source_length], of scores of all positions."""
+    """The weights [batch, queries, source_length] in scores of all positions."""
     return scores.weights if isinstance(scores, MaskedScores) else scores
 
 
 def gather_positions(rows: Any, positions: Any) -> Any:
-    """[batch, source_length, n], int32 [batch, queries, window] -> [batch, queries, window, n]."""
+    """Gathers the rows at positions: [batch, queries, window, n].
+
+    Args:
+        rows: [batch, source_length, n].
+        positions: int32 [batch, queries, window].
+    """
     batch, queries, window = ops.shape(positions)
     found = batch_gather(rows, ops.reshape(positions, (batch, queries * window)))
     return ops.reshape(found, (batch, queries, window, rows.shape[-1]))

@@ -1,8 +1,8 @@
 """Averages a run's checkpoints.
 
-The mean of their weights goes to average.npz in the run directory, which `--checkpoint=average.npz`
-gives to evaluate, translate and score. A damaged checkpoint is named and passed over; the one
-before it counts instead.
+Writes the mean of the weights of the newest checkpoints to average.npz in the run directory. The
+commands evaluate, translate and score read this file with `--checkpoint=average.npz`. A damaged
+checkpoint is reported and skipped, and the checkpoint before it is used instead.
 """
 
 import sys
@@ -17,7 +17,7 @@ SUFFIX = ".npz"
 
 
 def output_path(run_dir: str, name: str) -> Path:
-    """The file in the run directory; ValueError for a name that is not for it to have."""
+    """The path of the output file in the run directory; ValueError for a wrong name."""
     from seq2seq_memattn.runs.directory import BEST_NAME
 
     if name == BEST_NAME or Path(name).name != name or not name.endswith(SUFFIX):
@@ -36,7 +36,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Averages from flags."""
+    """Averages the checkpoints that the flags name."""
     from seq2seq_memattn.runs.averaging import average_checkpoints
 
     path = output_path(arguments.run_dir, arguments.output)

@@ -2,9 +2,9 @@
 
     memattn copy_task --max_length=20 --output_dir=runs/data/copy_20
 
-Lengths are uniform in 0..max_length, as in section 4.1 of Britz, Guan and Luong (2017). A line of
-the text files is an example, an empty line one of length 0. A second run with the same options
-finds the directory and does nothing.
+Lengths are uniform in 0..max_length, as in section 4.1 of Britz, Guan and Luong (2017). Each line
+of the text files is one example, and an empty line is an example of length 0. A second run with
+the same options finds the directory ready and does nothing.
 """
 
 from seq2seq_memattn.commands.shared import cli, preparing
@@ -18,6 +18,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, CopyTaskOptions)
     preparing.make_directory("copy_task", options, copy_task.prepare, copy_task.summary)

@@ -1,10 +1,11 @@
-"""Draws where a model looks.
+"""Draws the alignment between a source and its translation.
 
-Source downwards, target to the right, as in figures 6 to 8 of the memory paper; of K-memory, which
-never looks at the source again, it is the product of its scores (section 5). What flexible
-attention with a threshold does not score is grey, as in figure 4 of Shu and Nakayama (2017). In
-place of a text, `--source=F --lines=3,14` takes lines of a file in the form of the training text.
-With `--slots_output=F` what each slot of a K-memory adds is drawn too.
+The source runs downwards and the target to the right, as in figures 6 to 8 of Britz, Guan and Luong
+(2017). The alignment of K-memory attention is the product of its encoder and decoder scores
+(section 5). Positions that flexible attention with a threshold does not score are grey, as in
+figure 4 of Shu and Nakayama (2017). Instead of `--text`, `--source=F --lines=3,14` takes lines of a
+file that has the form of the training text. `--slots_output=F` also draws what each slot of a
+K-memory contributes.
 """
 
 from pathlib import Path
@@ -17,15 +18,15 @@ from seq2seq_memattn.text.files import read_lines
 
 
 def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
-    """The sentences that the flags name, in the form of the training text, by what they are.
+    """The sentences to draw, in the form of the training text, each under a name for errors.
 
     Raises:
-        ValueError: for flags that do not fit together, or lines that the file has not.
+        ValueError: for flags that do not go together, or line numbers beyond the end of the file.
     """
     if (arguments.text is None) == (arguments.source is None) or bool(arguments.source) != bool(
         arguments.lines
     ):
-        raise ValueError("--text: expected it, or --source and --lines")
+        raise ValueError("--text: expected either --text, or --source and --lines")
     if arguments.text is not None:
         return {"--text": run.text_form.as_trained([arguments.text], run.directory)[0]}
     lines = read_lines(arguments.source)
@@ -37,7 +38,7 @@ def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
 
 
 def check_figure(flag: str, path: str) -> Path:
-    """The path of a figure; ValueError for an ending that figures have not."""
+    """The path of a figure; ValueError for a file ending other than .png, .svg or none."""
     if Path(path).suffix not in ("", ".png", ".svg"):
         raise ValueError(f"--{flag}: expected the ending .png, .svg or none; got {path}")
     return Path(path)
@@ -61,7 +62,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Draws from flags."""
+    """Draws the sentences that the flags name."""
     path = check_figure("output", arguments.output)
     slots_path = check_figure("slots_output", arguments.slots_output or "")
     run, translator = run_flags.make_translator(arguments, return_alignments=True)

@@ -1,10 +1,11 @@
-"""Scores a run.
+"""Evaluates a run on a test set.
 
-Gives BLEU of tokenised text (as multi-bleu.perl), by length too, standard BLEU and chrF of
-detokenised text, each with sacrebleu's signature. References are in the form of the training text,
-and so is `--baseline`, another system's output, for sacrebleu's paired bootstrap. Where the data
-directory tells the text's language and form, lines are tokenised or detokenised for the scores that
-need it; else they are scored as they are.
+Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by source length, and
+standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's signature. References
+must have the form of the training text. `--baseline` compares the run with the output of another
+system, in the same form, by sacrebleu's paired bootstrap. If the data directory states the
+language and the form of the text, lines are tokenised or detokenised for the scores that need it.
+Otherwise they are scored as they are.
 """
 
 import json
@@ -30,12 +31,13 @@ def compare(
     name: str,
     lowercase: bool,
 ) -> dict[str, Any]:
-    """The run against another system: figures by score, each also said in a line.
+    """Compares the run with another system, and prints one line per score.
 
     Args:
-        hypotheses, baseline, references: of the run, of the other system, and what is right.
-        name: of the other system's file.
-        lowercase: whether case does not count.
+        hypotheses, baseline: translations of the run and of the other system.
+        references: the reference translations.
+        name: name of the other system's file.
+        lowercase: whether to ignore case.
     """
     from seq2seq_memattn.metrics import paired_bootstrap
 
@@ -49,13 +51,14 @@ def compare(
 
 
 def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
-    """Encoder states that were scored per step of the best hypotheses, on average.
+    """The mean number of encoder states scored per step of the best hypotheses.
 
-    Beside it, for flexible attention with a threshold, the least that it can be: with the full
-    penalty in every step, and each position of a source looked at as often as the others.
+    For flexible attention with a threshold, the result also has the smallest possible mean
+    ("window_floor"): every step has the full penalty, and all positions of a source are the centre
+    equally often.
 
     Args:
-        translations: of `Translator`, with alignments.
+        translations: results of `Translator`, with alignments.
         config: `ModelConfig`.
     """
     found = [best[0].hypothesis for best in translations if best[0].hypothesis]
@@ -73,7 +76,7 @@ def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
 
 
 def _least_window(length: int, reach: int) -> float:
-    """Positions at most `reach` away from one of a source, on average over these."""
+    """The number of positions at most `reach` away from a position, averaged over all positions."""
     before = np.minimum(np.arange(length), reach)
     return float(np.mean(before + before[::-1] + 1))
 
@@ -94,7 +97,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Evaluates from flags."""
+    """Evaluates the run that the flags name."""
     from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
 
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)

@@ -1,8 +1,8 @@
 """Exports a run for serving.
 
-Writes the next version, EXPORT_DIR/1, /2 and so on: a SavedModel that takes and gives text, with a
-model card and the run's configuration; for `memattn serve`, for TensorFlow Serving, and for all
-that have tensorflow and tensorflow_text.
+Writes the next version (EXPORT_DIR/1, then EXPORT_DIR/2 and so on): a SavedModel that takes and
+returns text, a model card and the run's configuration. `memattn serve`, TensorFlow Serving and any
+program with tensorflow and tensorflow_text can use it.
 """
 
 import time
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seq2seq_memattn.commands.shared import cli, run_flags
 
-MAX_SOURCE_LENGTH = 256  # tokens, with the end token; what is cut is said in the answer
+MAX_SOURCE_LENGTH = 256  # tokens, with the end token; the answer says which sources were cut
 
 
 def define(flags: cli.Flags) -> None:
@@ -35,22 +35,22 @@ def define(flags: cli.Flags) -> None:
         "source plus 10",
         lower_bound=1,
     )
-    # What a server computes and answers for one text is bounded by it.
+    # The limit bounds the work and the answer of a server for one text.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
     flags.string("example", "", "a source sentence for the model card and the warm-up")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Exports from flags."""
+    """Exports the run that the flags name."""
     import tensorflow as tf
 
-    # What is traced where a GPU is seen may ask for cuDNN, which servers on CPUs do not have.
+    # A graph traced with a GPU visible may need cuDNN, which CPU servers do not have.
     tf.config.set_visible_devices([], "GPU")
     from seq2seq_memattn.serving.export.graph import SearchOptions
     from seq2seq_memattn.serving.export.saved_model import export
 
     started = time.perf_counter()
-    run_flags.sampling_of(arguments)  # raises what does not fit
+    run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong
     search = SearchOptions(
         arguments.beam_size,
         arguments.n_best,

@@ -1,8 +1,9 @@
-"""A whole cluster on this machine.
+"""Runs a cluster of processes on this machine.
 
-Starts COMMAND once for each process of the cluster, with the environment's TF_CONFIG saying which
-one it is, as schedulers do on several machines. For trying out: on one machine a training is
-faster in a single process. At SIGTERM or SIGINT all get SIGTERM, so that the training saves.
+Starts COMMAND once for each process of the cluster. The environment variable TF_CONFIG tells each
+process its role, as schedulers do on several machines. Use it to try out distributed training: on
+one machine, training is faster in a single process. On SIGTERM or SIGINT, all processes get SIGTERM
+and the training saves a checkpoint.
 """
 
 import contextlib
@@ -23,18 +24,18 @@ from seq2seq_memattn.notes import print_note
 
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 90.0  # seconds; longer than `train` waits for a silent process (--peer_timeout)
-LAST_WORDS = 10.0  # seconds between SIGTERM and SIGKILL for those that did not
+LAST_WORDS = 10.0  # seconds from SIGTERM to SIGKILL
 
 
 class LocalCluster:
-    """Processes of one command that know of each other.
+    """A cluster of local processes that run the same command.
 
     Args:
         command: program and arguments.
         num_workers: int > 0. Processes that train.
-        num_parameter_servers: int >= 0. If there are some, a chief beside the workers hands out
-            their batches.
-        patience: float > 0. Seconds in which processes find out that another one has failed.
+        num_parameter_servers: int >= 0. If it is above 0, a chief is added, which hands out batches
+            to the workers.
+        patience: float > 0. Seconds that the other processes get to notice a failure and end.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class LocalCluster:
         if num_parameter_servers:
             self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self.caught = 0  # a signal that came
+        self.caught = 0  # number of the signal received; 0: none
 
     def run(self) -> int:
         """Runs all processes to their end; returns 0, or the exit status of one that failed."""
@@ -74,11 +75,11 @@ class LocalCluster:
 
     @contextlib.contextmanager
     def _started(self, job: str, task: int) -> Iterator[None]:
-        """A process; its lines are shown under its name while the block lasts."""
+        """Starts a process, and shows its lines under its name while the block lasts."""
         is_first = not self._running
         threads = str(max(1, num_cores() // sum(self._jobs.values())))
         environment = {
-            # Within operations only: with too few between them, a worker waits for itself.
+            # Not the inter-op threads: with too few of those, a worker waits for itself.
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
             **WITHOUT_BARS,
@@ -97,12 +98,13 @@ class LocalCluster:
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.caught = number
-        # Never SIGINT: a terminal sends Ctrl-C to all too, and two end a training at once.
+        # Never SIGINT: a terminal also sends Ctrl-C to every process, and a second SIGINT ends a
+        # training without a checkpoint.
         for process in self._running.values():
             process.terminate()
 
     def _watch(self) -> int:
-        """Waits until all have ended, for those left only so long after one has failed."""
+        """Waits until all processes have ended, after a failure at most `patience` seconds."""
         failed, deadline, told = 0, float("inf"), set[str]()
         while None in self._statuses().values():
             for name, status in self._statuses().items():
@@ -113,17 +115,17 @@ class LocalCluster:
                 if self._is_needed(name):
                     failed, deadline = status, time.monotonic() + self._patience
             if self._statuses().get("chief") is not None:
-                break  # the others only served it
+                break  # the other processes only serve the chief
             if time.monotonic() > deadline:
                 break
             time.sleep(LOOK_EVERY)
         needed = (status for name, status in self._statuses().items() if self._is_needed(name))
         failed = failed or next(filter(None, needed), 0)
-        # Of a process that a signal ended, what a shell would report.
+        # If a signal ended the process: the status that a shell would report.
         return 128 - failed if failed < 0 else failed
 
     def _is_needed(self, name: str) -> bool:
-        """Whether the others cannot go on without it: beside a chief, they do without a worker."""
+        """Whether the cluster ends with this process; with a chief, it survives lost workers."""
         return "chief" not in self._jobs or not name.startswith("worker")
 
     def _statuses(self) -> dict[str, int | None]:
@@ -142,16 +144,16 @@ class LocalCluster:
 
 
 def tf_config(addresses: Mapping[str, Sequence[str]], job: str, task: int) -> str:
-    """What TF_CONFIG is for a process of a cluster."""
+    """The value of TF_CONFIG for one process of a cluster."""
     return json.dumps({"cluster": addresses, "task": {"type": job, "index": task}})
 
 
 def free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:
-    """Addresses on this machine that nobody listens on now, as many as each job has tasks."""
+    """Free addresses on this machine, one for each task of each job."""
     with contextlib.ExitStack() as stack:
 
         def address() -> str:
-            one = stack.enter_context(socket.socket())  # open until all are found
+            one = stack.enter_context(socket.socket())  # kept open: no port is found twice
             one.bind(("localhost", 0))
             return f"localhost:{one.getsockname()[1]}"
 
@@ -182,7 +184,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Launches from flags and the command behind them."""
+    """Launches the command that follows the flags."""
     if not arguments.rest:
         raise ValueError("expected -- and a command, such as memattn train ...")
     for start in range(arguments.restarts + 1):

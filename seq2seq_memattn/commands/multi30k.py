@@ -2,8 +2,8 @@
 
     memattn multi30k --pair=en-de --output_dir=D [--source_dir=D] [--tokenised]
 
-Downloads the files, or takes them from a folder that has them. The test sets are those of 2016
-(flickr) and 2017 (mscoco). For research and other non-commercial use; see
+Downloads the files, or reads them from `--source_dir`. The test sets are flickr 2016 and, except
+for Czech, mscoco 2017. For research and other non-commercial use; see
 https://github.com/multi30k/dataset.
 """
 
@@ -17,6 +17,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, Multi30kOptions)
     preparing.make_directory("multi30k", options, prepare_multi30k)

@@ -1,16 +1,16 @@
-r"""Prepares parallel text: two files whose lines are translations of each other, a pair a line.
+r"""Prepares parallel text: two files in which line N of one translates line N of the other.
 
     memattn parallel_text \
         --train_source=train.en.gz --train_target=train.de.gz \
         --valid_source=val.en.gz --valid_target=val.de.gz --vocab_size=16000 --output_dir=D
 
-The directory gets the vocabulary, the token ids of all splits in shards, and the text of validation
-and test sets, which scores need. Only training pairs are filtered.
+The data directory holds the vocabulary, shards of token ids for all splits, and the text of the
+validation and test sets for scoring. Only training pairs are filtered.
 
-The text is read twice: to check it, count it, find duplicates and draw the sample that the
-vocabulary is made from; and to encode it, in one process per CPU core. Memory does not grow with
-the corpus; on disk, 9 bytes a pair are needed for the time being. A command that was interrupted
-goes on when it is repeated; one whose directory is ready does nothing.
+The text is read twice. The first pass checks it, counts pairs, finds duplicates and samples lines
+for the vocabulary. The second pass encodes it, with one process per CPU core. Memory does not grow
+with the corpus; temporary files take 9 bytes per pair. Repeat an interrupted command to resume it.
+If the directory is ready, the command does nothing.
 """
 
 from seq2seq_memattn.commands.shared import cli, preparing
@@ -23,6 +23,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, ParallelTextOptions)
     preparing.make_directory("parallel_text", options, prepare)

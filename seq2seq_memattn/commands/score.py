@@ -1,9 +1,10 @@
 """Scores pairs with a run.
 
-Writes the log-probability of each target given its source, one a line: in nats, over the tokens of
-the target and the end token, as `memattn translate --n_best` writes it of what it finds. An
-empty source is not shown to the model, for `translate` answers it with an empty line: an empty
-target has log-probability 0 there, any other -inf, and neither counts in the totals.
+Writes the log-probability of each target given its source, one per line, in nats. It is the sum
+over the target's tokens and the end token, like the log-probabilities of `memattn translate
+--n_best`. The model does not see empty sources, which `translate` always answers with an empty
+line. An empty source gives an empty target the log-probability 0 and any other target -inf. Pairs
+with an empty source do not count in the totals.
 """
 
 import math
@@ -29,7 +30,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Scores from flags."""
+    """Scores the pairs that the flags name."""
     check_output(arguments.output, arguments.source, arguments.target)
     source_lines, target_lines = run_flags.read_pair(arguments.source, arguments.target)
     run = run_flags.load_run(arguments)

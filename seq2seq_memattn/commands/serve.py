@@ -1,9 +1,9 @@
 """Serves exported models.
 
-The protocol is TensorFlow Serving's REST protocol; the web page is at `/`, metrics are at
-`/metrics`. `--export_dir` may be given several times, each as NAME=DIR, or as DIR, whose name is
-then the model's. A new version in an export folder is served as soon as it is there. SIGTERM and
-SIGINT end the server when it has answered what it has.
+The protocol is TensorFlow Serving's REST protocol. The web page is at `/`, metrics are at
+`/metrics`. `--export_dir` may be given several times, each as NAME=DIR or as DIR. With DIR, the
+model has the name of the folder. The server finds new versions in an export folder by itself. On
+SIGTERM or SIGINT, it answers the requests it has accepted and ends.
 """
 
 from pathlib import Path
@@ -14,10 +14,10 @@ from seq2seq_memattn.serving.options import ServerOptions
 
 
 def export_folders(values: list[str]) -> dict[str, Path]:
-    """The export folder of each model by its name, from DIR or NAME=DIR each.
+    """The export folders by model name; each value is DIR or NAME=DIR.
 
     Raises:
-        ValueError: if two models have one name.
+        ValueError: if two models have the same name.
     """
     folders: dict[str, Path] = {}
     for value in values:
@@ -42,7 +42,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Serves from flags."""
+    """Serves the models that the flags name."""
     options = cli.options_from(arguments, ServerOptions)
     folders = export_folders(arguments.export_dir)
     from seq2seq_memattn.serving.server import serve

@@ -1,9 +1,9 @@
-"""Prepares small_parallel_enja, 50,000 short sentences, English to or from Japanese, in words.
+"""Prepares small_parallel_enja: 50,000 short sentence pairs, English to or from Japanese.
 
     memattn small_parallel_enja --pair=en-ja --output_dir=D --kind=words
 
-Downloads the files, or takes them from a folder that has them (`--source_dir`). Both sides are
-tokenised already. See https://github.com/odashi/small_parallel_enja, which states no licence.
+Downloads the files, or reads them from `--source_dir`. Both sides are already tokenised. See
+https://github.com/odashi/small_parallel_enja, which states no licence.
 """
 
 import functools
@@ -20,6 +20,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, CorpusOptions)
     preparing.make_directory(NAME, options, functools.partial(prepare, NAME))

@@ -1,7 +1,7 @@
 """Trains a model.
 
-Every option of `ModelConfig` and `TrainingConfig` is a flag that replaces what the configuration
-says. Started again with the same flags, a run goes on where it stopped.
+Each option of `ModelConfig` and `TrainingConfig` is also a flag, which overrides the configuration.
+To resume a run, start it again with the same flags.
 """
 
 from pathlib import Path
@@ -25,9 +25,9 @@ def train(
     devices: DevicesConfig | None = None,
     profile: tuple[int, int] | None = None,
 ) -> dict | None:
-    """Trains in `run_dir` from wherever it stands; returns the figures of the run.
+    """Starts or resumes the run in `run_dir`, and returns the figures of the run.
 
-    Of several processes that train together, the chief alone has them.
+    If several processes train together, only the chief returns figures; the others return None.
     """
     model = fit_to_data(model, read_manifest(data_dir), data_dir)
     from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
@@ -69,7 +69,7 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Trains one run from flags."""
+    """Trains the run that the flags describe."""
     preset = load_preset(arguments.config)
     model = cli.replaced(preset.model, arguments)
     training = cli.replaced(preset.training, arguments)

@@ -1,13 +1,12 @@
 """Translates a file.
 
-`-` is standard input or output. What comes through a pipe is translated as it comes: each time, the
-lines that are there. With `--n_best=N` each source gives N lines of
-`number ||| translation ||| log-probability`, numbers from 0 on. With `--sample=N` the N lines are
-drawn at random, in place of a search for the best; log-probabilities are the model's own, at
-temperature 1, whatever the lines were drawn from. Sources and translations are text
-as people write it: where the training text was tokenised and truecased, sources are too, and
-translations are so no more. The files of a data directory are so already: they want
-`--noreadable_sources`.
+`-` is standard input or output. Lines from a pipe are translated as they arrive. With `--n_best=N`,
+each source gives N lines of `number ||| translation ||| log-probability`; sources are numbered from
+0. With `--sample=N`, the N translations are drawn at random instead of searched. Their
+log-probabilities are the model's at temperature 1, whatever the flags of sampling. Sources and
+translations are plain text: if the training text was tokenised or truecased, the command does the
+same to the sources and undoes it in the translations. The text files of a data directory already
+have the form of the training text; pass `--noreadable_sources` for them.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ from seq2seq_memattn.text.files import (
 from seq2seq_memattn.text.form import AS_GIVEN, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
 
-CHUNK_LINES = 20_000  # sorted by length and translated together at most, then written
+CHUNK_LINES = 20_000  # lines at most that are sorted by length, translated and written together
 
 
 def define(flags: cli.Flags) -> None:
@@ -72,12 +71,12 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Translates from flags."""
+    """Translates the file that the flags name."""
     sampling, seed = _sampling(arguments)
     num_translations = arguments.n_best if sampling is None else arguments.sample
     for path in filter(None, (arguments.output, arguments.alignments)):
         check_output(path, arguments.input)
-    # What can be read twice is looked through before the work begins.
+    # A file can be read twice: all its lines are checked before the work begins.
     name = display_name(arguments.input, "standard input")
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
     total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
@@ -100,7 +99,7 @@ def main(arguments: cli.Arguments) -> None:
         for lines in line_chunks(arguments.input, CHUNK_LINES):
             if not number and sources_form.is_tokenised and looks_tokenised(lines):
                 print_note(
-                    f"{name}: looks tokenised already; --noreadable_sources takes it as it is"
+                    f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is"
                 )
             started = time.perf_counter()
             lines = sources_form.as_trained(lines, run.directory)
@@ -128,13 +127,13 @@ def main(arguments: cli.Arguments) -> None:
 
 
 def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
-    """How to sample, None: not at all, and the seed; ValueError for flags that do not fit."""
+    """The `Sampling` (None for beam search) and the seed; ValueError for flags that clash."""
     sampling = run_flags.sampling_of(arguments)
     if sampling is None:
         return None, 0
     for name in ("beam_size", "n_best", "length_penalty"):
         if name in arguments.given:
-            raise ValueError(f"--{name}: expected without --sample, which searches no beam")
+            raise ValueError(f"--{name}: expected without --sample, which does no beam search")
     given = arguments.sample_seed
     return sampling, secrets.randbelow(2**31) if given is None else given
 
@@ -151,8 +150,8 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
     """Opens an .npz file that takes one array at a time.
 
     Yields:
-        A function that writes a translation's alignment, [target_length, source_length], under a
-        name.
+        A function that takes a name and a translation, and writes the translation's alignment
+        [target_length, source_length] under that name.
     """
     if not path:
         yield lambda name, translation: None

@@ -1,13 +1,13 @@
-r"""Prepares WMT'17 news translation, en-cs, en-de, en-fi or en-tr, as the memory paper used it.
+r"""Prepares WMT'17 news translation, as Britz et al. (2017) used it: en-cs, en-de, en-fi or en-tr.
 
     memattn wmt17 --pair=en-de --output_dir=D [--source_dir=D]
 
-Downloads the preprocessed release (several GB for en-de, en-cs and en-fi; an interrupted download
-goes on where it stopped), or takes the files from a folder that has them: `corpus.tc.{en,de}.gz`,
-`dev.tgz` and `true.tgz`, or what these unpack to. Then makes a data directory as
-`memattn parallel_text` does: 16,000 pieces for both languages, newstest2015 for validation
-(newsdev2016 for Turkish) and newstest2016 for the test. Which files those are stands in
-`preparation/corpora/wmt17.toml`. For research; see https://www.statmt.org/wmt17/translation-task.html.
+Downloads the preprocessed release (several GB for en-de, en-cs and en-fi; interrupted downloads are
+resumed), or reads the files from `--source_dir`: `corpus.tc.{en,de}.gz`, `dev.tgz` and `true.tgz`,
+or the unpacked archives. Then makes a data directory as `memattn parallel_text` does: 16,000
+subwords shared by both languages, newstest2015 for validation (newsdev2016 for Turkish) and
+newstest2016 for testing. `preparation/corpora/wmt17.toml` lists the files. For research use; see
+https://www.statmt.org/wmt17/translation-task.html.
 """
 
 import functools
@@ -24,6 +24,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, CorpusOptions)
     preparing.make_directory(NAME, options, functools.partial(prepare, NAME))

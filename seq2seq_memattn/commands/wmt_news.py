@@ -1,10 +1,10 @@
-"""Prepares the test sets of the WMT news tasks as a small corpus of long sentences: en-de, en-cs.
+"""Prepares a small corpus of long sentences, the test sets of the WMT news tasks: en-de or en-cs.
 
     memattn wmt_news --pair=en-de --source_dir=D --output_dir=D
 
-The folder has `newstest2008.en.gz` to `newstest2017.de.gz`, or them in a folder `en-de`. 2008 to
-2014 train, 2015 validates, 2017 tests. For research use; see
-https://www.statmt.org/wmt17/translation-task.html.
+`--source_dir` must hold `newstest2008.en.gz` to `newstest2017.de.gz`, directly or in a folder named
+`en-de`. The sets of 2008 to 2014 are for training, 2015 for validation and 2017 for testing. For
+research use; see https://www.statmt.org/wmt17/translation-task.html.
 """
 
 import functools
@@ -21,6 +21,6 @@ def define(flags: cli.Flags) -> None:
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Prepares from flags."""
+    """Prepares the data directory that the flags describe."""
     options = cli.options_from(arguments, CorpusOptions)
     preparing.make_directory(NAME, options, functools.partial(prepare, NAME))

@@ -1,1 +1,1 @@
-"""What layers compute with: the backend, precision, rows of arrays, padding, seeds."""
+"""The numerical basis of the layers: backend, precision, rows of arrays, padding, seeds."""

@@ -1,4 +1,4 @@
-"""What differs between backends: shapes, compiled functions, products, devices."""
+"""Differences between backends: shapes, compiled functions, products, devices."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +10,21 @@ from seq2seq_memattn.compute.private import is_traced_for_xla
 
 Function = Callable[..., Any]
 
-WIDTH_STEP = 16  # widths are padded to a multiple of this where each is compiled by itself
+WIDTH_STEP = 16  # widths are padded to a multiple of this where each shape is compiled
 
 
 def has_static_shapes() -> bool:
-    """Whether every shape must be known ahead: on JAX, and where XLA compiles for TensorFlow."""
+    """Whether every shape must be known ahead: on JAX, and on TensorFlow under XLA."""
     return keras.backend.backend() != "tensorflow" or is_traced_for_xla()
 
 
 def is_compiled_for_cpu() -> bool:
-    """Whether what is traced now is compiled by XLA, and for the processor."""
+    """Whether the current trace is compiled by XLA for a CPU."""
     return has_static_shapes() and gpu_name() is None
 
 
 def is_eager(*arrays: Any) -> bool:
-    """Whether arrays have values that can be seen: they are no part of a graph that is traced."""
+    """Whether arrays have values now, that is, are not part of a graph being traced."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -35,13 +35,13 @@ def is_eager(*arrays: Any) -> bool:
 
 
 def compiled(model: Any, function: Function, jit_compile: bool = False) -> Function:
-    """The graph of a function of structures of arrays.
+    """Compiles a function of structures of arrays.
 
     Args:
         model: the model that the function uses; its weights are read anew at each call.
         function: takes and returns structures of arrays.
-        jit_compile: whether XLA compiles it, anew for each combination of shapes. Without, on
-            TensorFlow, one graph serves them all. On JAX it always does.
+        jit_compile: whether XLA compiles the function, once for each combination of shapes. If
+            not, TensorFlow uses one graph for all shapes. On JAX, XLA always compiles.
     """
     if keras.backend.backend() == "jax":
         return _compiled_by_jax(model, function)
@@ -52,7 +52,7 @@ def compiled(model: Any, function: Function, jit_compile: bool = False) -> Funct
     graphs: dict[Any, Function] = {}
 
     def call(*arguments: Any) -> Any:
-        # A graph for each shape, as XLA needs it, without TensorFlow's warning that there are many.
+        # A `tf.function` for each shape: one for all would warn that it is traced too often.
         shapes = tuple(tuple(array.shape) for array in keras.tree.flatten(arguments))
         if shapes not in graphs:
             graphs[shapes] = tf.function(function, autograph=False, jit_compile=True)
@@ -74,10 +74,10 @@ def _compiled_by_jax(model: Any, function: Function) -> Function:
 
 
 def bfloat16_product(x: Any, y: Any) -> Any:
-    """The product of matrices of bfloat16 as float32, not rounded.
+    """The product of bfloat16 matrices as float32, not rounded to bfloat16.
 
-    XLA leaves such products, and no others of bfloat16, to a CPU's units for bfloat16. TensorFlow's
-    plain graph has no kernel for them on CPUs: it multiplies the same operands as float32.
+    XLA uses a CPU's bfloat16 units for these products only. TensorFlow's plain graph has no CPU
+    kernel for them, so it multiplies the same operands as float32.
     """
     if keras.backend.backend() == "jax":
         import jax.numpy as jnp
@@ -91,7 +91,7 @@ def bfloat16_product(x: Any, y: Any) -> Any:
 
 
 def gpu_name() -> str | None:
-    """The GPU that the backend computes on; None if it is the processor."""
+    """The name of the GPU that the backend computes on; None on a CPU."""
     if keras.backend.backend() == "jax":
         import jax
 

@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-# What Linux calls the instructions that multiply bfloat16: on x86, and "bf16" on ARM.
+# Linux's names of the instructions that multiply bfloat16: two on x86, "bf16" on ARM.
 BFLOAT16_FEATURES = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 
 
@@ -36,10 +36,10 @@ def processor() -> str:
 
 
 def has_bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether the processor has instructions for products of bfloat16; None where that is unknown.
+    """Whether the processor has instructions for bfloat16 products; None if unknown.
 
     Args:
-        cpuinfo: what Linux says of the processor.
+        cpuinfo: Linux's description of the processor.
     """
     if not cpuinfo.exists():
         return None
@@ -50,11 +50,11 @@ def has_bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
 
 
 def use_threads(threads: int) -> None:
-    """Sets how many threads TensorFlow has, before its first operation; JAX takes what it finds."""
+    """Sets TensorFlow's number of threads, before its first operation; ValueError on JAX."""
     import keras
 
     if keras.backend.backend() != "tensorflow":
-        raise ValueError("the number of threads can be set with the TensorFlow backend alone")
+        raise ValueError("the number of threads can only be set with the TensorFlow backend")
     import tensorflow as tf
 
     if tf.config.threading.get_intra_op_parallelism_threads() != threads:

@@ -1,4 +1,4 @@
-"""Which ids a vocabulary has."""
+"""A check that ids belong to a vocabulary."""
 
 from typing import Any
 
@@ -9,25 +9,26 @@ from seq2seq_memattn.compute.visible import checked, is_visible
 
 
 def ids_below(name: str, ids: Any, bound: int) -> Any:
-    """The ids, refused if one is none of a vocabulary's and the values can be seen.
+    """Checks that ids belong to a vocabulary, if their values can be seen.
 
     Values can be seen in NumPy arrays, in eager mode and in plain TensorFlow graphs. Compiled code
-    (`jax.jit`; XLA, which Keras's `fit` uses on GPUs unless told otherwise) takes any ids; its
-    results for ids out of range have no meaning.
+    (`jax.jit`; XLA, which Keras's `fit` uses on GPUs by default) is not checked: its results for
+    ids out of range have no meaning.
 
     Args:
-        name: of the argument.
+        name: name of the argument, for the message.
         ids: int, any shape.
         bound: int > 0. The size of the vocabulary.
 
     Returns:
-        `ids`, whose use waits for the check.
+        `ids`. In a graph, what uses them waits for the check.
 
     Raises:
-        ValueError: in eager mode; in a graph, `tf.errors.InvalidArgumentError` when it runs.
+        ValueError: in eager mode, if an id is out of range. In a graph,
+            `tf.errors.InvalidArgumentError` when it runs.
     """
     problem = f"`{name}`: expected ids in 0..{bound - 1}"
-    # As unsigned numbers, negative ids are the largest: one reduction finds both kinds.
+    # As unsigned numbers, negative ids are the largest: one maximum finds all bad ids.
     if isinstance(ids, np.ndarray):
         largest = np.max(ids.astype(np.int32).astype(np.uint32), initial=0)
         if largest >= bound:

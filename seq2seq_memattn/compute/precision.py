@@ -1,13 +1,13 @@
-"""How precisely a model computes: Keras's dtype policies, and one for CPUs with bfloat16 units.
+"""Dtype policies of models: Keras's own, and one for CPUs with bfloat16 units.
 
-On a CPU a policy such as "mixed_bfloat16" slows everything but the products down, and rounds the
-states of cells at every step. Here only the operands of the products inside loops and ahead of
-them are rounded; sums, states and gates stay float32.
+On a CPU, a policy such as "mixed_bfloat16" slows down everything except products and rounds the
+states of cells at every step. `BFloat16Products` rounds only the operands of the products inside
+loops and ahead of them. Sums, states and gates stay float32.
 
-Training rounds these products too: TensorFlow's plain graph has no other fast ones of bfloat16 on
-CPUs. Decoding does not, whatever computes it, so that scores are the same with and without XLA.
-XLA uses a CPU's units for bfloat16; the plain graph, which exported models are, multiplies rounded
-operands as float32 and gains no speed.
+Training also rounds the products themselves: TensorFlow's plain graph has no other fast bfloat16
+products on CPUs. Decoding never rounds the products, so scores are the same with and without XLA.
+Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
+multiplies the rounded operands as float32 and gains no speed.
 """
 
 from typing import Any
@@ -20,10 +20,10 @@ from seq2seq_memattn.compute.backend import bfloat16_product
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class BFloat16Products(keras.DTypePolicy):
-    """float32 but for the operands of large products, which are rounded to bfloat16.
+    """Dtype policy: float32, but the operands of large products are rounded to bfloat16.
 
-    The cells' products follow it, and are rounded themselves in training alone; any other layer
-    takes it as float32.
+    The cells' products follow this policy; training also rounds the products themselves. Any other
+    layer treats the policy as float32.
     """
 
     product_dtype = "bfloat16"
@@ -40,7 +40,7 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
 
 
 def at_least_float32(x: Any) -> Any:
-    """Floating-point numbers, widened to float32 if they are narrower."""
+    """`x` in float32 if its floating-point dtype is narrower, else unchanged."""
     is_narrow = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
     return ops.cast(x, "float32") if is_narrow else x
 
@@ -51,13 +51,13 @@ def product_dtype(layer: Any) -> str:
 
 
 def product(x: Any, weights: Any, training: bool = False) -> Any:
-    """The product x @ weights, of operands in the dtype of the weights.
+    """The product x @ weights, with both operands in the dtype of the weights.
 
     Args:
         x: float [..., units].
         weights: float [units, n], or [..., units, n].
-        training: bool. Whether the product may be rounded to the dtype of the weights, as it is
-            where processors multiply bfloat16 fastest; otherwise operands alone are rounded.
+        training: bool. Whether the product may also be rounded to the dtype of the weights, which
+            is fastest on CPUs with bfloat16 units. If not, only the operands are rounded.
 
     Returns:
         float [..., n], in the dtype of x.

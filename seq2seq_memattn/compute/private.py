@@ -1,8 +1,7 @@
-"""Every private name of Keras and TensorFlow that is used here; there is no public one for either.
+"""Every private name of Keras and TensorFlow that this package uses; none has a public equivalent.
 
-An upgrade that takes one away fails in this file's tests. `tensorflow.core.protobuf` is not among
-them: those are the public formats of TensorFlow's files, and its path is the only one to their
-classes.
+If an upgrade removes one of them, this file's tests fail. `tensorflow.core.protobuf` does not count
+as private: it is the only path to the classes of TensorFlow's public file formats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +15,20 @@ from keras.src.backend.common.global_state import get_global_attribute
 def attached_mask(x: Any) -> Any:
     """The mask that Keras attached to a tensor, or None.
 
-    JAX's arrays take no attributes: Keras keeps their masks beside them.
+    JAX's arrays have no attributes, so Keras keeps their masks elsewhere.
     """
     return get_keras_mask(x)
 
 
 def layers_inside(layer: Any) -> list[Any]:
-    """Every layer inside of another, at any depth."""
+    """Every layer inside a layer, at any depth."""
     return list(layer._flatten_layers(include_self=False))
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:
     """The configuration of an inner layer, marked so that several outer layers can share it.
 
-    Keras marks shared layers itself, but not inside of configurations that are plain dicts already.
+    Keras marks shared layers itself, but not inside configurations that are already plain dicts.
     """
     config: dict[str, Any] = keras.saving.serialize_keras_object(layer)
     is_saving = get_global_attribute("shared_objects/id_to_config_map") is not None
@@ -39,7 +38,7 @@ def serialise_shared(layer: Any) -> dict[str, Any]:
 
 
 def is_traced_for_xla() -> bool:
-    """Whether some enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes."""
+    """Whether an enclosing `tf.function` has `jit_compile=True`: XLA needs fixed shapes."""
     import tensorflow as tf
 
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
@@ -54,18 +53,18 @@ def is_traced_for_xla() -> bool:
 
 
 def leave_gradients_as_they_are(optimizer: Any) -> None:
-    """Keeps a Keras optimiser from summing over replicas gradients that are summed already."""
+    """Keeps a Keras optimiser from summing gradients over replicas a second time."""
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 
 def wait_for_peers(
     addresses: Mapping[str, Sequence[str]], start_seconds: float, lost_seconds: float
 ) -> None:
-    """Sets how long the processes of a cluster of TensorFlow wait for each other.
+    """Sets how long the processes of a TensorFlow cluster wait for each other.
 
     Args:
-        addresses: of its processes, by job.
-        start_seconds: float. Time for all to come together.
+        addresses: addresses of the processes, by job.
+        start_seconds: float. Time for all processes to connect.
         lost_seconds: float. Silence after which a process counts as lost.
     """
     from tensorflow.python.distribute import collective_all_reduce_strategy, multi_worker_util

@@ -9,13 +9,13 @@ Words = tuple[Any, Any]
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _GROUPS = 5  # of four rounds each
 _PARITY = 0x1BD11BDA
-UNIFORM_BITS = 24  # what a float32 below 1 holds
+UNIFORM_BITS = 24  # bits of a float32 below 1
 
 
 def uniform(key: Words, counter: Words) -> Any:
     """Random numbers in [0, 1): float32, of the broadcast shape.
 
-    The backends' own numbers depend on the shape of the batch and on what compiles the graph.
+    The backends' own random numbers depend on the shape of the batch and on the compiler.
 
     Args:
         key, counter: two words each, see `threefry`.
@@ -25,7 +25,7 @@ def uniform(key: Words, counter: Words) -> Any:
 
 
 def threefry(key: Words, counter: Words) -> Words:
-    """Two words that look random, of a key and a counter.
+    """Two pseudo-random words for a key and a counter.
 
     Source: Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3", section 3.2:
         Threefry-2x32 with 20 rounds.

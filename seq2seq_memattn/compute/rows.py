@@ -1,4 +1,4 @@
-"""Rows looked up in a table, gathered, reversed or mapped."""
+"""Operations on rows of arrays: look up, gather, reverse, map."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,10 @@ from keras import ops
 
 
 def embed(table: Any, ids: Any) -> Any:
-    """[vocab_size, n], int32 [rows] -> [rows, n], for tables with few rows.
+    """Looks up rows of a small table: [vocab_size, n], int32 [rows] -> [rows, n].
 
-    TensorFlow sums the gradients of a row one by one; here one product with the one-hot ids does.
+    TensorFlow sums the gradients of a row one by one. Here, one product with the one-hot ids sums
+    them all.
     """
     if keras.backend.backend() != "tensorflow":
         return ops.take(table, ids, axis=0)
@@ -28,10 +29,10 @@ def embed(table: Any, ids: Any) -> Any:
 
 
 def batch_gather(array: Any, index: Any) -> Any:
-    """[batch, m, ...], [batch, n] -> [batch, n, ...].
+    """Gathers entries of each batch row: [batch, m, ...], [batch, n] -> [batch, n, ...].
 
-    As `take_along_axis`, which takes an array of indices as large as its result and on TensorFlow
-    some 35 operations.
+    `take_along_axis` would need an array of indices as large as the result and, on TensorFlow, some
+    35 operations.
     """
     if array.shape[1] == index.shape[1] == 1:  # there is nothing to choose
         return array
@@ -42,22 +43,22 @@ def batch_gather(array: Any, index: Any) -> Any:
 
 
 def reverse_prefix(x: Any, positions: Any, lengths: Any) -> Any:
-    """The first entries of each batch entry in reverse order, the others where they are.
+    """Reverses the first `lengths` entries of each batch row; the others stay in place.
 
     Args:
         x: [batch, n] or [batch, n, units].
         positions: int32 [1 or batch, n]. 0 to n - 1.
-        lengths: int32 [batch, 1]. How many of the first ones.
+        lengths: int32 [batch, 1]. Number of entries to reverse.
     """
     index = ops.where(positions < lengths, lengths - 1 - positions, positions)
     return ops.take_along_axis(x, index[:, :, None] if len(x.shape) == 3 else index, axis=1)
 
 
 def on_rows(function: Callable[[Any], Any], x: Any) -> Any:
-    """A function of matrices [rows, n] -> [rows, m], applied to x: [..., n] -> [..., m].
+    """Applies a function of matrices, [rows, n] -> [rows, m], to x: [..., n] -> [..., m].
 
-    TensorFlow computes a product of more than two axes by `tensordot`. XLA cannot compile the
-    gradient of that inside a loop whose sizes are unknown when it is traced.
+    TensorFlow computes products of arrays with more than two axes by `tensordot`. XLA cannot
+    compile the gradient of `tensordot` inside a loop whose sizes are unknown when it is traced.
     """
     result = function(ops.reshape(x, (-1, x.shape[-1])))
     return ops.reshape(result, (*ops.shape(x)[:-1], result.shape[-1]))

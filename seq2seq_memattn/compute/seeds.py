@@ -1,17 +1,18 @@
-"""Random numbers for dropout, others on each replica of a training."""
+"""Seeds for dropout that differ between the replicas of a training."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-APART = 1_000_003  # between the seeds of two replicas
+APART = 1_000_003  # distance between the seeds of two replicas
 
 
 class SeedGenerator(keras.random.SeedGenerator):
-    """Keras's, whose state is the same on all replicas, with seeds that are not.
+    """Keras's seed generator, with different seeds on each replica.
 
-    Replicas would draw the same masks for different sentences otherwise.
+    The state of Keras's generator is the same on all replicas. With equal seeds, replicas would
+    draw the same masks for different sentences.
     """
 
     def next(self, ordered: bool = True) -> Any:
@@ -24,7 +25,7 @@ class SeedGenerator(keras.random.SeedGenerator):
 
 
 def _replica() -> Any:
-    """The number of the replica, an array; None where there are not several."""
+    """The number of this replica, an array; None if there is only one."""
     if keras.backend.backend() != "tensorflow":
         return None
     import tensorflow as tf

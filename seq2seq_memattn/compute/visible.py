@@ -1,6 +1,6 @@
-"""Checks of values, made where values can be seen.
+"""Checks of values where they can be seen: in eager mode and in plain TensorFlow graphs.
 
-That is in eager mode and in plain TensorFlow graphs. Compiled code (XLA, `jax.jit`) is not checked.
+Compiled code (XLA, `jax.jit`) is not checked.
 """
 
 from typing import Any
@@ -11,27 +11,27 @@ from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
 
 
 def is_visible(x: Any) -> bool:
-    """Whether `x` has values where this runs, or will have them when its graph runs."""
+    """Whether the values of `x` can be checked, now or when its graph runs."""
     if keras.backend.is_keras_tensor(x):
         return False
     return is_eager(x) if keras.backend.backend() == "jax" else not has_static_shapes()
 
 
 def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
-    """`x`, whose use waits for a check.
+    """Checks a condition on `x`, or adds the check to its graph.
 
     Args:
-        x: visible.
-        is_right: bool scalar.
-        problem: what is wrong where it is false, without a full stop.
-        got: int scalar to be named with it, or None.
+        x: an array of which `is_visible` is true.
+        is_right: bool scalar. The condition.
+        problem: the message if the condition is false, without a full stop.
+        got: int scalar that the message names, or None.
 
     Returns:
-        `x`.
+        `x`. In a graph, what uses it waits for the check.
 
     Raises:
-        ValueError: in eager mode, if it is false; in a graph, `tf.errors.InvalidArgumentError`
-            when it runs.
+        ValueError: in eager mode, if the condition is false. In a graph,
+            `tf.errors.InvalidArgumentError` when it runs.
     """
     if not is_eager(x):
         import tensorflow as tf

@@ -1,4 +1,4 @@
-"""From prepared data directories to batches."""
+"""Reads prepared data directories and makes batches."""
 
 from seq2seq_memattn.data.batching import BucketBatches as BucketBatches
 from seq2seq_memattn.data.batching import Position as Position

@@ -1,8 +1,8 @@
-"""Which examples make up which batch, and padded batches of token ids, in plain NumPy.
+"""Batches in plain NumPy: the choice of examples for each batch, and padded arrays of token ids.
 
-An epoch's batches are a function of (seed, epoch) alone, so a `Position` of two ints is all that a
-checkpoint keeps of the data. (NumPy may change its generators between versions; a run goes on bit
-for bit with the version that it began with.)
+The batches of an epoch depend only on seed and epoch. A checkpoint therefore stores only a
+`Position`, two ints, to resume the data. NumPy may change its generators between versions; a run
+resumes bit for bit only with the NumPy version that it started with.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Lengths = TypeVar("Lengths", int, Indices)
 
 
 class Position(NamedTuple):
-    """The next batch to come: batch number `batch` of epoch `epoch`, both from 0."""
+    """The next batch: batch number `batch` of epoch `epoch`, both counted from 0."""
 
     epoch: int = 0
     batch: int = 0
@@ -32,26 +32,27 @@ FIRST_BATCH = Position()
 
 
 class BucketBatches:
-    """Cuts examples into batches of similar length, in another order each epoch.
+    """Groups examples of similar length into batches, in a different order each epoch.
 
-    Shuffled, an epoch is a seeded permutation of the examples, dealt into length buckets, cut into
-    batches within each bucket, and the order of the batches shuffled. A bucket's last batch may be
-    incomplete and is kept: every example comes once an epoch. Not shuffled, for evaluation, the
-    examples are sorted by length and cut into batches without regard to buckets, alike each epoch.
+    With shuffling, each epoch permutes the examples by the seed, sorts them into length buckets,
+    cuts each bucket into batches and shuffles the batches. The last batch of a bucket may be
+    incomplete; it is kept, so an epoch has every example once. Without shuffling (for evaluation),
+    the examples are sorted by length and cut into batches without buckets, the same in each epoch.
 
     Args:
         lengths: int [num_examples], each > 0. The longer of source and target, in tokens including
             the end token.
         batch_size: examples in a batch.
-        bucket_width: width of a length bucket in tokens; bucket i holds those of
-            i * bucket_width + 1 .. (i + 1) * bucket_width tokens before the end token, the first
-            the end token alone as well. With the end token counted, sequences of at most L = 20
-            would leave a bucket to those of 20 alone, which a model forgets from one to the next.
+        bucket_width: width of a length bucket in tokens. Bucket i holds the examples with
+            i * bucket_width + 1 .. (i + 1) * bucket_width tokens before the end token; bucket 0
+            also holds empty examples. The end token is not counted, because sequences of at most
+            L = 20 would otherwise put length 20 alone into a bucket of its own, and a model
+            forgets that length between two of its batches.
         seed: seed of the run.
         shuffle: False for evaluation.
-        batch_tokens: if not 0, a batch has, instead of `batch_size`, as many examples as fill at
-            most this number of tokens when each is as long as its bucket allows (unshuffled: as
-            the longest of all); at least one.
+        batch_tokens: if not 0, it replaces `batch_size`: a batch has as many examples as fit into
+            this number of tokens if each is as long as its bucket allows (without shuffling: as
+            long as the longest example), and at least one.
 
     Raises:
         ValueError: if there are no examples, or an argument is out of its range.
@@ -76,7 +77,7 @@ class BucketBatches:
                 raise ValueError(f"{name}: expected at least 0, got {value}")
         self._seed = seed
         self._shuffle = shuffle
-        # Sorted by these, examples that may share a batch stand side by side.
+        # Examples that may share a batch are neighbours in the order of these keys.
         self._keys = np.asarray(lengths)
         if shuffle:
             self._keys = np.maximum(self._keys - 2, 0) // bucket_width
@@ -91,11 +92,11 @@ class BucketBatches:
 
     @property
     def num_batches(self) -> int:
-        """Batches of an epoch, the incomplete ones included."""
+        """The number of batches in an epoch, including incomplete ones."""
         return len(self._cuts)
 
     def epoch(self, epoch: int) -> list[Indices]:
-        """Returns the batches of one epoch: int64 [batch], the indices of a batch's examples."""
+        """Returns the batches of one epoch; each is int64 [batch], the indices of its examples."""
         if not self._shuffle:
             return np.split(np.argsort(self._keys, kind="stable"), self._cuts[1:])
         stream = np.random.SeedSequence(self._seed, spawn_key=(epoch,))
@@ -109,11 +110,11 @@ class BucketBatches:
 def pad_batch(
     sequences: Sequence[Sequence[int] | npt.NDArray[np.integer]], length: int
 ) -> npt.NDArray[np.int32]:
-    """Stacks id lists, filled up with PAD_ID.
+    """Stacks id lists into one array, padded with PAD_ID.
 
     Args:
         sequences: the id lists of a batch.
-        length: the padded length in tokens, at least that of the longest.
+        length: the padded length in tokens; no sequence may be longer.
 
     Returns:
         int32 [batch, length].
@@ -139,23 +140,23 @@ def make_batch(
 
     Args:
         sources, targets: int32 arrays without start and end tokens.
-        source_length, target_length: the padded lengths in tokens, end token included; None takes
-            the longest.
+        source_length, target_length: the padded lengths in tokens, end token included; None pads
+            to the longest example.
 
     Returns:
         A dict of int32 arrays, right padded with PAD_ID:
-        source [batch, source_length]: the source and the end token (of an empty example alone).
+        source [batch, source_length]: the source and the end token (an empty source: only that).
         target_inputs [batch, target_length]: the start token and the target.
         target_outputs [batch, target_length]: the target and the end token.
 
     Raises:
-        ValueError: if an example is longer than it may be.
+        ValueError: if an example is longer than the padded length.
     """
     return as_batch(with_ends(sources, source_length), with_ends(targets, target_length))
 
 
 def as_batch(source: TokenIds, target_outputs: TokenIds) -> Batch:
-    """Makes a batch of padded ids that have their end tokens; see `make_batch`."""
+    """Makes a batch from padded ids that already have end tokens; see `make_batch`."""
     target_inputs = np.empty_like(target_outputs)
     target_inputs[:, 0] = START_ID
     before = target_outputs[:, :-1]
@@ -164,9 +165,10 @@ def as_batch(source: TokenIds, target_outputs: TokenIds) -> Batch:
 
 
 def fill_rows(batch: Batch, num_rows: int) -> Batch:
-    """Adds rows that train nothing, up to `num_rows`: few shapes, for compilers.
+    """Fills a batch up to `num_rows` with rows that have no effect.
 
-    Their source is the end token alone, their target has no tokens.
+    Compilers then see few shapes. The source of an added row is only the end token; its target has
+    no tokens.
     """
     missing = num_rows - len(batch["source"])
     if missing <= 0:
@@ -178,12 +180,12 @@ def fill_rows(batch: Batch, num_rows: int) -> Batch:
 
 
 def split_rows(batch: Any, num_parts: int) -> list[Batch]:
-    """Cuts a batch into parts of as many rows each: part i has rows i, i + num_parts, ...
+    """Splits a batch into parts of equal size: part i has rows i, i + num_parts, and so on.
 
-    Where the rows do not suffice, there are some that train nothing.
+    If the rows do not divide evenly, rows without effect are added; see `fill_rows`.
 
     Args:
-        batch: of `make_batch`, or the same as tensors.
+        batch: a batch of `make_batch`, as arrays or as tensors.
         num_parts: int > 0.
     """
     if num_parts == 1:
@@ -194,7 +196,7 @@ def split_rows(batch: Any, num_parts: int) -> list[Batch]:
 
 
 def with_ends(sequences: Sequence[TokenIds], length: int | None = None) -> TokenIds:
-    """Stacks id lists, each with its end token, padded to `length` or to the longest."""
+    """Adds the end token to each id list and stacks them, padded to `length` or to the longest."""
     ended = [np.append(sequence, np.int32(END_ID)) for sequence in sequences]
     return pad_batch(ended, max(map(len, ended)) if length is None else length)
 
@@ -213,8 +215,9 @@ def padded_lengths(
         longest: int64 [num_batches, 2]. The longest source and target of each batch.
         limits: int64 [2]. The longest source and target of the split.
         bucket_width: width of a length bucket.
-        multiple: None for `longest` itself; else lengths are rounded up to the bucket's boundary,
-            at most to the limits, and then to a multiple of this: few lengths, for compilers.
+        multiple: None returns `longest`. An int rounds lengths up to the boundary of the bucket, at
+            most to the limits, and then to a multiple of this number. Few lengths result, which
+            saves compilations.
     """
     if multiple is None:
         return longest
@@ -223,14 +226,14 @@ def padded_lengths(
 
 
 def batch_spec() -> dict[str, Any]:
-    """Shapes and dtypes of a batch, as TensorFlow's graphs take it: any rows, any widths."""
+    """Shapes and dtypes of a batch for TensorFlow graphs: any number of rows, any lengths."""
     import tensorflow as tf
 
     return {key: tf.TensorSpec([None, None], tf.int32) for key in BATCH_KEYS}
 
 
 def _batch_starts(sizes: npt.NDArray[np.integer], batch_sizes: npt.NDArray[np.integer]) -> Indices:
-    """Returns where batches begin when buckets of these sizes lie one after the other."""
+    """Returns where each batch begins, when buckets of these sizes are concatenated."""
     starts = [
         np.arange(end - size, end, batch_size)
         for size, end, batch_size in zip(sizes, np.cumsum(sizes), batch_sizes, strict=True)

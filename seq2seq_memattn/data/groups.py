@@ -1,4 +1,4 @@
-"""Pairs that are shuffled together, and their batches, made by NumPy."""
+"""Groups: pairs that are shuffled together, and their batches in NumPy."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +14,13 @@ Item = TypeVar("Item")
 
 
 class Group(NamedTuple):
-    """What batches are made of, by `numpy_batch` or by the graph of `tf_batches`.
+    """The arrays from which `numpy_batch` and the graph of `tf_batches` make batches.
 
     Fields:
         tokens, offsets: see `TokenPairs`.
         rows: int64 [num_rows]. The pairs in the order of the batches.
         splits: int64 [num_batches + 1]. Batch i has rows[splits[i]:splits[i + 1]].
-        widths: int64 [num_batches, 2]. Tokens to which its sources and its targets are padded.
+        widths: int64 [num_batches, 2]. Padded lengths of the sources and targets, in tokens.
     """
 
     tokens: Ids
@@ -31,12 +31,12 @@ class Group(NamedTuple):
 
 
 def make_group(pairs: TokenPairs, batches: list[Indices], num_rows: int = 0) -> Group:
-    """Makes a group whose batches are as wide as their longest sequences.
+    """Makes a group whose batches are padded to their longest sequences.
 
     Args:
         pairs: `TokenPairs`.
-        batches: int64 [batch] each, the pairs of each batch.
-        num_rows: a batch of fewer rows gets such that train nothing, up to this number.
+        batches: the pairs of each batch, int64 [batch] each.
+        num_rows: smaller batches are filled up to this number with rows that have no effect.
     """
     rows = []
     for batch in batches:
@@ -50,7 +50,7 @@ def make_group(pairs: TokenPairs, batches: list[Indices], num_rows: int = 0) -> 
 
 
 def numpy_batch(group: Group, number: int) -> Batch:
-    """Returns one batch of a group, which is what `batching.make_batch` describes."""
+    """Returns one batch of a group; see `batching.make_batch` for its content."""
     rows = group.rows[group.splits[number] : group.splits[number + 1]]
     source_width, target_width = group.widths[number]
     return as_batch(
@@ -59,14 +59,14 @@ def numpy_batch(group: Group, number: int) -> Batch:
 
 
 def _padded(group: Group, sequences: Indices, width: int) -> TokenIds:
-    """Returns sequences of a group by their places in `offsets`, padded; int32 [batch, width]."""
+    """Returns sequences by their indices in `offsets`, padded; int32 [batch, width]."""
     places = group.offsets[sequences, None] + np.arange(width)
     is_token = places < group.offsets[sequences + 1, None]
     return group.tokens[np.where(is_token, places, -1)].astype(np.int32)
 
 
 def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yields the items of an iterator; the next one is made by a thread meanwhile."""
+    """Yields the items of an iterator, while a thread makes the next one."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, items, None)
         while (item := coming.result()) is not None:

@@ -1,4 +1,4 @@
-"""Directories that one process of a machine at a time works on."""
+"""A lock that allows one process per machine to work on a directory."""
 
 import contextlib
 import errno
@@ -9,18 +9,19 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(directory: Path, doing: str) -> Iterator[None]:
-    """Keeps other processes of this machine out; ends with the process, however that ends.
+    """Locks a directory against other processes of this machine while the block runs.
 
-    On a file system that has no locks it does nothing.
+    The lock also ends when the process ends, even if it is killed. On a file system without locks,
+    nothing is locked.
 
     Args:
         directory: Path. Must exist.
-        doing: what the error says that the other process does.
+        doing: what the holder of the lock does, for the error message, such as "training this run".
 
     Raises:
-        ValueError: if another process, or other code of this one, has locked it.
+        ValueError: if another process, or other code in this one, holds the lock.
     """
-    import fcntl  # not on every platform on which runs are read
+    import fcntl  # does not exist on every platform that can read runs
 
     descriptor = os.open(directory, os.O_RDONLY)
     try:

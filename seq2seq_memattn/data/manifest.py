@@ -1,6 +1,6 @@
-"""The one form of data directory: its files, and a `manifest.json` that describes them.
+"""The format of data directories: data files, and a `manifest.json` that describes them.
 
-The manifest is written last, so a directory that has one is complete. Lengths are in tokens and
+The manifest is written last, so a directory with a manifest is complete. Lengths are in tokens and
 include the end token.
 """
 
@@ -27,7 +27,7 @@ class DataFile:
 
     Args:
         role: "source" or "target" for text; "examples" for shards of token ids of both sides.
-        path: name relative to the data directory, with `/` between folders.
+        path: path relative to the data directory, with `/` between folders.
         num_bytes: size on disk.
         sha256: checksum of the bytes on disk, in hexadecimal.
     """
@@ -48,14 +48,15 @@ class Split:
     """One part of the data, such as "train".
 
     Args:
-        file_format: "text" (one example per line, a file per side) or "tfrecord" (see `records`;
-            the text may lie beside the ids, as scores need it).
-        files: the files; those with the same role are read one after the other.
+        file_format: "text" (one example per line, one file per side) or "tfrecord" (shards of ids,
+            see `records`; the split may also list its text, which scores need).
+        files: the files; files with the same role are read one after the other.
         num_examples: pairs of source and target.
         max_source_length: longest source, in tokens including the end token.
         max_target_length: longest target, in tokens including the end token.
-        num_target_tokens: all targets together, in tokens including the end tokens.
-        left_out: pairs of the corpus that are not in the split, by the filter that took them out.
+        num_target_tokens: tokens of all targets, including the end tokens.
+        left_out: pairs of the corpus that are not in the split, counted by the filter that removed
+            them.
     """
 
     file_format: str
@@ -73,7 +74,7 @@ class Split:
             )
 
     def files_of(self, role: str) -> tuple[DataFile, ...]:
-        """Returns the files of one role, at least one; ValueError if there is none."""
+        """Returns the files of one role; ValueError if there is none."""
         files = tuple(file for file in self.files if file.role == role)
         if not files:
             raise ValueError(f"files: expected one with the role {role!r}, got none")
@@ -88,10 +89,10 @@ class Manifest:
         task: name of the preparation, such as "copy_task".
         source_vocabulary: dict for `vocabulary_from_dict`.
         target_vocabulary: the same for the target side.
-        splits: by name; "train" and "valid".
+        splits: the splits by name: "train", "valid" and any test sets.
         options: the options of the preparation, as JSON values.
-        versions: of this package and of what else shaped the data.
-        text_form: dict of a `TextForm`; none for what is no text.
+        versions: versions of this package and of the others that shaped the data.
+        text_form: dict of a `TextForm`; empty if the data are not text.
     """
 
     task: str
@@ -106,20 +107,20 @@ class Manifest:
         _make(TextForm.from_dict, {"values": dict(self.text_form)}, "text_form")
 
     def split(self, name: str) -> Split:
-        """Returns a split; ValueError names those there are if it is not one of them."""
+        """Returns a split by name; the ValueError for an unknown name lists the known ones."""
         if name not in self.splits:
             raise ValueError(f"split: expected one of {sorted(self.splits)}, got {name!r}")
         return self.splits[name]
 
 
 def describe_file(directory: Path, path: str, role: str) -> DataFile:
-    """Returns the record of a file that was just written; `path` is relative to `directory`."""
+    """Returns the `DataFile` of a file that is on disk; `path` is relative to `directory`."""
     file = directory / path
     return DataFile(role, path, file.stat().st_size, _sha256(file))
 
 
 def verify_file(directory: Path, file: DataFile) -> None:
-    """Reads a file once; ValueError if its bytes are not those that the manifest describes."""
+    """Reads a file and compares its checksum with the manifest; ValueError if they differ."""
     path = directory / file.path
     found = _sha256(path)
     if found != file.sha256:
@@ -129,7 +130,7 @@ def verify_file(directory: Path, file: DataFile) -> None:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Writes `manifest.json` whole or not at all; call it when all other files are in place."""
+    """Writes `manifest.json` atomically; call it when all other files are in place."""
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(manifest)}
     with open_output(directory / MANIFEST_NAME) as stream:
         json.dump(content, stream, indent=2, allow_nan=False)
@@ -137,19 +138,19 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path | str, check_files: bool = True) -> Manifest:
-    """Reads `manifest.json` and checks that its files are there, in their full size.
+    """Reads `manifest.json` and checks that its files exist and have the listed sizes.
 
     Args:
         directory: the data directory.
-        check_files: False where only the manifest was copied, as into a run directory.
+        check_files: False if only the manifest was copied, as in a run directory.
 
     Returns:
         The manifest.
 
     Raises:
-        ValueError: if the manifest is missing, not JSON, of another format version, or has a field
-            missing or wrong, or if a data file is missing or of another size. One line that names
-            the file and the field.
+        ValueError: if the manifest is missing, is not JSON, has another format version, or has a
+            missing or wrong field, or if a data file is missing or has another size. The message
+            is one line that names the file and the field.
     """
     path = Path(directory) / MANIFEST_NAME
     content = _read_json(path)
@@ -182,7 +183,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _manifest_from_json(content: dict[str, Any]) -> Manifest:
-    """Makes the records, and says which field is missing, unknown or of the wrong type."""
+    """Makes the records; ValueError names a field that is missing, unknown or of a wrong type."""
     _check_fields(Manifest, content, "")
     splits = {}
     for name, split in content["splits"].items():
@@ -197,7 +198,7 @@ def _manifest_from_json(content: dict[str, Any]) -> Manifest:
 
 
 def _make(record: Callable[..., T], values: dict[str, Any], where: str) -> T:
-    """Calls the constructor of a record, and says where in the file a refused value stands."""
+    """Calls the constructor of a record; a ValueError also says where in the file the value is."""
     try:
         return record(**values)
     except ValueError as error:
@@ -207,7 +208,7 @@ def _make(record: Callable[..., T], values: dict[str, Any], where: str) -> T:
 def _check_fields(record: type, values: Any, prefix: str) -> None:
     """Compares the names and JSON types of a dict's values with the fields of a dataclass.
 
-    A field with a default may be missing: it came after the first version of the format.
+    A field with a default may be missing: it was added after the first version of the format.
     """
     if not isinstance(values, dict):
         name = prefix.removesuffix(".")
@@ -221,7 +222,7 @@ def _check_fields(record: type, values: Any, prefix: str) -> None:
             if field.default_factory is not dataclasses.MISSING:
                 continue
             raise ValueError(f"{prefix}{name}: missing")
-        # bool is a subclass of int, and true is no count.
+        # bool is a subclass of int, but true is not a count.
         if not isinstance(values[name], expected) or isinstance(values[name], bool):
             raise ValueError(
                 f"{prefix}{name}: expected {expected.__name__}, got {values[name]!r:.60}"
@@ -240,7 +241,7 @@ _JSON_TYPES: dict[Any, type] = {
 
 
 def _check_size(path: Path, num_bytes: int) -> None:
-    """Raises ValueError if a data file is missing or not of the size that the manifest states."""
+    """Raises ValueError if a data file is missing or its size differs from the manifest."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file, though {MANIFEST_NAME} lists it")
     found = path.stat().st_size

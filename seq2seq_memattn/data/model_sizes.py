@@ -1,4 +1,4 @@
-"""The sizes of a model that its data decide."""
+"""The sizes of a model that follow from its data."""
 
 import dataclasses
 from pathlib import Path
@@ -7,11 +7,11 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
-FROM_DATA = ("source_vocab_size", "target_vocab_size")  # what nobody can choose for a training
+FROM_DATA = ("source_vocab_size", "target_vocab_size")  # no flags: the data decide them
 
 
 def fit_to_data(model: ModelConfig, manifest: Manifest, data_dir: Path) -> ModelConfig:
-    """The model with the vocabulary sizes and the longest source of its data."""
+    """Returns the configuration with the vocabulary sizes and, if needed, the longest source."""
     longest = max(split.max_source_length for split in manifest.splits.values())
     if model.needs_source_length and 0 < model.max_source_length < longest:
         raise ValueError(

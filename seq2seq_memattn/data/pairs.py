@@ -1,4 +1,4 @@
-"""Many pairs of source and target in one flat array, read from text or from shards of ids."""
+"""Pairs of source and target in one flat array, read from text or from shards of ids."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, Vocabulary
 
 
 class TokenPairs:
-    """An immutable list of pairs; as many bytes a token as `tokens` has, and 16 a pair.
+    """An immutable list of pairs; takes 16 bytes per pair, and the item size of `tokens` per token.
 
     Args:
-        tokens: int [num_tokens]. The pairs one after the other, each a source and a target, each
-            with its END_ID; see `records`.
+        tokens: int [num_tokens]. The pairs one after the other. Each pair is a source and a target,
+            and each of the two ends with END_ID; see `records`.
 
     Attributes:
-        tokens: int [num_tokens + 2]. The same; after them an END_ID, and the PAD_ID that padding is
-            taken from.
-        offsets: int64 [2 * num_pairs + 3]. Source i is tokens[offsets[2 * i]:offsets[2 * i + 1]],
-            its target follows. After the pairs comes one that trains nothing, to fill batches with:
-            its source is the END_ID alone, its target has no tokens.
+        tokens: int [num_tokens + 2]. The given tokens, then an END_ID and a PAD_ID (the last item,
+            from which padding is read).
+        offsets: int64 [2 * num_pairs + 3]. Source i is tokens[offsets[2 * i]:offsets[2 * i + 1]];
+            its target follows. After the real pairs comes one more pair that has no effect and
+            fills batches: its source is only END_ID, its target has no tokens.
     """
 
     def __init__(self, tokens: Ids) -> None:
@@ -39,7 +39,7 @@ class TokenPairs:
 
     @property
     def lengths(self) -> Indices:
-        """Of sources and targets, in tokens including the end token; int64 [num_pairs, 2]."""
+        """Source and target lengths in tokens including the end token; int64 [num_pairs, 2]."""
         return np.diff(self.offsets[:-2]).reshape(-1, 2)
 
     def source(self, index: int) -> TokenIds:
@@ -62,14 +62,14 @@ def read_shards(
 
     Args:
         directory: the data directory.
-        files: its shards, as the manifest describes them; compared with their checksums.
+        files: the shards, as the manifest describes them; their checksums are verified.
         dtype: type of the ids, from `records.id_dtype`.
 
     Returns:
         The pairs of all the shards, in the order of the files.
 
     Raises:
-        ValueError: if a shard is missing, changed or not one; names the file.
+        ValueError: if a shard is missing, has changed or is not a shard; names the file.
     """
     parts = []
     for file in files:
@@ -89,17 +89,17 @@ def read_text(
     target_vocabulary: Vocabulary,
     dtype: npt.DTypeLike = np.int32,
 ) -> TokenPairs:
-    """Reads a split of text, an example a line.
+    """Reads a split of text with one example per line.
 
     Args:
         directory: the data directory.
-        split: its record; the files are compared with their checksums.
-        source_vocabulary, target_vocabulary: turn lines into ids.
+        split: the split's record; the checksums of its files are verified.
+        source_vocabulary, target_vocabulary: the vocabularies that encode the lines.
         dtype: type of the ids, from `records.id_dtype`.
 
     Raises:
-        ValueError: if a side is missing, changed or has other lines than it should; names the file
-            and the line, from 1 on.
+        ValueError: if a side is missing or has changed, has a wrong number of lines, or has a line
+            that cannot be encoded; names the file and the line, counted from 1.
     """
     sides = (
         _encoded(directory, split, "source", source_vocabulary),
@@ -114,7 +114,7 @@ def read_text(
 def _encoded(
     directory: Path, split: Split, role: str, vocabulary: Vocabulary
 ) -> Iterator[list[int]]:
-    """Yields one side of a split of text, line by line; then checks it against its record."""
+    """Yields one side of a split of text, line by line, and then verifies its file."""
     files = split.files_of(role)
     if len(files) != 1:
         raise ValueError(f"{directory}: expected one {role} file in a split, got {len(files)}")
@@ -124,7 +124,7 @@ def _encoded(
             ids = vocabulary.encode(line)
         except ValueError as error:
             raise ValueError(f"{path}: line {count}: {error}") from None
-        if count <= split.num_examples:  # those beyond are only counted
+        if count <= split.num_examples:  # surplus lines are only counted
             yield ids
     verify_file(directory, files[0])
     if count != split.num_examples:

@@ -1,11 +1,12 @@
 """Pairs of token ids as TFRecords, written and read without TensorFlow.
 
-A record is one pair: the source's ids, END_ID, the target's ids, END_ID, as little-endian integers
-of the narrowest type that both vocabularies allow. No vocabulary encodes text as END_ID, so the
-ends divide a shard without any lengths. `tf.data.TFRecordDataset` and `tf.io.decode_raw` read it.
+A record is one pair: the source's ids, END_ID, the target's ids, END_ID. The ids are little-endian
+integers of the narrowest type that fits both vocabularies. No vocabulary encodes text as END_ID, so
+the end tokens alone separate the sequences. `tf.data.TFRecordDataset` and `tf.io.decode_raw` can
+read the files.
 
-Source: the framing of TFRecords as TensorFlow documents it: length (uint64), masked CRC-32C of the
-    length, data, masked CRC-32C of the data; CRC-32C as in RFC 3720, section 12.1.
+Source: TFRecord framing as TensorFlow documents it: length (uint64), masked CRC-32C of the length,
+    data, masked CRC-32C of the data; CRC-32C as in RFC 3720, section 12.1.
 """
 
 import functools
@@ -26,7 +27,7 @@ _HEADER_WORDS, _FOOTER_WORDS = _HEADER_BYTES // 2, _FOOTER_BYTES // 2
 
 
 def id_dtype(*vocabulary_sizes: int) -> np.dtype[np.integer]:
-    """Returns the type of the ids in the records of vocabularies of these sizes."""
+    """Returns the dtype of ids in records, for vocabularies of these sizes."""
     return np.dtype("<u2" if max(vocabulary_sizes) <= 1 << 16 else "<i4")
 
 
@@ -34,15 +35,15 @@ def pack_records(tokens: Ids) -> bytes:
     """Writes pairs as TFRecords.
 
     Args:
-        tokens: [num_tokens], of the type that `id_dtype` gives. The pairs one after the other, each
-            a source and a target, each with its END_ID.
+        tokens: [num_tokens], of the dtype that `id_dtype` returns. The pairs one after the other.
+            Each pair is a source and a target, and each of the two ends with END_ID.
 
     Returns:
         The bytes of the file.
     """
     if not len(tokens):
         return b""
-    ends = np.flatnonzero(tokens == END_ID)[1::2] + 1  # of records, in tokens
+    ends = np.flatnonzero(tokens == END_ID)[1::2] + 1  # ends of the records, in tokens
     words = np.ascontiguousarray(tokens).view("<u2")
     ends *= tokens.itemsize // 2
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
@@ -62,7 +63,7 @@ def pack_records(tokens: Ids) -> bytes:
 
 
 def unpack_records(content: bytes, dtype: np.dtype[np.integer]) -> Ids:
-    """Reads what `pack_records` wrote; whether the bytes are right is for the file's checksum.
+    """Reads the bytes that `pack_records` wrote; CRCs are not checked (files have a SHA-256).
 
     Args:
         content: the bytes of a file.
@@ -72,7 +73,7 @@ def unpack_records(content: bytes, dtype: np.dtype[np.integer]) -> Ids:
         The tokens, as `pack_records` takes them.
 
     Raises:
-        ValueError: if these are no records of pairs.
+        ValueError: if the bytes are not records of pairs.
     """
     parts = []
     view, offset, size = memoryview(content), 0, len(content)
@@ -93,9 +94,9 @@ def unpack_records(content: bytes, dtype: np.dtype[np.integer]) -> Ids:
 def _masked_crc(
     words: Words, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> Words:
-    """Returns the masked CRC-32C of stretches of an array, two words each.
+    """Returns the masked CRC-32C of stretches of an array, as two words per stretch.
 
-    One step takes the next two bytes of all stretches at once, so the work is done by NumPy.
+    Each step processes the next two bytes of all stretches at once in NumPy.
 
     Args:
         words: [num_words].
@@ -109,7 +110,7 @@ def _masked_crc(
     starts, falling = starts[order], -lengths[order]
     crc: npt.NDArray[np.uint32] = np.full(len(starts), 0xFFFFFFFF, np.uint32)
     for step in range(int(lengths.max(initial=0))):
-        active = int(np.searchsorted(falling, -step))  # those longer than `step`
+        active = int(np.searchsorted(falling, -step))  # number of stretches longer than `step`
         head = crc[:active]
         crc[:active] = table[(head ^ words[starts[:active] + step]) & 0xFFFF] ^ (head >> 16)
     crc = ~crc
@@ -121,7 +122,7 @@ def _masked_crc(
 
 @functools.cache
 def _crc_table() -> npt.NDArray[np.uint32]:
-    """Returns what 16 bits of zeros after each value of 16 bits make of it; uint32 [65536]."""
+    """Returns the CRC-32C table for steps of 16 bits: uint32 [65536]."""
     table: npt.NDArray[np.uint32] = np.arange(1 << 16, dtype=np.uint32)
     for _ in range(16):
         table = (table >> np.uint32(1)) ^ (table & np.uint32(1)) * np.uint32(_POLYNOMIAL)

@@ -1,9 +1,9 @@
-"""A split of a data directory as padded batches: the copy task and parallel text alike.
+"""Splits: one part of a data directory as padded batches, for the copy task and parallel text.
 
-However long a corpus of shards, memory holds only two groups of them: the one that batches are made
-of and the next, which is read meanwhile. An epoch is a seeded permutation of the shards, cut into
-groups; the pairs of a group are shuffled and batched as `BucketBatches` does. What makes up one
-group, as text does, is read once.
+Memory holds at most two groups of shards, however large the corpus is: the group that batches are
+made of, and the next one, which a thread reads ahead. Each epoch permutes the shards by the seed
+and cuts them into groups. `BucketBatches` shuffles and batches the pairs of a group. A split that
+is one group, such as a split of text, is read once.
 """
 
 import functools
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 BUCKET_WIDTH = 10  # tokens; google/seq2seq, example_configs/train_seq2seq.yml: 10,20,30,40
-GROUP_PAIRS = 500_000  # pairs shuffled together at most, but for a shard; about 200 MiB
+GROUP_PAIRS = 500_000  # pairs shuffled together, give or take a shard; about 200 MiB
 
 
 class SplitData:
-    """The pairs of one split, and the batches of a run over them.
+    """One split of a data directory: its pairs, and their batches for training or evaluation.
 
-    What a batch holds is said by `make_batch`. A `Position` counts groups where it says epoch:
-    group g of epoch e is number e * groups + g, and its batches are counted from 0. Batches are the
-    same from NumPy and from TensorFlow, bit for bit.
+    `make_batch` describes the content of a batch. In a `Position`, the field `epoch` counts groups:
+    group g of epoch e has the number e * groups + g, and `batch` counts from 0 within the group.
+    NumPy and TensorFlow give the same batches, bit for bit.
 
     Args:
         directory: a data directory with a manifest.
@@ -51,21 +51,22 @@ class SplitData:
         batch_size: pairs in a batch.
         bucket_width: width of a length bucket in tokens.
         seed: seed of the order.
-        shuffle: False for evaluation: the shards in order, sorted by length within each group.
-        pad_to_multiple: None pads to the longest of a batch. An int gives few shapes, for XLA and
-            JAX: see `padded_lengths`; incomplete batches are filled, see `fill_rows`.
-        batch_tokens: see `BucketBatches`; then batches are not filled.
-        group_pairs: pairs that a group has at most, give or take a shard.
+        shuffle: False for evaluation: shards stay in order, pairs are sorted by length in a group.
+        pad_to_multiple: None pads to the longest sequence of a batch. An int gives few shapes, for
+            XLA and JAX: see `padded_lengths`. Incomplete batches are then filled: see `fill_rows`.
+        batch_tokens: see `BucketBatches`; if it is not 0, batches are not filled.
+        group_pairs: most pairs in a group, give or take a shard.
 
     Attributes:
         manifest: the directory's manifest.
         source_vocabulary, target_vocabulary: the vocabularies.
 
     Raises:
-        ValueError: if the directory, the split, a line or, where there are several groups, later a
-            shard is not as it should be; names the file.
+        ValueError: if the directory or a file of the split is missing or damaged, or a line cannot
+            be encoded; names the file. With several groups, a damaged shard raises only when it is
+            read.
 
-    Example: `fit` over two epochs, each in an order of its own.
+    Example: `fit` over two epochs, each in its own order.
 
         data = SplitData("runs/data/copy_20", "train", batch_size=64)
         batches = data.fit_dataset()
@@ -117,21 +118,21 @@ class SplitData:
             multiple=pad_to_multiple,
         )
         self._num_rows = batch_size if pad_to_multiple and not batch_tokens else 0
-        self._num_batches: dict[int, int] = {}  # of the groups met so far
+        self._num_batches: dict[int, int] = {}  # by number of the groups read so far
         if self._num_groups == 1:
-            self._count(0)  # what is wrong with the files is said at once
+            self._count(0)  # reads the files, so that errors come at once
 
     def __len__(self) -> int:
         return self._split.num_examples
 
     @property
     def num_batches(self) -> int:
-        """Batches of the first epoch; where there are several groups, another may differ a bit."""
+        """Batches of the first epoch; with several groups, other epochs may differ slightly."""
         return self._batches_of_epochs(1)
 
     @functools.cached_property
     def pairs(self) -> TokenPairs:
-        """All pairs in the order of the files; for a split that fits into memory."""
+        """All pairs in the order of the files; use it if the split fits into memory."""
         if self._shards:
             return read_shards(self._directory, self._shards, self._dtype)
         vocabularies = self.source_vocabulary, self.target_vocabulary
@@ -139,26 +140,26 @@ class SplitData:
 
     @functools.cached_property
     def source(self) -> list[TokenIds]:
-        """All sources without end token, as `pairs`."""
+        """All sources without end token, in the order of `pairs`."""
         return [self.pairs.source(i) for i in range(len(self))]
 
     @functools.cached_property
     def target(self) -> list[TokenIds]:
-        """All targets without end token, as `pairs`."""
+        """All targets without end token, in the order of `pairs`."""
         return [self.pairs.target(i) for i in range(len(self))]
 
     def references(self, count: int) -> list[str]:
-        """Returns the text of the first `count` targets as it was given, for scores."""
+        """Returns the original text of the first `count` targets, for scoring."""
         file = self._split.files_of("target")[0]
         return list(islice(iterate_lines(self._directory / file.path), count))
 
     def position_after(self, position: Position, num_batches: int) -> Position:
-        """Returns the position `num_batches` batches later; ValueError if `position` is none."""
+        """Returns the position `num_batches` later; ValueError if `position` does not exist."""
         group, batch = position
         if group < 0 or not 0 <= batch < self._count(group):
             raise ValueError(f"position: expected one of this data, got {group} and {batch}")
         batch += num_batches
-        while batch and batch >= self._count(group):  # at 0, a group need not be read
+        while batch and batch >= self._count(group):  # batch 0 always exists: do not read for it
             batch -= self._count(group)
             group += 1
         return Position(group, batch)
@@ -166,11 +167,11 @@ class SplitData:
     def numpy_batches(
         self, position: Position = FIRST_BATCH, num_epochs: int | None = None
     ) -> Iterator[tuple[Batch, Position]]:
-        """Yields the batches from a position on, each with the position after it.
+        """Yields the batches from a position on, each with the position that follows it.
 
         Args:
             position: the first batch to yield.
-            num_epochs: epochs of the whole run, from epoch 0 on; None goes on for ever.
+            num_epochs: epochs of the whole run, counted from epoch 0; None never ends.
         """
         for group in self._groups(position, num_epochs):
             for number in range(len(group.widths)):
@@ -182,7 +183,7 @@ class SplitData:
     ) -> "tf.data.Dataset":
         """Returns the batches of `numpy_batches` as a tf.data.Dataset of dicts.
 
-        The position after n of its batches is `position_after(position, n)`.
+        After n batches, the position is `position_after(position, n)`.
         """
         with needed():  # TensorFlow
             from seq2seq_memattn.data.tf_batches import batches_of
@@ -190,10 +191,10 @@ class SplitData:
         return batches_of(lambda: self._groups(position, num_epochs), self._dtype)
 
     def fit_dataset(self, num_epochs: int | None = None) -> "tf.data.Dataset":
-        """Returns the batches from the first one on as `fit` of a `Seq2Seq` takes them.
+        """Returns the batches from the first one on, in the form that Keras's `fit` takes.
 
         Args:
-            num_epochs: None goes on for ever: give `fit` the `num_batches` as steps_per_epoch.
+            num_epochs: None never ends; then pass `num_batches` to `fit` as steps_per_epoch.
 
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).
@@ -205,10 +206,10 @@ class SplitData:
         return as_fitted(self.tf_dataset(num_epochs=num_epochs), num_batches)
 
     def tf_batches(self, position: Position) -> Iterator[dict[str, "tf.Tensor"]]:
-        """Iterates over the batches from a position on, for ever, as a `tf_dataset` makes them.
+        """Iterates over the batches of `tf_dataset` from a position on, without end.
 
-        What a file that is not as it should be raises is raised as it is: TensorFlow would wrap it
-        in an error of its own, traceback and all.
+        Errors of files are raised unchanged. TensorFlow would wrap them in its own error, with the
+        traceback in the message.
         """
         with needed():  # TensorFlow
             from seq2seq_memattn.data.tf_batches import batches_of
@@ -230,7 +231,7 @@ class SplitData:
             raise
 
     def _groups(self, position: Position, num_epochs: int | None) -> Iterator[Group]:
-        """Yields what the batches from a position on are made of, group by group."""
+        """Yields the groups from a position on; the first begins with the position's batch."""
         end = math.inf if num_epochs is None else num_epochs * self._num_groups
 
         def groups(position: Position) -> Iterator[Group]:
@@ -238,11 +239,12 @@ class SplitData:
                 yield self._group(position)
                 position = Position(position.epoch + 1, 0)
 
-        # Not by tf.data: a thread of its own that is in Python when the process ends hangs it.
+        # tf.data must not read ahead: a thread of its own that is in Python when the process ends
+        # makes the process hang.
         return read_ahead(groups(position))
 
     def _group(self, position: Position) -> Group:
-        """Reads a group, from a batch of it on."""
+        """Reads a group; its batches before the position are left out."""
         number, first = position
         pairs = self.pairs if self._num_groups == 1 else self._read(number)
         order = self._make_order(pairs.lengths.max(axis=1))
@@ -252,11 +254,11 @@ class SplitData:
         return group._replace(widths=self._widths(group.widths))
 
     def _read(self, group: int) -> TokenPairs:
-        """Reads the shards of a group, sorted: its order comes from shuffling the pairs."""
+        """Reads the shards of a group, in file order: the pairs are shuffled later."""
         epoch, index = divmod(group, self._num_groups)
         order = np.arange(len(self._shards))
         if self._shuffle:
-            # Two numbers in the key: a stream of its own beside those of `BucketBatches`.
+            # The key has two numbers: a stream different from those of `BucketBatches`.
             stream = np.random.SeedSequence(self._seed, spawn_key=(epoch, 0))
             order = np.random.default_rng(stream).permutation(order)
         shards = np.sort(np.array_split(order, self._num_groups)[index])

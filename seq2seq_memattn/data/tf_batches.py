@@ -1,4 +1,4 @@
-"""A group's batches as a tf.data graph: Python is called once a group, not once a batch."""
+"""Batches of a group as a tf.data graph: it calls Python once per group, not once per batch."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,8 +19,8 @@ def batches_of(
     """Returns the batches of groups as a tf.data.Dataset of dicts, see `batching.make_batch`.
 
     Args:
-        groups: begins with the first group, at each iteration over the dataset.
-        dtype: type of the groups' tokens.
+        groups: called at each iteration over the dataset; returns the groups from the first one on.
+        dtype: dtype of the groups' tokens.
     """
 
     def batches(*fields: tf.Tensor) -> tf.data.Dataset:
@@ -31,18 +31,18 @@ def batches_of(
     int64 = tf.TensorSpec([None], tf.int64)
     spec = (tf.TensorSpec([None], dtype), int64, int64, int64, tf.TensorSpec([None, 2], tf.int64))
     dataset = tf.data.Dataset.from_generator(lambda: map(tuple, groups()), output_signature=spec)
-    # There is nothing to tune, and an iterator waits up to a minute for its tuner to end.
+    # Nothing needs tuning, and an iterator waits up to a minute for its tuner to end.
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.flat_map(batches).prefetch(BATCHES_AHEAD).with_options(options)
 
 
 def as_fitted(dataset: tf.data.Dataset, num_batches: int | None) -> tf.data.Dataset:
-    """Returns the batches as `fit` takes them, which warns if it does not know their number.
+    """Returns the batches in the form of Keras's `fit`, with their number (`fit` warns without it).
 
     Args:
-        dataset: of dicts, see `batching.make_batch`.
-        num_batches: of the dataset; None where it goes on for ever.
+        dataset: dataset of dicts, see `batching.make_batch`.
+        num_batches: number of batches in the dataset; None if it has no end.
     """
     *inputs, outputs = BATCH_KEYS
     pairs = dataset.map(lambda batch: ({name: batch[name] for name in inputs}, batch[outputs]))
@@ -51,7 +51,7 @@ def as_fitted(dataset: tf.data.Dataset, num_batches: int | None) -> tf.data.Data
 
 
 def _batch(group: Group, number: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Does what `numpy_batch` does, in the graph."""
+    """Makes the batch that `numpy_batch` makes, in the graph."""
     rows = group.rows[group.splits[number] : group.splits[number + 1]]
     widths = group.widths[number]
     source = _padded(group, 2 * rows, widths[0])
@@ -63,9 +63,9 @@ def _batch(group: Group, number: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 def _padded(group: Group, sequences: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Returns sequences of a group by their places in `offsets`, padded; int32 [batch, width].
+    """Returns sequences by their indices in `offsets`, padded; int32 [batch, width].
 
-    `tf.gather` of a RaggedTensor would check all offsets of the group for each batch.
+    `tf.gather` of a RaggedTensor is slower: it checks all offsets of the group for each batch.
     """
     starts = tf.gather(group.offsets, sequences)[:, None]
     places = starts + tf.range(width)  # [batch, width]

@@ -1,1 +1,1 @@
-"""The layers that a model is made of, beside its attention."""
+"""The layers of a model, except its attention."""

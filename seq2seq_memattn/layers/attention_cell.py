@@ -1,4 +1,4 @@
-"""The RNN cell wrapper: one decoder step with attention."""
+"""`AttentionCell`: one decoder step with attention."""
 
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from seq2seq_memattn.loops.products import Products
 
 
 class AttentionCellState(NamedTuple):
-    """What a decoder keeps from step to step.
+    """The state of a decoder between steps.
 
     Fields:
         cells: for each cell, a list of float [batch, queries, units].
@@ -41,10 +41,10 @@ class AttentionCell(keras.layers.Layer):
         cell: a Keras RNN cell, a `StackedRNNCells`, or a list of cells, lowest first.
         attention: an `Attention`.
         read: "after" or "before" the cells' step.
-        input_feeding: bool. Whether the context (of the step before, or with `read="before"` of
-            this one) is part of the lowest cell's input.
-        mixing_units: int > 0 or None. Width of the mixing layer; None: no such layer, and the
-            output is what the layer would read.
+        input_feeding: bool. Whether a context is part of the lowest cell's input: the context of
+            the step before, or with `read="before"` of the current step.
+        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; the output is
+            what the layer would read.
         mixing_activation: "tanh" or "linear".
         mixing_from: "output_and_context" or "output".
 
@@ -52,8 +52,8 @@ class AttentionCell(keras.layers.Layer):
         inputs: float [batch, queries, embedding_dim].
         memory: record from `attention.prepare`.
         state: `AttentionCellState`.
-        masks: for each cell, float [batch, queries, n] that multiplies those of its inputs that
-            are made inside the step (the context, the output of the cell below); () for none.
+        masks: for each cell, a dropout mask, float [batch, queries, n], of the inputs that are made
+            inside the step (the context, or the output of the cell below); () for none.
 
     Returns:
         outputs: float [batch, queries, mixing_units].
@@ -130,7 +130,7 @@ class AttentionCell(keras.layers.Layer):
         return self._widths
 
     def build_from_config(self, config: dict[str, Any]) -> None:
-        # Not from shapes: of a saved record, the names of its fields are lost.
+        # Not from shapes: a saved record loses the names of its fields.
         inputs_shape = (None, None, config["input_units"])
         memory_shape = SimpleNamespace(rows=(None, None, config["context_units"]))
         self.build(inputs_shape, memory_shape, None)
@@ -143,8 +143,8 @@ class AttentionCell(keras.layers.Layer):
         Args:
             memory: record from `attention.prepare`.
             num_queries: int > 0. Hypotheses of each source.
-            cell_states: for each cell, a list of float [batch, units], as a bridge makes them;
-                None: what the cells' `get_initial_state` gives, zeros for a cell without.
+            cell_states: for each cell, a list of float [batch, units], as a bridge makes them.
+                None: what the cells' `get_initial_state` returns; zeros for a cell without it.
         """
         rows = memory.rows
         batch = ops.shape(rows)[0]
@@ -205,7 +205,7 @@ class AttentionCell(keras.layers.Layer):
         return output_units(self.cells[-1]) + context_units
 
     def cell_steps(self, ahead: int) -> list[CellStep]:
-        """The cells' steps; `ahead` of the lowest cell's inputs are known before a loop."""
+        """The step of each cell; `ahead` inputs of the lowest cell are known before the loop."""
         widths = [ahead] + [0] * (len(self.cells) - 1)
         return [
             cell_step(cell, f"cell_{index}", width)
@@ -218,7 +218,7 @@ class AttentionCell(keras.layers.Layer):
         return Products(weights, self.rows_to_combine(memory.rows), training)
 
     def rows_to_combine(self, rows: Any) -> Any:
-        """The rows whose plain weighted sum a step takes; None where it takes none."""
+        """The rows if a step takes their plain weighted sum, else None."""
         return rows if self.attention.combines_plainly and rows.shape[-1] else None
 
     def step_without_mixing(
@@ -233,7 +233,7 @@ class AttentionCell(keras.layers.Layer):
         inputs: Any = None,
         training: bool = False,
     ) -> tuple[Any, Any, AttentionCellState]:
-        """One step up to the mixing layer, for loops that have projected their inputs.
+        """One step up to the mixing layer, for loops that project their inputs beforehand.
 
         Args:
             steps: from `cell_steps`.
@@ -279,7 +279,7 @@ class AttentionCell(keras.layers.Layer):
         return products.combine(self.attention, scores), scores, state
 
     def mix(self, output: Any, context: Any) -> Any:
-        """What the logits are made of: [..., units], [..., memory_units] -> [..., mixing_units]."""
+        """The output layer's input: [..., units], [..., memory_units] -> [..., mixing_units]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
             output = ops.concatenate([output, context], axis=-1)
         return output if self.mixing is None else on_rows(self.mixing, output)
@@ -316,7 +316,10 @@ def _cells(cell: Any) -> list[Any]:
 
 
 def _refuse_dropout(cell: Any) -> None:
-    """A Keras cell keeps its dropout mask until its layer resets it, which no loop here does."""
+    """Raises ValueError for a cell with dropout.
+
+    Keras cells keep their dropout mask until their layer resets it, which no loop here does.
+    """
     for name, instead in (
         ("dropout", "The `dropout` of AttentionDecoder is drawn anew at each step."),
         ("recurrent_dropout", "It has no counterpart here."),

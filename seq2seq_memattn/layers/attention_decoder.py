@@ -19,10 +19,10 @@ class AttentionDecoder(keras.layers.Layer):
     """Recurrent decoder with attention, run over a known target (teacher forcing).
 
     Source: Britz, Guan and Luong (2017), figure 1; Bahdanau et al. (2014) with `read="before"`.
-    It does for `AttentionCell` what `keras.layers.RNN` does for other cells, and reads the encoder
-    outputs besides. Attention and cells are as in `AttentionCell`. Where a step needs nothing of
-    the step before but the cells' states (`input_feeding=False`), the attention reads all steps at
-    once.
+    It does for `AttentionCell` what `keras.layers.RNN` does for other cells, and also reads the
+    encoder outputs. Attention and cells work as in `AttentionCell`. If a step needs only the cells'
+    states from the step before (`input_feeding=False`, `read="after"` and an attention without a
+    state), the attention reads all steps at once.
 
     Args:
         cell: a Keras RNN cell, a `StackedRNNCells`, a list of cells, lowest first, or an
@@ -33,39 +33,39 @@ class AttentionDecoder(keras.layers.Layer):
         dropout: float in [0, 1). Share of each cell's inputs dropped in training, drawn for each
             step.
         seed: int, a `keras.random.SeedGenerator`, or None. Seed of the dropout; None: a random one.
-        return_alignments: bool. Whether to return the alignments, too.
-        return_state: bool. Whether to return the cells' last states, too.
+        return_alignments: bool. Whether to return the alignments as well.
+        return_state: bool. Whether to return the cells' last states as well.
 
     Call arguments:
         inputs: float [batch, target_length, n]. The embedded target: the start token, then the
             target without its end token.
         encoder_outputs: float [batch, source_length, encoder_units].
-        initial_state: list of float [batch, units], as the cells' `state_size` has them, lowest
-            cell first; or a list for each cell, as `Bridge` makes them. Those of a `Bidirectional`
-            layer, twice as many and half as wide, are joined in pairs. None: what the cells'
-            `get_initial_state` gives.
-        inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last; XLA
-            and JAX do not check that (see `padding_last`). None: the mask that Keras attached to
-            `inputs`, if any.
+        initial_state: list of float [batch, units], lowest cell first, with the widths of the
+            cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. States
+            of a `Bidirectional` layer, twice as many and half as wide, are joined in pairs. None:
+            the states that the cells' `get_initial_state` returns.
+        inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
+            compiled code does not check that (see `padding_last`). None: the mask that Keras
+            attached to `inputs`, if any.
         encoder_outputs_mask: bool [batch, source_length]. True on real tokens. None: the mask that
             Keras attached to `encoder_outputs`, if any.
         training: bool.
 
     Returns:
-        outputs: float [batch, target_length, units], 0 on padding. `units` is `mixing_units`, or
-            without a mixing layer the width of what it would read.
+        outputs: float [batch, target_length, units], 0 on padding. `units` is `mixing_units`;
+            without a mixing layer, the width that it would read.
         alignments: float [batch, target_length, source_length], 0 on padding. What each step read
-            of the source, whatever the attention. With `return_alignments`.
+            of the source, for any attention. Only with `return_alignments`.
         state: list of float [batch, units]. The cells' states after the last real step of each
-            target, lowest cell first. With `return_state`.
+            target, lowest cell first. Only with `return_state`.
 
-    Masking: padding never changes a result. The mask of `inputs` is handed on to the outputs.
-        Operations such as `x * 2.0` drop the masks that Keras attaches; layers hand them on.
+    Masking: padding never changes a result. The outputs have the mask of `inputs`. Keras layers
+        pass on the masks that Keras attaches; operations such as `x * 2.0` drop them.
 
     Raises:
-        ValueError: if arguments or their shapes do not fit together: a layer given as `cell` that
-            is no RNN cell, a cell with dropout of its own, a cell or attention with another dtype
-            policy than the decoder, an array of a wrong rank or width.
+        ValueError: if arguments or their shapes do not fit together: `cell` is not an RNN cell, a
+            cell has its own dropout, a cell or attention has another dtype policy than the
+            decoder, or an array has a wrong rank or width.
 
     Example:
     >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
@@ -97,8 +97,8 @@ class AttentionDecoder(keras.layers.Layer):
         if isinstance(cell, AttentionCell):
             if (attention, *options) != (None, "after", True, None, "tanh", "output_and_context"):
                 raise ValueError(
-                    "`cell`: an AttentionCell has an attention, a way of reading and a mixing "
-                    "layer of its own; give them to it, not to the AttentionDecoder."
+                    "`cell`: an AttentionCell has its own attention, way of reading and mixing "
+                    "layer; pass these options to it, not to the AttentionDecoder."
                 )
             self.cell = cell
         else:
@@ -111,13 +111,13 @@ class AttentionDecoder(keras.layers.Layer):
         self.return_state = return_state
         is_generator = isinstance(seed, keras.random.SeedGenerator)
         self.seed_generator = seed if is_generator else SeedGenerator(seed)
-        # For models that prepare the memory themselves, too.
+        # Public, for models that prepare the memory themselves.
         self.teacher_force = TeacherForcedDecoder(self.cell, dropout, self.seed_generator)
         self._widths: tuple[int | None, int | None] = (None, None)  # of inputs, encoder outputs
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
         self._widths = (inputs_shape[-1], encoder_outputs_shape[-1])
-        # Traced with one step: the loop's own layers are those of a step.
+        # One step is traced: the loop has no other layers than a step.
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
         ]
@@ -133,7 +133,7 @@ class AttentionDecoder(keras.layers.Layer):
         encoder_outputs_mask: Any = None,
         **kwargs: Any,
     ) -> Any:
-        # Checked here and not in `call`, whose errors Keras puts into a list of all arguments.
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         _check_sequence("inputs", inputs, "target_length", self._widths[0])
         _check_sequence("encoder_outputs", encoder_outputs, "source_length", self._widths[1])
         check_size("encoder_outputs", "batch", encoder_outputs.shape[0], inputs.shape[0])
@@ -142,7 +142,7 @@ class AttentionDecoder(keras.layers.Layer):
         if initial_state is not None:
             self._joins_pairs(keras.tree.flatten(initial_state))
         masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
-        # For a mask that is not given, Keras gives the one that it attached.
+        # If a mask is not given, Keras passes the mask that it attached.
         given = {name: mask for name, mask in masks.items() if mask is not None}
         return super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
 
@@ -177,14 +177,14 @@ class AttentionDecoder(keras.layers.Layer):
 
     @property
     def encoder_units(self) -> int | None:
-        """The width of the encoder outputs that a built layer takes."""
+        """The width of the encoder outputs that a built layer takes; None before."""
         return self._widths[1]
 
     def cell_states(self, initial_state: Any) -> list[list[Any]]:
-        """For each cell its states, of the argument `initial_state` of a call.
+        """The states of each cell, from the argument `initial_state` of a call.
 
         Raises:
-            ValueError: if their number or widths are not those of the cells.
+            ValueError: if the states do not have the number or widths of the cells' states.
         """
         given = keras.tree.flatten(initial_state)
         if self._joins_pairs(given):
@@ -195,11 +195,11 @@ class AttentionDecoder(keras.layers.Layer):
 
     @property
     def _state_units(self) -> list[list[int]]:
-        """For each cell the widths of its states."""
+        """The widths of each cell's states."""
         return [state_units(cell) for cell in self.cell.cells]
 
     def _joins_pairs(self, given: list[Any]) -> bool:
-        """Whether states are two halves each; ValueError if they fit in neither way."""
+        """Whether the states given are halves to be joined; ValueError if they do not fit."""
         expected = keras.tree.flatten(self._state_units)
         widths, half = [state.shape[-1] for state in given], len(expected)
         if widths == expected:
@@ -261,7 +261,7 @@ class AttentionDecoder(keras.layers.Layer):
 
 
 class _OneStep(keras.Operation):
-    """A cell on sources and targets of one token; builds its layers when it is traced."""
+    """One step of a cell on a source of one token; tracing it builds the layers."""
 
     def __init__(self, cell: AttentionCell) -> None:
         super().__init__()
@@ -269,7 +269,7 @@ class _OneStep(keras.Operation):
         self._problem: ValueError | None = None
 
     def trace(self, inputs: Any, encoder_outputs: Any) -> None:
-        """Traces a call; its ValueErrors come as they are, without Keras's text around them."""
+        """Traces a call; raises its ValueErrors without the text that Keras adds to them."""
         filtering = keras.config.is_traceback_filtering_enabled()
         keras.config.disable_traceback_filtering()  # which adds a list of all arguments
         try:
@@ -292,7 +292,7 @@ class _OneStep(keras.Operation):
     def _step(self, inputs: Any, encoder_outputs: Any) -> Any:
         memory = self.cell.attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
         if not self.cell.built:
-            # Before the first state: a user's cell may make it of weights of its own.
+            # Built first: a user's cell may compute its first state from its weights.
             self.cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
         return self.cell(inputs, memory, self.cell.initial_state(memory, 1))[0]
 

@@ -1,4 +1,4 @@
-"""Bridges: the encoder's final states to the decoder's first ones."""
+"""Bridges: make the decoder's first states from the encoder's final states."""
 
 from typing import Any, Literal
 
@@ -10,11 +10,11 @@ from seq2seq_memattn.checks import check_choice
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Bridge(keras.layers.Layer):
-    """Makes the first states of a decoder.
+    """Bridge: makes the decoder's first states from the encoder's final states.
 
     Source: google/seq2seq, `models/bridges.py`: "zero" starts from zeros (its attention model),
-    "dense" maps states of the encoder through one fully connected layer (its basic model),
-    "copy" hands them on.
+    "dense" maps states of the encoder through one fully connected layer (its basic model), "copy"
+    passes them on unchanged.
 
     Args:
         kind: "zero", "copy" or "dense".
@@ -22,8 +22,8 @@ class Bridge(keras.layers.Layer):
         states: which encoder states a dense bridge reads: "all" layers and directions, the
             "top" layer, or the "backward" direction of the top layer.
         activation: "linear" or "tanh", of a dense bridge.
-        outputs_only: bool. Whether a dense bridge reads and makes outputs alone (the first state of
-            each cell), the other states starting at zero.
+        outputs_only: bool. Whether a dense bridge maps only outputs (the first state of each cell).
+            The other states of the decoder then start at zero.
 
     Call arguments:
         states: for each encoder layer, for each direction, a list of float [batch, units].
@@ -32,8 +32,9 @@ class Bridge(keras.layers.Layer):
         For each decoder layer, a list of float [batch, units].
 
     Raises:
-        ValueError: from "copy", if layers or widths differ; both are named. "copy" hands on the
-            directions of a layer side by side. From "backward", if there is one direction.
+        ValueError: with "copy", if the numbers of layers or the widths differ (the message names
+            both; the directions of an encoder layer are concatenated); with "backward", if the
+            encoder has one direction.
 
     Example:
     >>> bridge = Bridge("dense", state_units=[[3, 3]])

@@ -19,12 +19,12 @@ LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 class Encoded(NamedTuple):
-    """What an encoder makes of a source.
+    """The results of an encoder.
 
     Fields:
         outputs: float [batch, source_length, encoder_units]. 0 on padding.
-        states: for each layer, for each direction, the cell's states [batch, units] after its
-            last real token (the first token for the backward direction); the first state is the
+        states: for each layer, for each direction, the cell's states [batch, units] after its last
+            real token (the first token for the backward direction). A cell's first state is its
             output.
     """
 
@@ -34,7 +34,7 @@ class Encoded(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Encoder(keras.layers.Layer):
-    """A stack of recurrent layers over the source, in one or both directions.
+    """Recurrent encoder: a stack of layers over the source, in one or both directions.
 
     Source: google/seq2seq, `encoders/rnn_encoder.py`. "per_direction" stacks layers inside each
     direction and concatenates at the top; "concatenated" concatenates between layers, so that
@@ -47,15 +47,15 @@ class Encoder(keras.layers.Layer):
         bidirectional: bool.
         stacking: "per_direction" or "concatenated".
         dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
-        kernel_initializer: initialiser of all kernels of the cells; a seed of its own is not used.
+        kernel_initializer: initialiser of all kernels of the cells. Its own seed is ignored.
         seed: int. Seed of dropout and of the weights.
 
     Call arguments:
-        inputs: float [batch, source_length, embedding_dim], or `StepInputs`: tokens of a small
+        inputs: float [batch, source_length, embedding_dim], or `StepInputs`: ids of a small
             vocabulary and its embeddings.
         mask: bool [batch, source_length], true on real tokens.
-        outputs_only: bool. Whether the states but the first are not asked for; they may be missing
-            then, which makes training faster.
+        outputs_only: bool. Whether only the first state of each cell is needed. The others may then
+            be missing, which makes training faster.
 
     Returns:
         `Encoded`.
@@ -99,14 +99,14 @@ class Encoder(keras.layers.Layer):
         self.seed = seed
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
         self.seed_generator = SeedGenerator(seed)
-        self.layers = [  # not nested: TensorFlow tracks the weights of no list in a list
+        self.layers = [  # flat: TensorFlow does not track the weights of nested lists
             self._layer(index, direction)
             for index in range(num_layers)
             for direction in self.directions
         ]
 
     def _by_depth(self) -> list[list[Any]]:
-        """The layers, lowest first, one for each direction."""
+        """The layers of each depth, lowest first: one for each direction."""
         width = len(self.directions)
         return [self.layers[first : first + width] for first in range(0, len(self.layers), width)]
 
@@ -118,20 +118,20 @@ class Encoder(keras.layers.Layer):
             recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
-            seed=self.seed,  # nothing is drawn from it; it makes all that a run saves reproducible
+            seed=self.seed,  # never used, but saved: a random seed would differ in every saved run
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",
         )
 
     def _initializer(self, number: int) -> Any:
-        """Each kernel has a seed of its own: clones of a seeded initialiser make equal kernels."""
+        """A kernel's initialiser with its own seed; with one seed, all kernels would be equal."""
         options = self.kernel_initializer.get_config()
         if "seed" in options:
             options["seed"] = (1_000_003 * self.seed + number) % 2**31
         return self.kernel_initializer.from_config(options)
 
     def build(self, input_shape: Any) -> None:
-        # Of a table, its rows are what the lowest layers read.
+        # With a table, the lowest layers read its rows.
         width = (input_shape.table if isinstance(input_shape, StepInputs) else input_shape)[-1]
         for index, directions in enumerate(self._by_depth()):
             if index:
@@ -142,7 +142,7 @@ class Encoder(keras.layers.Layer):
         self.built = True
 
     def spec_of_one_token(self) -> Encoded:
-        """What it makes of a source of one token: shapes and dtypes, nothing computed."""
+        """Shapes and dtypes of the results for a source of one token; computes nothing."""
 
         def spec(*shape: int) -> keras.KerasTensor:
             return keras.KerasTensor(shape, self.compute_dtype)
@@ -173,7 +173,7 @@ class Encoder(keras.layers.Layer):
     def _run_loops(
         self, inputs: StepInputs, mask: Any, training: bool, outputs_only: bool
     ) -> Encoded:
-        """Projects all inputs ahead, and takes the gradients of the weights after each loop."""
+        """Runs the loops of `loops`, which project inputs ahead and defer weight gradients."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
@@ -192,7 +192,7 @@ class Encoder(keras.layers.Layer):
         return self._stack(inputs, steps.pack, steps.unpack, run)
 
     def _run_layers(self, inputs: StepInputs, mask: Any, training: bool) -> Encoded:
-        """Keras's own layers on padded batches."""
+        """Runs Keras's own layers on padded batches."""
         embedded = inputs.values
         if inputs.table is not None:
             embedded = ops.take(inputs.table, inputs.values, axis=0)
@@ -222,10 +222,10 @@ class Encoder(keras.layers.Layer):
 
         Args:
             inputs: [batch, source_length, ...].
-            pack: brings these into the order in which `run` takes them; true: for the backward
-                direction.
-            unpack: undoes it, of outputs, with 0 on padding.
-            run: runs a layer; what it puts out, as the next one takes it, and its last states.
+            pack: puts these into the order in which `run` takes them. Its second argument is true
+                for the backward direction.
+            unpack: undoes `pack` for outputs, with 0 on padding.
+            run: runs a layer; returns its outputs, as the next layer takes them, and last states.
         """
         backward = [direction == "backward" for direction in self.directions]
 
@@ -262,9 +262,9 @@ class Encoder(keras.layers.Layer):
 
 
 def _runs_own_loops() -> bool:
-    """Whether the loops of `loops` are faster than Keras's layers: with TensorFlow on CPUs.
+    """Whether to run the loops of `loops`, not Keras's layers: with TensorFlow on CPUs or XLA.
 
-    On GPUs cuDNN's kernels win, which XLA cannot compile.
+    On GPUs cuDNN's kernels are faster, but XLA cannot compile them.
     """
     if keras.backend.backend() == "jax":
         return False

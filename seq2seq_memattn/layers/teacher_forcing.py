@@ -12,17 +12,17 @@ from seq2seq_memattn.loops.step_inputs import StepInputs
 
 
 class Decoded(NamedTuple):
-    """What a decoder makes of known targets.
+    """The results of a decoder on known targets.
 
     Fields:
-        outputs: float [batch, target_length, n]. What the logits are made of; 0 on padding with
-            stepped decoding, unspecified there otherwise.
+        outputs: float [batch, target_length, n]. Inputs of the output layer. 0 on padding if the
+            steps run one by one, unspecified there otherwise.
         strengths: float [batch, target_length]. `Attention.strength` of every step, 0 on padding;
             None for an attention that has none.
-        alignments: float [batch, target_length, source_length]. 0 on padding with stepped
-            decoding, unspecified there otherwise. None if not asked for.
-        states: for each cell, a list of float [batch, units], after the last real step of each
-            row. None if not asked for.
+        alignments: float [batch, target_length, source_length]. 0 on padding if the steps run one
+            by one, unspecified there otherwise. None if not requested.
+        states: for each cell, a list of float [batch, units], after the last real step of each row.
+            None if not requested.
     """
 
     outputs: Any
@@ -32,7 +32,7 @@ class Decoded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked for beside the outputs; see `Decoded`."""
+    """The results requested beside the outputs; see `Decoded`."""
 
     alignments: bool = False
     states: bool = False
@@ -44,9 +44,9 @@ OUTPUTS_ONLY = Asked()
 class TeacherForcedDecoder:
     """Runs an `AttentionCell` over known targets.
 
-    With input feeding every step waits for the context of the step before. Without it (or with
-    nothing to feed) the cells run as plain recurrent layers and the memory is read for all
-    steps at once.
+    With input feeding, every step waits for the context of the step before. Without it (or with a
+    context of width 0), the cells run as plain recurrent layers and the memory is read for all
+    steps at once, unless the attention reads before the step or keeps a state.
 
     Args:
         cell: a built `AttentionCell`.
@@ -75,8 +75,8 @@ class TeacherForcedDecoder:
             lengths: int32 [batch]. Target lengths, end token included.
             memory: record from `attention.prepare`.
             cell_states: for each cell, a list of float [batch, units].
-            training: bool. Whether dropout is on and gradients will be asked for.
-            asked: what is asked for beside the outputs.
+            training: bool. Whether dropout is on and gradients will be computed.
+            asked: the results requested beside the outputs.
         """
         given = inputs if isinstance(inputs, StepInputs) else StepInputs(inputs)
         steps = make_steps(lengths, ops.shape(given.values)[1])
@@ -86,7 +86,7 @@ class TeacherForcedDecoder:
         decoded = run(given, steps, memory, state, training, asked)
         if not asked.states:
             return decoded
-        # Of a row without steps, the states before the first one.
+        # A row without steps keeps its first states.
         has_steps = lengths[:, None] > 0
         first = [[array[:, 0] for array in states] for states in state.cells]
         states = keras.tree.map_structure(
@@ -197,7 +197,7 @@ class TeacherForcedDecoder:
     def _widths_left(
         self, context_units: int, state: AttentionCellState, asked: Asked
     ) -> dict[str, int | None]:
-        """The widths of what a step leaves, in its order."""
+        """The results of a step, in order, with their widths."""
         widths: dict[str, int | None] = {
             "output": output_units(self.cell.cells[-1]),
             "context": context_units,
@@ -212,7 +212,7 @@ class TeacherForcedDecoder:
         return widths
 
     def _masks(self, projected: Any, context_units: int, training: bool) -> list[Any]:
-        """For each cell, the dropout of those inputs that the loop makes, for all steps."""
+        """For each cell, the dropout masks of inputs made inside the loop, for all steps."""
         if not training or not self.dropout:
             return []
         widths = [context_units if self.cell.input_feeding else 1]

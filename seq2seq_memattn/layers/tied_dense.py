@@ -10,12 +10,12 @@ from seq2seq_memattn.compute.rows import on_rows
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class TiedDense(keras.layers.Layer):
-    """A dense layer with a bias of its own and the rows of an embedding as its weights.
+    """Output layer with its own bias and the rows of an embedding as its weights.
 
-    The embedding comes as an argument, so that the layer that owns it is trained, saved and
-    counted once.
+    The embedding is an argument of each call, so its weights are trained, saved and counted only in
+    the layer that owns them.
 
-    Source: Press and Wolf (2017); the bias is that of google/seq2seq's output layer.
+    Source: Press and Wolf (2017), with the bias of google/seq2seq's output layer.
 
     Args:
         units: int > 0. Rows of the embedding: the size of the vocabulary.
@@ -47,9 +47,9 @@ class TiedDense(keras.layers.Layer):
         self.bias = self.add_weight((self.units,), initializer="zeros", name="bias")
 
     def call(self, inputs: Any, embeddings: Any) -> Any:
-        # einsum turns the embeddings round inside the product; a transpose would copy them at
-        # each step of a search. On rows, for TensorFlow broadcasts half-precision matrices wrongly
-        # on AMX.
+        # einsum transposes the embeddings inside the product; `ops.transpose` would copy them at
+        # each step of a search. On rows, because TensorFlow broadcasts half-precision matrices
+        # wrongly on AMX.
         return on_rows(lambda rows: ops.einsum("nd,vd->nv", rows, embeddings) + self.bias, inputs)
 
     def get_config(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""How sequences run: the loop over steps on each backend, and what it is made of."""
+"""The loop over the steps of sequences on each backend, and its parts."""

@@ -1,9 +1,9 @@
 """The steps of Keras's LSTM and GRU cells, taken apart.
 
-A cell's input is in part known before a loop starts (the embeddings of a teacher-forced target,
-the outputs of the layer below) and in part made inside it (the context that is fed back). Taken
-apart, the known part is projected for all steps in one product, and the loop keeps a single
-product per cell.
+One part of a cell's input is known before a loop starts (the embeddings of a teacher-forced target,
+the outputs of the layer below). The other part is made inside the loop (the context that is fed
+back). The known part is projected for all steps in one product. Inside the loop, a cell needs one
+product per step, or two for a GRU with inputs made there.
 """
 
 import abc
@@ -35,7 +35,7 @@ class CellStep(abc.ABC):
 
     @abc.abstractmethod
     def project(self, inputs: Any, training: bool = False) -> Any:
-        """Maps known inputs [rows, ahead] to what `take` takes; a bias [1, n] where none are.
+        """Maps known inputs [rows, ahead] to `projected` of `take`; a bias [1, n] if `ahead` is 0.
 
         `training`: see `product`.
         """
@@ -78,7 +78,7 @@ class LSTMStep(CellStep):
     ) -> tuple[Any, list[Any]]:
         output, carry = states
         gates = projected + products(self.name, _beside(inside, output))
-        # `split`, for its gradient is one concatenation; that of a slice is padded with zeros.
+        # `split`: its gradient is one concatenation, a slice's gradient is padded with zeros.
         opened, forgot, candidate, shown = ops.split(gates, 4, axis=-1)
         carry = ops.sigmoid(forgot) * carry + ops.sigmoid(opened) * ops.tanh(candidate)
         output = ops.sigmoid(shown) * ops.tanh(carry)
@@ -115,7 +115,7 @@ class GRUStep(CellStep):
 
 
 class OpaqueStep(CellStep):
-    """Any other Keras cell, called as a whole."""
+    """A step of any other Keras cell, which is called as a whole."""
 
     shows_first_state = False
 
@@ -135,7 +135,7 @@ class OpaqueStep(CellStep):
 
 
 def cell_step(cell: Any, name: str, ahead: int) -> CellStep:
-    """The fitting `CellStep`: taken apart where the gates are known, opaque otherwise."""
+    """The `CellStep` of a cell: taken apart for standard LSTM and GRU cells, opaque for others."""
     if is_standard_lstm(cell):
         return LSTMStep(cell, name, ahead)
     if is_standard_gru(cell):
@@ -168,7 +168,7 @@ def is_standard_gru(cell: Any) -> bool:
 
 
 def _project(step: CellStep, inputs: Any, bias: Any, training: bool) -> Any:
-    """The share of gates that known inputs have: [rows, ahead] -> [rows, n]; `bias` is [1, n]."""
+    """The known inputs' part of the gates: [rows, ahead] -> [rows, n]; `bias` is [1, n]."""
     if not step.ahead:
         return bias
     kernel = _for_product(step.cell, step.cell.kernel[: step.ahead])

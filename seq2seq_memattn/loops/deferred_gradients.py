@@ -1,9 +1,9 @@
-"""Products inside TensorFlow's loop over steps, whose weights get their gradients after the loop.
+"""Products inside TensorFlow's loop over steps; their weights get their gradients after the loop.
 
-Differentiated as it stands, a loop adds a gradient as large as the weights at every step. Here
-each product inside the loop adds a perturbation that is 0; the gradient of the perturbations of
-all steps is the gradient of the products, and one product with the recorded inputs gives the
-gradient of the weights.
+In a plain loop, every step adds a gradient as large as the weights. Here each product inside the
+loop adds a perturbation of 0. The gradient of the perturbations of all steps equals the gradient of
+the products. One product of this gradient with the recorded inputs gives the gradient of the
+weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ import tensorflow as tf
 
 from seq2seq_memattn.loops.products import Products
 
-ROWS = ""  # the name of the rows among the products, which no cell has
+ROWS = ""  # name of the product with the rows; no cell has this name
 
 
 class DeferredProducts(Products):
-    """Products inside one loop whose second operands get their gradients after it.
+    """Products inside a loop whose second operands get their gradients after the loop.
 
     Args:
-        products: the loop's products, differentiated like everything else.
+        products: the loop's plain products.
         steps: `PackedSteps` or `PaddedSteps`.
         dtype: of the products.
     """
@@ -31,7 +31,7 @@ class DeferredProducts(Products):
         super().__init__(frozen, rows)
         self._steps = steps
         self._dtype = dtype
-        # The gradient of a product's input needs the weights transposed: done once, out here.
+        # The gradient of a product's input needs the transposed weights: made once, out here.
         self._transposed = {name: tf.transpose(w) for name, w in self.weights.items()}
         self._perturbations = {
             name: steps.read_array(self._perturbation(name, w))
@@ -48,16 +48,16 @@ class DeferredProducts(Products):
         return kinds if self.rows is None else [*kinds, (self.rows.shape[1], self.rows.dtype)]
 
     def bind(self, t: Any, crop: Callable[[Any], Any]) -> "DeferredProducts":
-        """The products of step `t`; `crop` is that of its rows."""
+        """These products, set to step `t`; `crop` cuts arrays down to the rows of the step."""
         self._t, self._crop, self._inputs = t, crop, {}
         return self
 
     def recorded(self) -> list[Any]:
-        """The first operands of the step's products, which the loop hands to `finish`."""
+        """The first operands of the step's products, which the loop passes to `finish`."""
         return [tf.stop_gradient(self._inputs[name]) for name in self._perturbations]
 
     def finish(self, recorded: Sequence[Any]) -> None:
-        """Called after the loop with what was recorded of all steps."""
+        """Takes what was recorded of all steps, after the loop."""
         self._records = dict(zip(self._perturbations, recorded, strict=True))
 
     def __call__(self, name: str, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How a TensorFlow graph sees a batch of sequences: only the rows that are not finished."""
+"""A batch of sequences in a TensorFlow graph: each step has only the unfinished rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ import tensorflow as tf
 
 
 class PackedSteps:
-    """Rows in order of falling length, time-major, without padding.
+    """The steps of a batch: rows in order of falling length, time-major, without padding.
 
-    Step t holds the `sizes[t]` longest rows, so the rows of a step are the first ones of the
-    step before. The methods are those of `padded.PaddedSteps`, with `packed` for step * batch.
+    Step t has the `sizes[t]` longest rows, so the rows of a step are the first rows of the step
+    before. The methods are those of `padded.PaddedSteps`, with `packed` for step * batch.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -26,7 +26,7 @@ class PackedSteps:
         real = tf.sequence_mask(self.sorted_lengths, num_steps)  # [batch, step]
         sizes = tf.reduce_sum(tf.cast(real, tf.int32), axis=0)
         longest = tf.math.count_nonzero(sizes, dtype=tf.int32)  # no later step holds rows
-        self.sizes = sizes[: tf.maximum(longest, 1)]  # one, since arrays cannot be empty
+        self.sizes = sizes[: tf.maximum(longest, 1)]  # at least one, since arrays cannot be empty
         self.end = tf.size(self.sizes)
         place = tf.cast(tf.where(tf.transpose(real)), tf.int32)  # [packed, (step, rank)]
         step, rank = place[:, 0], place[:, 1]
@@ -38,7 +38,7 @@ class PackedSteps:
         self._offsets = tf.cumsum(self.sizes, exclusive=True)
 
     def pack(self, x: Any, reverse: bool = False) -> Any:
-        """[batch, step, ...] -> [packed, ...]; `reverse` turns the real steps around."""
+        """[batch, step, ...] -> [packed, ...]; `reverse` reverses the real steps."""
         index = self._backward if reverse else self._forward
         flat = tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))
         if not x.dtype.is_floating:
@@ -70,23 +70,23 @@ class PackedSteps:
         return _move(x, lambda v: tf.gather(v, self.order), lambda g: tf.gather(g, inverse))
 
     def read_array(self, x: Any) -> tf.TensorArray:
-        """An entry for each step: of [packed, n], the rows of the step."""
+        """An array with an entry for each step: the rows of the step in [packed, n]."""
         return self.write_array(x.shape[-1], x.dtype).split(x, self.sizes)
 
     def write_array(self, units: int | None, dtype: Any) -> tf.TensorArray:
-        """An empty array for what the steps leave, [rows, units] each."""
+        """An empty array for the results of the steps, [rows, units] each."""
         return tf.TensorArray(dtype, self.end, infer_shape=False, element_shape=[None, units])
 
     def join(self, array: tf.TensorArray, units: int | None) -> Any:
-        """What the steps left: [packed, units]."""
+        """The results of all steps: [packed, units]."""
         return tf.ensure_shape(array.concat(), [None, units])
 
     def crop_at(self, t: Any) -> Callable[[Any], Any]:
-        """What cuts [batch, ...] in the loop's order down to the rows of step `t`."""
+        """A function that cuts [batch, ...] in the loop's order down to the rows of step `t`."""
         size = self.sizes[t]
 
         def crop(x: Any) -> Any:
-            # `tf.slice`, for its gradient is one padding; that of x[:size] is slower.
+            # `tf.slice`: its gradient is one padding; the gradient of x[:size] is slower.
             rest = [-1] * (len(x.shape) - 1)
             cropped = tf.slice(x, [0] * len(x.shape), [size, *rest])
             cropped.set_shape([None, *x.shape[1:]])
@@ -95,7 +95,7 @@ class PackedSteps:
         return crop
 
     def carry_shape(self, x: Any) -> tf.TensorShape:
-        """What a loop may know of the shape of a [batch, ...] that it carries."""
+        """The shape that a loop may assume of a [batch, ...] that it carries."""
         return tf.TensorShape([None, *x.shape[1:]])
 
     def _unpack(self, y: Any, index: Any) -> Any:
@@ -110,7 +110,7 @@ class PackedSteps:
 
 
 def _move(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
-    """A permutation of rows; its gradient is the permutation back, cheaper than a sum."""
+    """Moves rows. The gradient moves them back, which is cheaper than TensorFlow's sum of rows."""
 
     @tf.custom_gradient
     def moved(value: Any) -> tuple[Any, Callable[[Any], Any]]:

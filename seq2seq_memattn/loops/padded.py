@@ -1,8 +1,8 @@
-"""How a loop over steps sees a batch of sequences: all rows at every step.
+"""A batch of sequences in a loop over steps: every step has all rows.
 
-A loop takes its inputs time-major and flat, [step * batch, n]. `PaddedSteps` keeps padded rows,
-so every shape is known ahead (XLA, JAX). `packed.PackedSteps` has the same methods and leaves
-finished rows out (TensorFlow graphs).
+A loop takes its inputs time-major and flat, [step * batch, n]. `PaddedSteps` keeps padded rows, so
+every shape is known ahead (XLA, JAX). `packed.PackedSteps` has the same methods and leaves out
+finished rows (TensorFlow graphs).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from seq2seq_memattn.compute.rows import reverse_prefix
 
 
 class PaddedSteps:
-    """Every row takes part in every step; padding is computed and then zeroed.
+    """The steps of a batch: every row is in every step; padding is computed and then zeroed.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -28,7 +28,7 @@ class PaddedSteps:
         self.total = num_steps * self.batch
 
     def pack(self, x: Any, reverse: bool = False) -> Any:
-        """[batch, step, ...] -> [step * batch, ...]; `reverse` turns the real steps around."""
+        """[batch, step, ...] -> [step * batch, ...]; `reverse` reverses the real steps."""
         if reverse:
             x = self._reversed(x)
         x = ops.swapaxes(x, 0, 1)
@@ -58,35 +58,35 @@ class PaddedSteps:
         """Brings [batch, ...] into the order of the loop's rows."""
         return x
 
-    # The reads and writes of TensorFlow's loop, whose shapes XLA must know ahead.
+    # Reads and writes of TensorFlow's loop; XLA must know their shapes ahead.
 
     @property
     def end(self) -> Any:
-        """The steps that a loop takes: what follows is padding, for which zeros do."""
+        """The number of steps that a loop takes. The rest is padding, which stays 0."""
         return ops.max(self.lengths, initial=0)
 
     def read_array(self, x: Any) -> Any:
-        """A `tf.TensorArray` with an entry for each step: of [step * batch, n], [batch, n]."""
+        """A `tf.TensorArray` with an entry [batch, n] for each step, from [step * batch, n]."""
         return self.write_array(x.shape[-1], x.dtype).unstack(self.by_step(x))
 
     def write_array(self, units: int | None, dtype: Any) -> Any:
-        """An empty array for what the steps leave, [batch, units] each."""
+        """An empty array for the results of the steps, [batch, units] each."""
         import tensorflow as tf
 
         shape = [tf.get_static_value(tf.convert_to_tensor(self.batch)), units]
         return tf.TensorArray(dtype, self.num_steps, element_shape=shape)
 
     def join(self, array: Any, units: int | None) -> Any:
-        """What the steps left: [step * batch, units]."""
+        """The results of all steps: [step * batch, units]."""
         return ops.reshape(array.stack(), (self.total, -1 if units is None else units))
 
     def crop_at(self, t: Any) -> Callable[[Any], Any]:
-        """What cuts [batch, ...] in the loop's order down to the rows of step `t`."""
+        """A function that cuts [batch, ...] in the loop's order down to the rows of step `t`."""
         del t
         return lambda x: x
 
     def carry_shape(self, x: Any) -> Any:
-        """What a loop may know of the shape of a [batch, ...] that it carries."""
+        """The shape that a loop may assume of a [batch, ...] that it carries."""
         return x.shape
 
     def _real(self) -> Any:

@@ -1,4 +1,4 @@
-"""The products inside a loop over steps whose second operand does not change from step to step."""
+"""The products inside a loop over steps whose second operand is the same at every step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from seq2seq_memattn.compute.precision import product
 
 
 class Products:
-    """Plain products, differentiated like everything else.
+    """Plain products, with plain gradients.
 
-    A loop may put a subclass in its place that computes the gradients of the second operands
-    in one large product after the loop (see `deferred_gradients.py`).
+    A loop may use a subclass instead, which computes the gradients of the second operands in one
+    large product after the loop (see `deferred_gradients.py`).
 
     Args:
         weights: float [units, n] by name.
@@ -28,7 +28,7 @@ class Products:
         return product(x, self.weights[name], self.training)
 
     def cropped(self, crop: Callable[[Any], Any]) -> "Products":
-        """The products of a step that has fewer rows of sentences than the loop."""
+        """The products of a step with fewer sentences than the batch."""
         rows = None if self.rows is None else crop(self.rows)
         return Products(self.weights, rows, self.training)
 

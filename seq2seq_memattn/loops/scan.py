@@ -15,7 +15,7 @@ Step = Callable[..., tuple[Any, Sequence[Any]]]
 
 
 def make_steps(lengths: Any, num_steps: Any) -> Any:
-    """The fitting view of a batch: `PackedSteps` where it pays, else `PaddedSteps`.
+    """The steps of a batch: `PackedSteps` in plain TensorFlow graphs, else `PaddedSteps`.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -46,8 +46,8 @@ def scan(
         inputs: arrays [packed, n] from `steps.pack`; at least one.
         products: the products of the loop; rows in the loop's order.
         steps: from `make_steps`.
-        output_units: the width of each output; None where it is known in the graph alone.
-        training: whether gradients will be asked for; their way is then the fast one.
+        output_units: the width of each output; None if it is known only when the graph runs.
+        training: whether gradients will be computed; TensorFlow's loop then defers them.
 
     Returns:
         The outputs of all steps, each [packed, units].
@@ -73,7 +73,7 @@ def _scan_in_tensorflow(
     output_units: Sequence[int | None],
     training: bool,
 ) -> list[Any]:
-    """As `scan`; ends with the longest row, and in training defers the products' gradients."""
+    """As `scan`. Ends with the longest row; in training, defers the products' gradients."""
     import tensorflow as tf
 
     from seq2seq_memattn.loops.deferred_gradients import DeferredProducts
@@ -128,11 +128,11 @@ def scan_cell(
         states: list of float [batch, units], the first states, in the loop's order.
         steps: from `make_steps`.
         training: see `scan`.
-        return_states: whether the states of every step are asked for.
+        return_states: whether to return the states of every step.
 
     Returns:
         outputs: float [packed, units].
-        states: what every step left of each, [packed, units]; [] if not asked for.
+        states: for each state, its values after every step, [packed, units]; [] if not requested.
     """
     # A first state that is the output need not be kept twice.
     shown = slice(1 if step.shows_first_state else 0, None if return_states else 0)

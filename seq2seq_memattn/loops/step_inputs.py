@@ -1,4 +1,4 @@
-"""What a loop's lowest cells read."""
+"""The inputs of a loop's lowest cells."""
 
 from typing import Any, NamedTuple
 
@@ -7,10 +7,9 @@ from seq2seq_memattn.loops.cell_steps import CellStep
 
 
 class StepInputs(NamedTuple):
-    """Inputs of all steps, or tokens of a small vocabulary and the input that each stands for.
+    """Inputs of all steps: vectors, or ids of a small vocabulary and a table of their vectors.
 
-    With a table, what the lowest cells make of an input is computed once for all places of its
-    token.
+    With a table, the lowest cells project each vector once, not at every place of its id.
 
     Fields:
         values: float [..., n]; with a table int32 [...]. The leading axes are [batch, length],
@@ -23,15 +22,15 @@ class StepInputs(NamedTuple):
 
     @property
     def width(self) -> int:
-        """N."""
+        """The width n of an input."""
         return (self.values if self.table is None else self.table).shape[-1]
 
     def embedded(self) -> Any:
-        """The inputs themselves, of packed values: float [packed, n]."""
+        """The vectors themselves, for packed values: float [packed, n]."""
         return self.values if self.table is None else embed(self.table, self.values)
 
     def project(self, step: CellStep, training: bool) -> Any:
-        """What `step.project` makes of packed inputs; of a table's rows it is made once each."""
+        """`step.project` of packed inputs; with a table, each of its rows is projected once."""
         if self.table is None:
             return step.project(self.values, training)
         return embed(step.project(self.table, training), self.values)

@@ -1,4 +1,4 @@
-"""Figures from plain data: curves, BLEU and time by length, by window, alignments, positions."""
+"""Figures from plain data: curves, BLEU and time by length or window, alignments, positions."""
 
 from seq2seq_memattn.packages import needed
 

@@ -1,4 +1,4 @@
-"""Quality and time by the length of the sequences."""
+"""Figures of quality and time by the length of sequences."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ class _Group(NamedTuple):
 
 @styled
 def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
-    """BLEU, and the share of lines that are exactly right, by the length of the reference.
+    """Draws BLEU and the share of exactly right lines by the length of the reference.
 
-    Where no line of a group has four tokens there are no 4-grams, and no BLEU is drawn.
+    If no line of a group has four tokens, there are no 4-grams, and no BLEU is drawn.
 
     Args:
         groups: for each model, what `seq2seq_memattn.metrics.bleu_by_length` returns, with the
             same references for all.
-        title: of the figure.
+        title: title of the figure.
 
     Raises:
         ValueError: if there is no model or no group, or the models' groups differ.
@@ -55,7 +55,7 @@ def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
     bleu, exact = figure.subplots(1, 2)
     drawn = looks(groups)
     for i, (model, look) in enumerate(drawn.items()):
-        # Side by side within a group, for many are close to 100.
+        # Side by side within a group, since many values are close to 100.
         at = np.arange(len(shared)) + 0.5 * ((i + 0.5) / len(drawn) - 0.5)
         rows = groups[model]
         scores = [r["bleu"] if r["longest"] >= SHORTEST_4_GRAM else math.nan for r in rows]
@@ -99,7 +99,7 @@ def _shared_groups(groups: Mapping[str, Rows]) -> list[_Group]:
 
 
 def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
-    """Scales and names the axes of values up to 100; they begin at a round number below all."""
+    """Scales and names axes of values up to 100, from a round number below the lowest value."""
     axes.set_xticks(range(len(groups)), [group.name() for group in groups])
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="x", visible=False)
@@ -117,15 +117,16 @@ def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
 def time_by_length(
     rows: Rows, paper: Rows = (), reference: str = "bahdanau", title: str = ""
 ) -> Figure:
-    """Time of decoding or training against source length, one line for each attention.
+    """Draws the time of decoding or training by source length, one line for each attention.
 
     Args:
-        rows: records with `attention`, `length` in tokens and `seconds`, of one mode and machine;
-            with `all_seconds`, of repeats, in a band from the least to the most.
-        paper: such records of another machine. What their times are relative to those of
-            `reference` is drawn dashed, as multiples of our times of `reference`.
-        reference: name of the attention that the paper's times are relative to.
-        title: of the figure; the place for the hardware and what was done.
+        rows: records with `attention`, `length` (tokens) and `seconds`, all of one mode and
+            machine. With `all_seconds`, the times of repeats, a band shows the shortest to the
+            longest.
+        paper: such records from another machine. They are drawn dashed, scaled for each length so
+            that the time of `reference` there equals ours.
+        reference: name of the attention whose times set this scale.
+        title: title of the figure, such as the hardware and what was done.
 
     Raises:
         ValueError: if `rows` is empty or has two times for one point, or if `paper` is given and
@@ -163,12 +164,12 @@ def time_by_length(
 
 @styled
 def step_time_by_length(rows: Rows, title: str = "") -> Figure:
-    """Time of one decoder step against source length, one line for each attention.
+    """Draws the time of one decoder step by source length, one line for each attention.
 
     Args:
-        rows: records with `attention`, `length` in tokens and `ms_per_step`, of one mode and
+        rows: records with `attention`, `length` (tokens) and `ms_per_step`, all of one mode and
             machine.
-        title: of the figure; the place for the hardware and what was done.
+        title: title of the figure, such as the hardware and what was done.
 
     Raises:
         ValueError: if `rows` is empty or has two times for one point.
@@ -183,7 +184,7 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
 
 
 def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Look]:
-    """Draws a line for each attention; returns how they look."""
+    """Draws a line for each attention; returns their looks."""
     drawn = looks(times)
     for attention, look in drawn.items():
         axes.plot(*_points(times[attention]), **line_of(look))
@@ -191,7 +192,7 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
 
 
 def _name_axes(axes: Axes, times: dict[str, dict[int, float]], label: str) -> None:
-    """Names the axes, both of which begin at 0; lengths below, values at the left."""
+    """Names the axes, which both begin at 0: lengths below, values at the left."""
     lengths = _apart({length for of_one in times.values() for length in of_one})
     axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
     axes.set_xlim(left=0.0)
@@ -218,7 +219,7 @@ def _by_attention(rows: Rows, name: str, value: str) -> dict[str, dict[int, floa
 def _scaled(
     paper: dict[str, dict[int, float]], ours: dict[str, dict[int, float]], reference: str
 ) -> dict[str, dict[int, float]]:
-    """The paper's times of the other attentions, had `reference` taken as long as here."""
+    """The paper's times of the other attentions, scaled so that `reference` takes our time."""
     if reference not in ours or reference not in paper:
         raise ValueError(
             f"`reference`: expected an attention with rows here and in the paper; "
@@ -233,7 +234,7 @@ def _scaled(
 
 
 def _apart(lengths: set[int]) -> list[int]:
-    """The lengths whose labels have room on an axis from 0, the longest first of all."""
+    """The lengths whose labels have room on an axis from 0; the longest is always kept."""
     kept: list[int] = []
     for length in sorted(lengths, reverse=True):
         if not kept or kept[-1] - length >= 0.05 * kept[0]:

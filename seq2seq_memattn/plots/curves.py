@@ -1,4 +1,4 @@
-"""Curves of training."""
+"""Figures of training curves."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
@@ -21,7 +21,7 @@ from seq2seq_memattn.plots.style import (
 
 Progress = Literal["updates", "minutes"]
 
-MAX_MARKERS = 15  # on one curve, to tell it by; its other points are only joined
+MAX_MARKERS = 15  # on one curve, to identify it; the line joins its other points
 
 
 @styled
@@ -31,17 +31,17 @@ def learning_curves(
     title: str = "",
     order: Sequence[str] = (),
 ) -> Figure:
-    """Validation BLEU during training, as in figures 3 to 5 of the memory paper.
+    """Draws validation BLEU during training, as in figures 3 to 5 of Britz et al. (2017).
 
-    The axis goes to 100 where one model comes halfway there, as on the copy task; else less far.
-    Records of one update, from several runs of a model, are drawn as their mean, in a band from the
-    least to the most.
+    The axis goes to 100 if a model exceeds 50, as on the copy task, and otherwise slightly above
+    the highest value. If several runs of a model have records of the same update, the curve is
+    their mean, in a band from the lowest to the highest.
 
     Args:
-        curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to
-            100). Records without `bleu` are left out: the lines of a metrics.jsonl will do.
+        curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to 100).
+            Records without `bleu` are left out, so the lines of a metrics.jsonl will do.
         against: "updates" or "minutes" of training.
-        title: of the figure.
+        title: title of the figure.
         order: see `looks`.
 
     Raises:
@@ -58,12 +58,12 @@ def learning_curves(
 def loss_curves(
     curves: Mapping[str, Rows], against: Progress = "updates", title: str = ""
 ) -> Figure:
-    """Loss during training, on a logarithmic axis.
+    """Draws the loss during training on a logarithmic axis.
 
     Args:
         curves: as in `learning_curves`, with `loss` in nats per target token in place of `bleu`.
         against: "updates" or "minutes" of training.
-        title: of the figure.
+        title: title of the figure.
 
     Raises:
         ValueError: if there is no model, a model has no loss, or `against` is unknown.
@@ -73,7 +73,7 @@ def loss_curves(
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     low, high = axes.get_ylim()
-    within_a_decade = high < 10.0 * low  # then powers of ten alone are too few labels
+    within_a_decade = high < 10.0 * low  # then labels at powers of ten alone are too few
     axes.yaxis.set_minor_formatter(
         StrMethodFormatter("{x:.3g}") if within_a_decade else NullFormatter()
     )

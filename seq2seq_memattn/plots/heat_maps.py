@@ -1,4 +1,4 @@
-"""Pictures of what attention looks at."""
+"""Heat maps of what attention reads."""
 
 import itertools
 import math
@@ -21,13 +21,13 @@ from seq2seq_memattn.plots.style import (
     wrapped,
 )
 
-COLOURS = "Blues"  # white is nothing: dark on light, also in grey
+COLOURS = "Blues"  # white is 0; dark on light, also in greyscale
 UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
-MANY = 16  # slots, above which they are drawn smaller
-LEAST_SHARE = 0.01  # of the alignment, below which a slot would be a blank panel
+MANY = 16  # slots above which their panels are drawn smaller
+LEAST_SHARE = 0.01  # of the alignment, below which a slot's panel would be blank
 
 
 class Panel(NamedTuple):
@@ -38,7 +38,8 @@ class Panel(NamedTuple):
         source_tokens: source_length strings.
         target_tokens: target_length strings.
         title: such as the name of the model.
-        scored: bool [target_length, source_length]. What is grey was not scored; None: all was.
+        scored: bool [target_length, source_length]. False: not scored, drawn grey. None: all
+            scored.
     """
 
     alignment: npt.ArrayLike
@@ -54,26 +55,28 @@ def alignment(
     target_tokens: Sequence[str],
     title: str = "",
 ) -> Figure:
-    """One alignment, as `alignments` draws it; the arguments are the fields of `Panel`."""
+    """Draws one alignment, as `alignments` does; the arguments are the fields of `Panel`."""
     return alignments([Panel(alignment, source_tokens, target_tokens, title)])
 
 
 @styled
 def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False) -> Figure:
-    """Alignments side by side, source downwards and target to the right.
+    """Draws alignments side by side, with the source downwards and the target to the right.
 
-    As in figures 6 to 8 of the memory paper: scores over the source, or for K-memory the product
-    of beta and alpha; and, with `Panel.scored`, the spans in figure 4 of Shu and Nakayama (2017).
+    The values are scores over the source, or for K-memory the product of beta and alpha, as in
+    figures 6 to 8 of Britz, Guan and Luong (2017). With `Panel.scored`, the figure also shows which
+    spans were scored, as in figure 4 of Shu and Nakayama (2017).
 
     Args:
         panels: what to draw, three in a row.
-        title: of the figure.
-        relative: whether the darkest colour is the highest value of each panel, named in its
-            title, and not that of all panels: for alignments that do not sum to 1.
+        title: title of the figure.
+        relative: whether the darkest colour is the highest value of each panel, named in the
+            panel's title, instead of the highest value of all panels. For alignments that do not
+            sum to 1.
 
     Raises:
-        ValueError: if there is no panel, an alignment has not the shape of its tokens, or a value
-            is negative or not finite.
+        ValueError: if there is no panel, an alignment does not have the shape of its tokens, or a
+            value is negative or not finite.
     """
     require_filled(panels, "panels", "a panel")
     checked = []
@@ -108,24 +111,24 @@ def slots(
     max_slots: int = 8,
     title: str = "",
 ) -> Figure:
-    """What each slot of a K-memory adds to the alignment: beta times alpha, slot by slot.
+    """Draws what each slot of a K-memory adds to the alignment: beta times alpha, slot by slot.
 
-    As in figures 6 and 7 of the memory paper. Each slot is headed by its number k in 1..K and
-    its share of the sum of the alignment.
+    As in figures 6 and 7 of Britz, Guan and Luong (2017). The title of each panel is the slot's
+    number k in 1..K and its share of the sum of the alignment.
 
     Args:
         alpha: float [source_length, K].
         beta: float [target_length, K].
         source_tokens: source_length strings.
         target_tokens: target_length strings.
-        max_slots: int > 0. Slots with smaller shares than so many others, or with less than one
-            hundredth, are left out and counted in a note. More than 16 are drawn small, eight in a
-            row.
-        title: of the figure.
+        max_slots: int > 0. The most slots to draw, those with the largest shares. Slots with less
+            than one hundredth are left out, too. A note counts the slots that are left out. More
+            than 16 slots are drawn small, eight in a row.
+        title: title of the figure.
 
     Raises:
-        ValueError: if alpha or beta has not the shape of its tokens, they differ in K, a value is
-            negative or not finite, or `max_slots` is not positive.
+        ValueError: if alpha or beta does not have the shape of its tokens, they differ in K, a
+            value is negative or not finite, or `max_slots` is not positive.
     """
     if max_slots < 1:
         raise ValueError(f"`max_slots`: expected a positive number; got {max_slots}")
@@ -153,7 +156,7 @@ def slots(
 def _checked(
     values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]]
 ) -> npt.NDArray[np.float64]:
-    """The values as an array, if they can be scores, one for each of what the axes are of."""
+    """The values as an array; ValueError unless they are scores with one entry for each token."""
     array = np.asarray(values, np.float64)
     sizes = [len(entries) for entries in shape.values()]
     if list(array.shape) != sizes or not array.size:
@@ -170,7 +173,7 @@ def _checked(
 
 
 def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: str) -> Figure:
-    """Panels on a grid with one colour bar; tokens are named where they are not a neighbour's."""
+    """Draws panels on a grid with one colour bar; panels with a neighbour's tokens omit them."""
     columns = min(len(panels), max_columns)
     rows = -(-len(panels) // columns)
     width = WIDTH if columns > 1 else 0.75 * WIDTH
@@ -215,7 +218,7 @@ def _label(token: str) -> str:
 
 
 def _thinning(sequences: Sequence[Sequence[str]], side: float) -> int:
-    """Smallest round n such that each n-th label of the longest sequence fits on `side` inches."""
+    """The smallest round n so that every n-th label of the longest sequence fits `side` inches."""
     room = side * POINTS_PER_INCH / LINE_PITCH
     longest = max(len(labels) for labels in sequences)
     return next(n for n in _round_numbers() if longest <= n * room)
@@ -227,7 +230,7 @@ def _round_numbers() -> Iterator[int]:
 
 
 def _name_tokens(axis: Axis, labels: Sequence[str], every: int, side: float = math.inf) -> None:
-    """Names each n-th token on an axis; upright if that does not fit on `side` inches."""
+    """Names every n-th token on an axis, vertically if the names do not fit `side` inches."""
     named = labels[::every]
     points = len(named) * (CHARACTER_WIDTH * max(map(len, named), default=0) + 4.0)
     rotation = 90.0 if points > side * POINTS_PER_INCH else 0.0

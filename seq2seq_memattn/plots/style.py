@@ -1,7 +1,7 @@
-"""What all figures share: style, colours of models, and how a figure becomes a file.
+"""The common part of all figures: style, colours of models, and saving to files.
 
-Figures are made and saved under a style of their own, which leaves matplotlib's global settings
-as they were. Nothing is shown: there is no pyplot and no window.
+Figures are made and saved under their own style, which does not change matplotlib's global
+settings. They are never shown in a window: pyplot is not used.
 """
 
 import math
@@ -49,17 +49,17 @@ STYLE: dict[str, Any] = {
     "xtick.labelsize": FONT_SIZE - 1.0,
     "ytick.labelsize": FONT_SIZE - 1.0,
 }
-styled = matplotlib.style.context(["default", STYLE])  # "default": whatever a matplotlibrc says
+styled = matplotlib.style.context(["default", STYLE])  # "default" overrides a user's matplotlibrc
 
 
 class Look(NamedTuple):
-    """How a model is drawn, in every figure.
+    """How a model is drawn in every figure.
 
     Fields:
-        name: in legends.
+        name: name in legends.
         colour: "#rrggbb".
-        marker: matplotlib's letter for one; colour is never the only difference.
-        line: matplotlib's pattern; dashed or dotted for a model with something added.
+        marker: matplotlib's letter for a marker, since colour is never the only difference.
+        line: matplotlib's line style; dashed or dotted for a model with an addition.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Look(NamedTuple):
     line: str = "-"
 
 
-SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # of other K: "P"
+SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other K
 
-# For labels that name no attention: colours that the eye tells apart, none of them an attention's.
+# For labels that name no attention: colours that the eye tells apart and that no attention has.
 OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#ee3377", "#b8a038")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 ADDED_LINES = ("--", ":", "-.")
@@ -79,14 +79,14 @@ ADDED_LINES = ("--", ":", "-.")
 def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
     """The look of each label, in the order of legends.
 
-    Names of attentions, as on the command line, come first and always look the same; others take
-    colours that no attention has, in the order given. A label with an addition, such as
-    "k_memory:4 + PE" or "bahdanau, tied", looks like the one without it but for its line.
+    Names of attentions, as on the command line, come first and always look the same. Other labels
+    take colours that no attention has, in the order given. A label with an addition, such as
+    "k_memory:4 + PE" or "bahdanau, tied", looks like the label without it, except for its line.
 
     Args:
-        labels: of the models in a figure.
-        order: labels that take the first colours in this order, whether they are among `labels` or
-            not: so figures that share it share the colours.
+        labels: labels of the models in a figure.
+        order: labels that take the first colours, in this order, even if they are not among
+            `labels`. Figures with the same `order` then use the same colours.
     """
     ordered = sorted(labels, key=_rank)
     others = [label for label in ordered if not find(label)]
@@ -116,12 +116,12 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
 
 
 def _base(label: str) -> str:
-    """A label without what is added to it."""
+    """A label without its addition."""
     return label.partition(", ")[0].partition(" + ")[0]
 
 
 def _rank(label: str) -> tuple[int, int]:
-    """Its place among legends."""
+    """The place of a label in legends."""
     base, order = _base(label), list(ATTENTIONS)
     slots = num_slots(base)
     name = K_MEMORY if slots else base
@@ -142,12 +142,12 @@ def _attention_look(label: str) -> Look | None:
 
 @styled
 def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Writes a figure; each file appears complete or not at all, the same bytes for the same data.
+    """Writes a figure. A file appears complete or not at all; equal data give equal bytes.
 
     Args:
-        figure: from a function of this package.
-        path: the file, in PNG or SVG by its suffix; without suffix, both are written. Its
-            directory is made if missing.
+        figure: a figure from a function of this package.
+        path: the file. The suffix selects PNG or SVG; without a suffix, both are written. A missing
+            directory is made.
 
     Returns:
         The files written.
@@ -160,7 +160,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
         raise ValueError(f"`path`: expected the suffix .png, .svg or none; got {str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path] if path.suffix else [path.with_suffix(".png"), path.with_suffix(".svg")]
-    # By default, a PNG tells matplotlib's version, and an SVG that and the date.
+    # By default, a PNG stores matplotlib's version, and an SVG the version and the date.
     unsaid: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Creator": None, "Date": None}}
     for file in files:
         with atomic_binary(file.resolve()) as stream:
@@ -199,18 +199,18 @@ def round_ticks(is_integer: bool = False) -> MaxNLocator:
 
 
 def add_legend(figure: Figure, axes: Axes) -> None:
-    """Names the lines of `axes` to the right of everything, where names cover nothing."""
+    """Adds a legend of the lines of `axes` at the right of the figure, where it covers nothing."""
     legend = figure.legend(*axes.get_legend_handles_labels(), loc="outside right center")
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def add_note(axes: Axes, note: str) -> None:
-    """A remark above the right end of `axes`."""
+    """Adds a remark above the right end of `axes`."""
     axes.set_title(note, loc="right", color=NOTE_COLOUR, fontsize=FONT_SIZE - 1.0)
 
 
 def require_filled(values: Sized, name: str, least: str) -> None:
-    """Raises ValueError if an argument that must hold something is empty."""
+    """Raises ValueError if an argument that must not be empty is empty."""
     if not len(values):
         raise ValueError(f"`{name}`: expected {least} at least; got none")

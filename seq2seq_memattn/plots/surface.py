@@ -1,4 +1,4 @@
-"""The surface of position encodings."""
+"""A figure of the position encodings."""
 
 from typing import Any
 
@@ -11,27 +11,26 @@ from seq2seq_memattn.plots.style import FONT_SIZE, new_figure, round_ticks, styl
 
 COLOURS = "PuOr"  # two hues that all kinds of colour vision tell apart, white between them
 STATIONARY = 0.5
-LEVELS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # 0.5 is two straight lines
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # 0.5 is drawn as two straight lines
 LINE: dict[str, Any] = {"colors": "#333333", "linewidths": 0.7}
-HALO = withStroke(linewidth=2.0, foreground="white")  # labels are read on dark and on light
+HALO = withStroke(linewidth=2.0, foreground="white")  # keeps labels readable on dark and light
 
 
 @styled
 def position_surface(encodings: npt.ArrayLike, max_source_length: int, title: str = "") -> Figure:
-    """Position encodings of slots and source positions, as in figure 2 of the memory paper.
+    """Draws position encodings by slot and source position, as in figure 2 of Britz et al. (2017).
 
-    White is 0.5, the value of the stationary point, which is marked, and of the lines k = K/2 and
-    s = S/2 through it.
+    White is 0.5: the value of the stationary point, which is marked, and of the two lines through
+    this point, k = K/2 and s = S/2.
 
     Args:
         encodings: float [source_length, K], values in [0, 1] for positions s from 0 and slots k
             from 1.
         max_source_length: int > 0. S.
-        title: of the figure.
+        title: title of the figure.
 
     Raises:
-        ValueError: if the encodings are not of at least 2 positions and 2 slots, or a value is
-            outside of [0, 1].
+        ValueError: if there are fewer than 2 positions or 2 slots, or a value is outside [0, 1].
     """
     values = np.asarray(encodings, np.float64)
     if values.ndim != 2 or min(values.shape) < 2:
@@ -49,7 +48,7 @@ def position_surface(encodings: npt.ArrayLike, max_source_length: int, title: st
     figure = new_figure(4.2, title)
     axes = figure.subplots()
     image = axes.pcolormesh(positions, slots, values.T, cmap=COLOURS, vmin=0.0, vmax=1.0)
-    image.set_rasterized(True)  # thousands of cells would each be a shape of an SVG
+    image.set_rasterized(True)  # otherwise an SVG has a shape for each of thousands of cells
     contours = axes.contour(positions, slots, values.T, levels=LEVELS, **LINE)
     for label in axes.clabel(contours, fmt="%.1f", fontsize=FONT_SIZE - 2.0):
         label.set_path_effects([HALO])

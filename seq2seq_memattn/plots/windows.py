@@ -1,4 +1,4 @@
-"""How much of the source is looked at, against what that is worth."""
+"""A figure of BLEU by the share of the source that is read."""
 
 from collections.abc import Mapping
 
@@ -18,12 +18,12 @@ from seq2seq_memattn.plots.style import (
 
 @styled
 def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
-    """BLEU against the average window, as in figure 3 of Shu and Nakayama (2017).
+    """Draws BLEU against the average window, as in figure 3 of Shu and Nakayama (2017).
 
     Args:
-        points: for each data set, records with `window`, in encoder states per step, `bleu` (0 to
-            100) and `threshold`, None for none, in the order in which they are joined.
-        title: of the figure.
+        points: for each data set, records with `window` (encoder states per step), `bleu` (0 to
+            100) and `threshold` (None: no threshold), in the order in which a line joins them.
+        title: title of the figure.
 
     Raises:
         ValueError: if there is no data set, or one has no point.
@@ -36,7 +36,7 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         windows = [point["window"] for point in points[name]]
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
-    # Named once, where the windows are of the first data set.
+    # Each threshold is named once, at its point of the first data set.
     for point in next(iter(points.values())):
         name = "\u221e" if point["threshold"] is None else f"{point['threshold']:g}"
         axes.annotate(

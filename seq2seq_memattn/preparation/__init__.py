@@ -1,1 +1,1 @@
-"""Raw files to data directories."""
+"""Makes data directories from raw files."""

@@ -2,7 +2,7 @@
 
 Source: Britz, Guan and Luong (2017), section 4.1: 100,000 training and 1,000 validation examples,
     20 symbols, lengths "randomly chosen between 0 to L".
-Differs from the paper: nothing. (Its base code draws lengths from 5 on; the text is followed.)
+Differs from the paper: nothing. (The paper's code draws lengths from 5 on; we follow its text.)
 """
 
 import dataclasses
@@ -68,10 +68,10 @@ def generate(
 
 
 def prepare(options: CopyTaskOptions) -> tuple[Manifest, bool]:
-    """Makes the data directory unless it is there.
+    """Makes the data directory of the copy task, unless it exists already.
 
     Returns:
-        Its manifest, and whether it was made now.
+        The manifest, and whether the directory is new.
 
     Raises:
         ValueError: if the directory holds something else, or was made with other options.
@@ -84,7 +84,7 @@ def prepare(options: CopyTaskOptions) -> tuple[Manifest, bool]:
         for name, num_examples, stream in zip(
             SPLITS, (options.num_train, options.num_valid), streams, strict=True
         ):
-            print_note(f"writing {num_examples} examples: {name}")
+            print_note(f"writing {num_examples} examples for {name}")
             examples = generate(num_examples, options.max_length, options.vocab_size, stream)
             splits[name] = _write_split(directory, name, examples)
         vocabulary = SymbolVocabulary(map(str, range(options.vocab_size))).to_dict()
@@ -106,7 +106,7 @@ def _write_split(directory: Path, name: str, examples: list[Symbols]) -> Split:
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What the command says of a data directory: sizes."""
+    """The figures that the command prints: sizes of the splits."""
     found: dict[str, Any] = {}
     for name, split in manifest.splits.items():
         found[f"num_{name}"] = split.num_examples

@@ -1,4 +1,4 @@
-"""Fetches files over HTTP: whole or not at all, and from where an interrupted start stopped."""
+"""Downloads files over HTTP: a file appears only when complete, and downloads can be resumed."""
 
 import errno
 import hashlib
@@ -17,9 +17,9 @@ from seq2seq_memattn.text.files import sync_directory
 
 CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 60.0
-# Failures that may pass: the connection, and what servers say when they are busy.
+# Statuses of temporary failures, such as a busy server.
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-# Those of the disk do not.
+# Failures of the disk, which trying again does not help.
 LASTING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 CHECKSUMS_NAME = "SHA256SUMS"  # beside the files, as `sha256sum --check` reads it
 
@@ -31,24 +31,24 @@ class MissingFile(OSError):
 def fetch(
     url: str, path: Path, sha256: str = "", attempts: int = 5, wait_seconds: float = 2.0
 ) -> None:
-    """Downloads a file unless it is there.
+    """Downloads a file unless it exists already.
 
-    What arrives goes to `NAME.part`, with the server's mark of the file's version in
-    `NAME.part.json`; a later start asks for the rest of that version. The checksum of a file is
-    noted beside it, and compared when the file is found there again.
+    The bytes received so far are in `NAME.part`, and the server's identifier of the file's version
+    in `NAME.part.json`. A later call asks for the rest of that version. The checksum of a complete
+    file is recorded in SHA256SUMS beside it, and verified when the file is found there again.
 
     Args:
-        url: of the file.
-        path: where it goes; its directory exists.
-        sha256: the checksum that it must have, in hexadecimal, or "".
-        attempts: int > 0. Failures in a row, with no byte more than ever before, after which it
-            gives up.
-        wait_seconds: before the second attempt; twice as long before each further one.
+        url: URL of the file.
+        path: where the file goes; its directory must exist.
+        sha256: the expected checksum in hexadecimal, or "".
+        attempts: int > 0. The download fails after this many attempts in a row that got no further
+            in the file.
+        wait_seconds: seconds before the second attempt, doubled before each further one.
 
     Raises:
-        OSError: if it cannot be had, names the URL; what arrived is kept. `MissingFile` if the
-            server says that there is none.
-        ValueError: if the file, downloaded or found, has not the checksum that it must have.
+        OSError: if the file cannot be downloaded; names the URL. The bytes received are kept.
+            `MissingFile` if the server does not have the file.
+        ValueError: if the file, downloaded or found, has a wrong checksum.
     """
     if path.exists():
         expected = sha256 or _noted(path)
@@ -84,22 +84,22 @@ def fetch(
 
 
 def _fetch_rest(url: str, part: Path) -> None:
-    """Adds to `part` what it lacks; OSError if the connection ends early."""
+    """Appends the missing bytes to `part`; OSError if the connection ends early."""
     start = _size(part)
     request = urllib.request.Request(url)
     mark = _read_mark(part)
     if start and mark:
         request.add_header("Range", f"bytes={start}-")
-        request.add_header("If-Range", mark)  # a file that has changed is sent from its beginning
+        request.add_header("If-Range", mark)  # a changed file is sent from its beginning
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         if not start or error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         if error.headers.get("Content-Range") == f"bytes */{start}":
-            return  # nothing was missing
+            return  # the part was already complete
         _remove(part)
-        raise OSError(f"the server has no byte {start:,}; beginning again") from None
+        raise OSError(f"the server has no byte {start:,}; starting again") from None
     with response:
         if response.status != http.client.PARTIAL_CONTENT:
             start = 0
@@ -124,7 +124,7 @@ def _fetch_rest(url: str, part: Path) -> None:
 
 
 def _remove(part: Path) -> None:
-    """Removes what there is of a part and its mark."""
+    """Removes a part and its mark, if they exist."""
     part.unlink(missing_ok=True)
     _mark_path(part).unlink(missing_ok=True)
 
@@ -138,7 +138,7 @@ def _mark_path(part: Path) -> Path:
 
 
 def _read_mark(part: Path) -> str:
-    """What the server called the version of the file that a part is of, or ""."""
+    """The server's identifier of the version that a part belongs to, or ""."""
     try:
         return json.loads(_mark_path(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -152,7 +152,7 @@ def _write_mark(part: Path, headers: Any) -> None:
 
 
 def _noted(path: Path) -> str:
-    """The checksum that was noted when a file was downloaded, or ""."""
+    """The checksum that was recorded when a file was downloaded, or ""."""
     try:
         lines = path.with_name(CHECKSUMS_NAME).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -162,7 +162,7 @@ def _noted(path: Path) -> str:
 
 
 def _check(path: Path, name: str, expected: str) -> str:
-    """Returns the checksum of a file; ValueError if it should have another one."""
+    """Returns the checksum of a file; ValueError if it differs from a given expected one."""
     with open(path, "rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if expected and found != expected:

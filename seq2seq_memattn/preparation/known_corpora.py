@@ -1,7 +1,8 @@
-"""Corpora that are prepared by name: where their files are, and what is in them.
+"""Corpora that can be prepared by name.
 
-A corpus is a TOML file in `corpora/`; this module reads it, finds or fetches the files
-and prepares them as `parallel_text` does.
+A TOML file in `corpora/` describes each corpus: where its files are and what form they have. This
+module reads the description, finds or downloads the files, and prepares them as `parallel_text`
+does.
 """
 
 import dataclasses
@@ -23,11 +24,11 @@ from seq2seq_memattn.text.files import atomic_binary
 from seq2seq_memattn.text.form import TextForm
 
 FOLDER = Path(__file__).parent / "corpora"
-MEMBER = ":"  # between an archive's name and that of a file in it
+MEMBER = ":"  # separates the name of an archive from the name of a file in it
 
 
 class MissingMember(ValueError):
-    """A file that an archive does not have, or not once."""
+    """An archive has no file of a given name, or more than one."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,19 +52,20 @@ class CorpusOptions(TextOptions):
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """One pair of languages of a corpus.
+    """One language pair of a corpus.
+
+    File names are relative to the folder of the pair. `ARCHIVE:NAME` is a file in a tar archive.
+    `{language}` stands for the language of a side.
 
     Args:
-        name: of the corpus.
+        name: name of the corpus.
         url: folder of the pair's files on the server; "" if they cannot be downloaded.
         folder: the same folder below `source_dir`.
-        train: names of files of the training text; `{language}` stands for each side's.
-        evaluation: the same for "valid" and the test sets, one file each.
-        sha256: checksums by name of file, as far as they are known.
-        form: `TextForm`.
-        truecase_model: name of the file by which each side was truecased, or "".
-
-    Names are relative to the folder; `ARCHIVE:NAME` is a file in a tar archive.
+        train: names of the files with training text.
+        evaluation: one file name each for "valid" and the test sets, by name of the split.
+        sha256: checksums by file name, as far as they are known.
+        form: `TextForm` of the files.
+        truecase_model: name of the model that truecased a side, or "".
     """
 
     name: str
@@ -76,20 +78,20 @@ class Corpus:
     truecase_model: str
 
     def languages(self) -> tuple[str, str]:
-        """Source and target language."""
+        """The source and the target language."""
         return self.form.source_language, self.form.target_language
 
 
 def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
-    """Reads what is known of a corpus.
+    """Reads the description of one language pair of a corpus.
 
     Args:
-        name: of the file in `FOLDER`, without suffix.
-        pair: languages, as "en-de"; either way round.
-        url: replaces the server's address.
+        name: name of the file in `FOLDER`, without suffix.
+        pair: source and target language, such as "en-de"; both directions are known.
+        url: replaces the server's address if given.
 
     Raises:
-        ValueError: if the corpus has no such pair; names those that it has.
+        ValueError: if the corpus does not have the pair; names the pairs that it has.
     """
     with open(FOLDER / f"{name}.toml", "rb") as stream:
         content = tomllib.load(stream)
@@ -97,9 +99,7 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
     reverse = "-".join(reversed(pair.split("-")))
     found = known.get(pair) or known.get(reverse)
     if found is None:
-        raise ValueError(
-            f"pair: expected one of {', '.join(known)} (or turned round); got {pair!r}"
-        )
+        raise ValueError(f"pair: expected one of {', '.join(known)} (or the reverse); got {pair!r}")
     source, target = pair.split("-")
     base, folder = url or content.get("url", ""), found.get("folder", "")
     form = TextForm(source, target, **content.get("form", {}))
@@ -117,12 +117,13 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class CorpusFiles:
-    """Finds the files of a corpus, in a folder or on its server.
+    """Finds the files of a corpus in a folder, or downloads them from its server.
 
     Args:
         corpus: `Corpus`.
-        source_dir: folder that has the files, in the corpus's own folder or all together, or "".
-        download_dir: where downloads go, and what is unpacked from archives.
+        source_dir: folder with the files, in the corpus's own subfolder or anywhere below; "" to
+            download them.
+        download_dir: folder for downloads and for files unpacked from archives.
     """
 
     corpus: Corpus
@@ -130,7 +131,7 @@ class CorpusFiles:
     download_dir: Path
 
     def all(self) -> TextFiles:
-        """Every file; fetches and unpacks those that are not there."""
+        """Returns all files, after downloading and unpacking those that are missing."""
         train = tuple(self._pair(name) for name in self.corpus.train)
         return TextFiles(
             train,
@@ -141,7 +142,7 @@ class CorpusFiles:
         )
 
     def _truecase_model(self, folder: Path) -> str:
-        """The source side's, from the folder of the text; whoever has the text may lack it."""
+        """The truecase model of the source side; "", with a note, if it cannot be found."""
         if not self.corpus.truecase_model:
             return ""
         name = self.corpus.truecase_model.format(language=self.corpus.form.source_language)
@@ -156,14 +157,14 @@ class CorpusFiles:
             missing = f"{folder} has no {archive}"
         except (MissingFile, MissingMember) as error:
             missing = str(error)
-        print_note(f"{missing}; without it, translate leaves the case of sources as it is")
+        print_note(f"{missing}; without it, translate does not truecase sources")
         return ""
 
     def _pair(self, name: str) -> FilePair:
         source, target = (
             self._find(name.format(language=language)) for language in self.corpus.languages()
         )
-        if source.parent != target.parent:  # perhaps of another pair of languages
+        if source.parent != target.parent:  # one may belong to another language pair
             raise ValueError(f"expected both sides in one folder; got {source} and {target}")
         return str(source), str(target)
 
@@ -175,9 +176,9 @@ class CorpusFiles:
         return unpacked or self._unpack(self._file(archive), member)
 
     def _in_source_dir(self, name: str) -> Path | None:
-        """The file below `source_dir`: by its path on the server, else the only one of its name.
+        """The file below `source_dir`: by its path on the server, or else the only one of its name.
 
-        It may have been packed, which its name then says.
+        A file with the suffix `.gz` is found too.
         """
         if not self.source_dir:
             return None
@@ -209,7 +210,7 @@ class CorpusFiles:
         return path
 
     def _unpack(self, archive: Path, member: str) -> Path:
-        """The file of an archive, unpacked."""
+        """Unpacks a file of an archive, unless it was unpacked before; returns its path."""
         stat = archive.stat()
         version = f"{stat.st_size}-{stat.st_mtime_ns}"
         path = self._local(f"{archive.name}.{version}.unpacked/{member}")
@@ -229,13 +230,13 @@ class CorpusFiles:
     def _local(self, name: str) -> Path:
         path = self.download_dir / self.corpus.folder / name
         if not self.download_dir.exists():
-            print_note(f"what is downloaded or unpacked goes to {self.download_dir}, and stays")
+            print_note(f"downloaded and unpacked files are kept in {self.download_dir}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
 
 def _check_whole(archive: Path) -> None:
-    """Reads an archive to its checksum, which `tarfile` does not come to."""
+    """Reads an archive to its end, to verify its checksum; `tarfile` stops before it."""
     if archive.suffix in (".gz", ".tgz"):
         with gzip.open(archive) as stream:
             while stream.read(1 << 20):
@@ -243,7 +244,7 @@ def _check_whole(archive: Path) -> None:
 
 
 def _member(tar: tarfile.TarFile, archive: Path, name: str) -> tarfile.TarInfo:
-    """The file of an archive by its path, else the only one that is called so in any folder."""
+    """The file of an archive with this path, or else the only one of this name in any folder."""
     files = [info for info in tar if info.isfile()]
     same_path = [info for info in files if PurePosixPath(info.name) == PurePosixPath(name)]
     plain = PurePosixPath(name).name
@@ -254,12 +255,12 @@ def _member(tar: tarfile.TarFile, archive: Path, name: str) -> tarfile.TarInfo:
 
 
 def prepare(name: str, options: CorpusOptions, url: str = "") -> tuple[Manifest, bool]:
-    """Makes the data directory of a corpus unless it is there; see `prepare_text`.
+    """Makes the data directory of a corpus, unless it exists already; see `prepare_text`.
 
     Args:
-        name: of the corpus.
+        name: name of the corpus.
         options: `CorpusOptions`.
-        url: replaces the server's address.
+        url: replaces the server's address if given.
     """
     corpus = read_corpus(name, options.pair, url)
     downloads = Path(options.download_dir or f"{options.output_dir.rstrip('/')}.downloads")
@@ -270,9 +271,10 @@ def prepare(name: str, options: CorpusOptions, url: str = "") -> tuple[Manifest,
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Multi30kOptions(CorpusOptions):
-    """Options of this command."""
+    """Options of the command multi30k."""
 
-    FREE: ClassVar[tuple[str, ...]] = (*CorpusOptions.FREE, "tokenised")  # the task's name says it
+    # `tokenised` changes the name of the task, so it need not be kept among the options.
+    FREE: ClassVar[tuple[str, ...]] = (*CorpusOptions.FREE, "tokenised")
 
     tokenised: bool = option(
         False,
@@ -282,5 +284,5 @@ class Multi30kOptions(CorpusOptions):
 
 
 def prepare_multi30k(options: Multi30kOptions) -> tuple[Manifest, bool]:
-    """Makes the data directory unless it is there; see `prepare_text`."""
+    """Makes the data directory of Multi30k, unless it exists already; see `prepare_text`."""
     return prepare("multi30k_tokenised" if options.tokenised else "multi30k", options)

@@ -7,8 +7,7 @@ from itertools import zip_longest
 
 from seq2seq_memattn.text.files import STANDARD_STREAM, iterate_bytes
 
-# What Moses's scripts write for characters that mean something to them; the ampersand last, for
-# the others begin with it.
+# The escapes of the Moses scripts. The ampersand comes last because all escapes begin with one.
 ESCAPES = {
     b"&#124;": b"|",
     b"&lt;": b"<",
@@ -22,9 +21,9 @@ ESCAPES = {
 
 
 def check_input(name: str, path: str) -> None:
-    """Raises ValueError if an input file is not there; `name` is that of its option.
+    """Raises ValueError if an input file does not exist; `name` is the name of its option.
 
-    Standard input is refused: the text is read more than once.
+    Standard input is refused, because the text is read more than once.
     """
     if not path or path == STANDARD_STREAM:
         raise ValueError(f"{name}: expected the name of a file, got {path!r}")
@@ -37,17 +36,17 @@ def iterate_pairs(
     unescape: bool = False,
     on_read: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields the lines of pairs of files, pair by pair; see `iterate_bytes`.
+    """Yields pairs of source and target lines from pairs of files; see `iterate_bytes`.
 
     Args:
         pairs: source and target files, read one pair after the other.
-        unescape: whether the escapes of Moses's scripts are undone.
-        on_read: called now and then with the bytes of the source files read so far, packed as they
-            are.
+        unescape: whether to undo the escapes of the Moses scripts.
+        on_read: called from time to time with the number of bytes read from the source files; for
+            compressed files, these are compressed bytes.
 
     Raises:
-        ValueError: if a file cannot be read, or one has more lines than the other: after the last
-            pair, with the numbers of lines of both.
+        ValueError: if a file cannot be read, or if the two files of a pair differ in their number
+            of lines; this is raised after the last common line, with both numbers.
     """
     read_before = 0
     for source, target in pairs:
@@ -84,5 +83,5 @@ def _unescape(line: bytes) -> bytes:
 
 
 def is_empty(line: str) -> bool:
-    """Returns whether a line has nothing but spaces."""
+    """Returns whether a line is empty or has only spaces."""
     return not line.strip(" ")

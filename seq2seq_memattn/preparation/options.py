@@ -1,4 +1,4 @@
-"""What every preparation of parallel text can be told."""
+"""The options that all preparations of parallel text share."""
 
 import dataclasses
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from seq2seq_memattn.vocabulary import UNKNOWN_ID
 class TextOptions(Options):
     """Options of vocabularies, filters and shards."""
 
-    # Which leave the files as they are.
+    # Options that do not change the content of the files.
     FREE: ClassVar[tuple[str, ...]] = ("output_dir", "processes")
 
     output_dir: str = option(dataclasses.MISSING, "data directory to make", group="Files")
@@ -92,10 +92,10 @@ class TextOptions(Options):
 
     @property
     def most_tokens(self) -> int:
-        """The longest side of a training pair, in tokens with the end token."""
+        """The most tokens on either side of a training pair, end token included."""
         return self.max_length or (500 if self.kind == "characters" else 100)
 
     def kept(self) -> dict[str, object]:
-        """The options that shape the files: what the manifest keeps."""
+        """The options that shape the files; the manifest stores them."""
         values = {**self.to_dict(), "max_length": self.most_tokens}
         return {name: value for name, value in values.items() if name not in self.FREE}

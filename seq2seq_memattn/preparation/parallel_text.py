@@ -1,4 +1,4 @@
-"""Two files whose lines are translations of each other, a pair a line: options and preparation."""
+"""Parallel text from files that the user names: options and preparation."""
 
 import dataclasses
 import os
@@ -18,7 +18,7 @@ TASK = "parallel_text"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ParallelTextOptions(TextForm, TextOptions):
-    """Options of the command. Text files are UTF-8, plain or `.gz`."""
+    """Options of the command parallel_text. Text files are UTF-8, plain or `.gz`."""
 
     train_source: str = option(
         dataclasses.MISSING,
@@ -42,7 +42,7 @@ class ParallelTextOptions(TextForm, TextOptions):
         self.files()
 
     def files(self) -> TextFiles:
-        """The files to read; ValueError if sides do not fit or test sets are called alike."""
+        """The files to read; ValueError if sides differ in number or two splits share a name."""
         train = _file_pairs("train", self.train_source, self.train_target)
         sets = {"valid": (self.valid_source, self.valid_target)}
         for pair in _file_pairs("test", self.test_source, self.test_target):
@@ -56,7 +56,7 @@ class ParallelTextOptions(TextForm, TextOptions):
         return TextFiles(train, sets, TextForm(**form))
 
     def inputs(self) -> dict[str, str]:
-        """Returns the names of the files to read, by option; where there are several, numbered."""
+        """Returns the input files by option name; if an option names several, with a number."""
         files = {}
         for option_name in ("train", "valid", "test"):
             for side in ("source", "target"):
@@ -69,18 +69,18 @@ class ParallelTextOptions(TextForm, TextOptions):
 
 
 def prepare(options: ParallelTextOptions) -> tuple[Manifest, bool]:
-    """Makes the data directory unless it is there; see `prepare_text`.
+    """Makes the data directory, unless it exists already; see `prepare_text`.
 
     Raises:
-        ValueError: also if the directory was made from files of other sizes.
+        ValueError: see `prepare_text`; also if the directory was made from files of other sizes.
     """
     kept = {**options.kept(), "input_bytes": _input_bytes(options)}
     manifest, is_new = prepare_text(options, TASK, kept, options.files)
     if not is_new:
         for path in _newer(options):
             print_note(
-                f"{path}: was written after {options.output_dir} was made; as its size is the "
-                "same, it is not read again"
+                f"{path}: is newer than {options.output_dir}, but has the same size as before and "
+                "is not read again"
             )
     return manifest, is_new
 
@@ -102,7 +102,8 @@ def _file_pairs(name: str, sources: str, targets: str) -> tuple[FilePair, ...]:
 def _input_bytes(options: ParallelTextOptions) -> dict[str, int]:
     """Returns the sizes of the input files, by option.
 
-    Where the directory is ready, a file that is gone counts as it was: it is not needed any more.
+    If the directory is ready, an input file that no longer exists counts with its recorded size,
+    because it is not needed any more.
     """
     recorded: Mapping[str, int] = {}
     if (Path(options.output_dir) / MANIFEST_NAME).exists():
@@ -119,7 +120,7 @@ def _input_bytes(options: ParallelTextOptions) -> dict[str, int]:
 
 
 def _newer(options: ParallelTextOptions) -> list[str]:
-    """Returns the input files that were written after the data directory."""
+    """Returns the input files that are newer than the data directory."""
     made = (Path(options.output_dir) / MANIFEST_NAME).stat().st_mtime_ns
     paths = [path for path in options.inputs().values() if os.path.exists(path)]
     return [path for path in paths if os.stat(path).st_mtime_ns > made]

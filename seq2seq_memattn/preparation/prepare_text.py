@@ -1,4 +1,4 @@
-"""From files of parallel text and options to a data directory, as every text command does it."""
+"""Makes a data directory from files of parallel text; all text commands use it."""
 
 import dataclasses
 import os
@@ -22,12 +22,12 @@ TRUECASE_NAME = "source.truecase"  # in the data directory
 
 
 class TextFiles(NamedTuple):
-    """The files to prepare; those of a pair have a line for a line.
+    """The files to prepare; line N of a source file belongs to line N of its target file.
 
     Fields:
-        train: source and target files, read one pair after the other.
-        evaluation: source and target file of the other splits, by name, "valid" first.
-        form: `TextForm` of what is in them.
+        train: pairs of source and target file, read one pair after the other.
+        evaluation: source and target file of each other split, by name, "valid" first.
+        form: `TextForm` of the text in the files.
     """
 
     train: tuple[FilePair, ...]
@@ -41,21 +41,21 @@ def prepare_text(
     kept: Mapping[str, Any],
     find_files: Callable[[], TextFiles],
 ) -> tuple[Manifest, bool]:
-    """Makes a data directory unless it is there.
+    """Makes a data directory, unless it exists already.
 
     Args:
         options: `TextOptions`.
         task: name of the preparation.
-        kept: `options` of `write_once.prepare_resumably`.
-        find_files: gives the files; not called if the directory is there.
+        kept: the options that identify the preparation; see `write_once.prepare_resumably`.
+        find_files: returns the files; not called if the directory exists.
 
     Returns:
-        Its manifest, and whether it was made now.
+        The manifest, and whether the directory is new.
 
     Raises:
-        ValueError: if a file or an option is not as it should be, or the directory holds something
-            else, or was made with other options.
-        OSError: if the disk is full or a worker process died. What is done is kept.
+        ValueError: if a file or an option is wrong, or the directory holds something else or was
+            made with other options.
+        OSError: if the disk is full or a worker process died. The finished work is kept.
     """
     found: list[TextFiles] = []
 
@@ -99,7 +99,7 @@ def prepare_text(
 
 
 def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextForm:
-    """The form of the text in a data directory, which gets the truecase model."""
+    """Returns the form of the prepared text, and copies the truecase model to the directory."""
     form = dataclasses.replace(form, has_escapes=form.has_escapes and not options.unescape)
     if not form.truecase_model:
         return form
@@ -109,7 +109,7 @@ def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextFor
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What a command says of a data directory that it made: sizes, and what was left out."""
+    """The figures that a command prints: sizes of the splits, and pairs left out by filter."""
     found: dict[str, Any] = {}
     for name, split in manifest.splits.items():
         found[f"num_{name}"] = split.num_examples

@@ -1,18 +1,18 @@
-"""A random sample of bounded size from lines that come one by one."""
+"""A random sample of bounded size from a stream of lines."""
 
 import math
 import random
 
 
 class LineSample:
-    """A uniform sample without replacement; of few lines, all of them in their order.
+    """A uniform sample without replacement; up to `capacity` lines, it is all lines in order.
 
     Source: Li (1994), "Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n)))",
         algorithm L.
 
     Args:
-        capacity: int > 0. Lines to keep at most.
-        seed: int.
+        capacity: int > 0. Most lines in the sample.
+        seed: int. Seed of the sample.
 
     Attributes:
         lines: the sample of the lines so far.
@@ -22,12 +22,12 @@ class LineSample:
         self.lines: list[bytes] = []
         self._capacity = capacity
         self._random = random.Random(seed)
-        self._largest = 1.0  # of as many uniform numbers as there are lines in the sample
+        self._largest = 1.0  # largest of the uniform numbers that belong to the sampled lines
         self._num_seen = 0
         self._next = 0  # number of the next line to take
 
     def add(self, line: bytes) -> None:
-        """Takes the next line, or lets it pass."""
+        """Offers the next line to the sample."""
         number = self._num_seen
         self._num_seen += 1
         if number < self._next:

@@ -1,4 +1,4 @@
-"""Encodes pairs of text and writes them as shards of ids, in a process of its own each."""
+"""Encodes pairs of text and writes them as shards of ids, in worker processes."""
 
 import dataclasses
 import json
@@ -17,16 +17,17 @@ from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
 from seq2seq_memattn.vocabulary import END_ID, vocabulary_from_dict
 
-FILTERS = ("empty", "duplicate", "over_long", "length_ratio")  # a pair counts for the first of them
+FILTERS = ("empty", "duplicate", "over_long", "length_ratio")  # a pair counts for the first match
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Which training pairs are kept; lengths in tokens.
+    """Length limits for training pairs, in tokens.
 
     Args:
-        max_length: of each side, with the end token.
-        max_length_ratio: of the longer to the shorter side, without end tokens; 0: any.
+        max_length: most tokens of each side, with the end token.
+        max_length_ratio: largest ratio of the longer to the shorter side, without end tokens; 0: no
+            limit.
     """
 
     max_length: int
@@ -35,13 +36,13 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """The pairs of one shard.
+    """The text of one shard, before encoding.
 
     Args:
-        name: of the shard, without suffix.
+        name: name of the shard, without suffix.
         sources, targets: the lines of each side, joined by newlines.
-        duplicates: a byte for each pair, 1 where it occurred before.
-        limits: None keeps all pairs, empty ones and duplicates too.
+        duplicates: one byte per pair, 1 if the pair occurred before.
+        limits: `Limits`; None keeps all pairs, including empty ones and duplicates.
     """
 
     name: str
@@ -53,12 +54,12 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """What became of a block; counts as in `manifest.Split`.
+    """The result of encoding a block; counts as in `manifest.Split`.
 
     Args:
-        file: the shard's record; None if no pair was left.
-        num_read: pairs of the block.
-        left_out: pairs by filter.
+        file: the shard's file; None if no pair was kept.
+        num_read: pairs in the block.
+        left_out: number of pairs left out, by filter.
     """
 
     file: DataFile | None
@@ -73,10 +74,10 @@ class Shard:
 class ShardWriter:
     """Encodes blocks and writes their shards.
 
-    A record is written beside each shard when that is on disk: what `finished_shard` reads.
+    When a shard is on disk, its `Shard` is written to the work folder for `finished_shard`.
 
     Args:
-        directory: the data directory in the making, with the files of the vocabularies.
+        directory: the unfinished data directory, with the files of the vocabularies.
         source_spec, target_spec: dicts for `vocabulary_from_dict`.
     """
 
@@ -85,13 +86,13 @@ class ShardWriter:
     ) -> None:
         self._directory = directory
         self._source = vocabulary_from_dict(source_spec, directory)
-        # One vocabulary for both sides remembers words for both.
+        # One object for a joint vocabulary: both sides share its cache of encoded words.
         is_joint = source_spec == target_spec
         self._target = self._source if is_joint else vocabulary_from_dict(target_spec, directory)
         self._dtype = id_dtype(self._source.size, self._target.size)
 
     def __call__(self, block: Block) -> Shard:
-        """Writes the shard of a block, whole or not at all; OSError names it."""
+        """Writes the shard of a block atomically; an OSError names the shard."""
         left_out: Counter[str] = Counter()
         tokens = array("H" if self._dtype.itemsize == 2 else "i")
         source_lengths, target_lengths = [], []
@@ -147,7 +148,7 @@ class ShardWriter:
 
 
 def finished_shard(directory: Path, name: str) -> Shard | None:
-    """Returns what an interrupted preparation wrote of a shard; None if it did not finish it."""
+    """Returns the `Shard` that an interrupted preparation wrote; None if it is not finished."""
     path = _record_path(directory, name)
     if not path.exists():
         return None
@@ -157,7 +158,7 @@ def finished_shard(directory: Path, name: str) -> Shard | None:
 
 
 def start_worker(*arguments: Any) -> None:
-    """Prepares a worker process for `write_shard`; the arguments are those of `ShardWriter`."""
+    """Prepares a worker process for `write_shard`; takes the arguments of `ShardWriter`."""
     global _writer
     _writer = ShardWriter(*arguments)
 
@@ -171,9 +172,9 @@ _writer: ShardWriter
 
 
 def _reason(source_length: int, target_length: int, limits: Limits) -> str | None:
-    """Returns the filter that takes out a pair of these lengths, without end tokens, if any."""
+    """Returns the filter that drops a pair of these lengths (without end tokens), or None."""
     shorter, longer = sorted((source_length, target_length))
-    if not shorter:  # a given model's normalisation may leave nothing
+    if not shorter:  # the normalisation of a given model may remove all characters
         return "empty"
     if longer + 1 > limits.max_length:
         return "over_long"

@@ -1,4 +1,4 @@
-"""The stages of a preparation of parallel text; those that are done are not done again."""
+"""The stages of preparing parallel text; a resumed preparation skips the finished ones."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ SIDES = ("source", "target")
 
 
 class EvaluationText(NamedTuple):
-    """A split that is not trained on, and the files it is made from."""
+    """A validation or test split and its files."""
 
     name: str
     source: str
@@ -52,21 +52,21 @@ class EvaluationText(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TextPreparation:
-    """Makes the files of a data directory.
+    """Makes the files of a data directory, in stages.
 
     Args:
-        directory: where they are made; its folder `WORK_NAME` holds what is needed to go on.
-        train: source and target files, read one pair after the other.
-        evaluation: the other splits.
-        unescape: whether the escapes of Moses's scripts are undone.
-        vocabulary: what vocabularies are made of.
-        is_separate: whether each side has its own.
-        model_file: a SentencePiece model to use instead, or "".
-        vocab_sentences: lines that a vocabulary is made from at most.
-        limits: which training pairs are kept.
+        directory: where the files are made; its folder `WORK_NAME` holds what resuming needs.
+        train: pairs of source and target file, read one pair after the other.
+        evaluation: the validation and test splits.
+        unescape: whether to undo the escapes of the Moses scripts.
+        vocabulary: options of the vocabularies.
+        is_separate: whether each side has its own vocabulary.
+        model_file: a SentencePiece model to use instead of training one, or "".
+        vocab_sentences: most lines to make a vocabulary from.
+        limits: length limits for training pairs.
         remove_duplicates: whether repeated training pairs are left out.
-        shard_pairs: pairs read for a shard.
-        processes: processes that encode.
+        shard_pairs: pairs read for each shard.
+        processes: number of processes that encode.
         seed: seed of the sample.
     """
 
@@ -85,7 +85,7 @@ class TextPreparation:
     seed: int
 
     def run(self) -> tuple[Spec, Spec, dict[str, Split]]:
-        """Does what is not done yet; returns both vocabularies' dicts and the splits."""
+        """Runs the unfinished stages; returns the dicts of both vocabularies and the splits."""
         counts = self._once("counts", self._read)
         specs = self._once("vocabularies", self._make_vocabularies)
         splits = self._encode(counts, specs)
@@ -98,7 +98,7 @@ class TextPreparation:
         return self.directory / WORK_NAME
 
     def _once(self, name: str, stage: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Runs a stage and keeps its result; returns the kept result if there is one."""
+        """Runs a stage and stores its result; if a result is stored already, returns that one."""
         path = self._work / f"{name}.stage"
         if not path.exists():
             result = stage()
@@ -109,12 +109,12 @@ class TextPreparation:
     # Reading
 
     def _read(self) -> dict[str, int]:
-        """Reads all text once; returns the number of pairs by split, in the manifest's order."""
+        """Reads all text once; returns the number of pairs of each split, in manifest order."""
         evaluation = {text.name: self._copy(text) for text in self.evaluation}
         return {"train": self._scan(), **evaluation}
 
     def _copy(self, text: EvaluationText) -> int:
-        """Copies the text of a split that scores will need, unpacked."""
+        """Copies the text of a split, uncompressed, for later scoring; returns its pairs."""
         paths = [self.directory / _text_name(text.name, side) for side in SIDES]
         count = 0
         with atomic_binary(paths[0]) as sources, atomic_binary(paths[1]) as targets:
@@ -125,7 +125,7 @@ class TextPreparation:
         return count
 
     def _scan(self) -> int:
-        """Counts the training pairs, samples their lines and finds the duplicates."""
+        """Counts the training pairs, samples lines and finds duplicates; returns the count."""
         samples = {name: LineSample(self.vocab_sentences, self.seed) for name in self._samples()}
         by_side = list(samples.values()) * (2 // len(samples)) if samples else []
         count, size = 0, sum(Path(source).stat().st_size for source, _ in self.train)
@@ -150,7 +150,7 @@ class TextPreparation:
         return count
 
     def _samples(self) -> list[str]:
-        """Returns the names of the files that vocabularies are made from, source side first."""
+        """Returns the names of the sample files for the vocabularies, source side first."""
         if self.model_file:
             return []
         return [f"{side}.sample" for side in (SIDES if self.is_separate else ("both",))]
@@ -158,12 +158,12 @@ class TextPreparation:
     # Vocabularies
 
     def _make_vocabularies(self) -> dict[str, Spec]:
-        """Returns the dict of each side's vocabulary, whose file it writes."""
+        """Writes the vocabulary files; returns the dict of each side's vocabulary."""
         if self.model_file:
             return dict.fromkeys(SIDES, self._given_model())
         print_note(f"making a vocabulary of {self.vocabulary.size} {self.vocabulary.kind}")
         sides = SIDES if self.is_separate else ("",)
-        # Each in a process of its own, which gives the memory back.
+        # Each vocabulary is made in its own process, whose memory is freed when it ends.
         found = []
         for side, name in zip(sides, self._samples(), strict=True):
             with worker_pool(1) as pool:
@@ -181,8 +181,8 @@ class TextPreparation:
             raise ValueError(f"model_file: {self.model_file}: {error}") from None
         if not vocabulary.has_byte_fallback:
             print_note(
-                f"{self.model_file}: trained without byte fallback: characters that it does not "
-                "know become its unknown token"
+                f"{self.model_file}: has no byte fallback; unknown characters become its unknown "
+                "token"
             )
         write_vocabulary(vocabulary, self.directory)
         return vocabulary.to_dict()
@@ -190,7 +190,7 @@ class TextPreparation:
     # Encoding
 
     def _encode(self, counts: Mapping[str, int], specs: Mapping[str, Spec]) -> dict[str, Split]:
-        """Writes the shards that are not there yet; returns the splits."""
+        """Writes the shards that do not exist yet; returns the splits."""
         shards: dict[str, Shard] = {}
         pending: set[Future[Shard]] = set()
         names: dict[Future[Shard], str] = {}
@@ -201,7 +201,7 @@ class TextPreparation:
         ):
 
             def collect(at_most: int) -> None:
-                """Waits until no more than so many shards are in the making."""
+                """Waits until at most `at_most` shards are unfinished."""
                 while len(pending) > at_most:
                     done, _ = wait(pending, return_when=FIRST_COMPLETED)
                     for future in done:
@@ -228,7 +228,7 @@ class TextPreparation:
         for split in counts:
             if split == "train":
                 pairs = iterate_pairs(self.train, self.unescape)
-            else:  # of what was copied, and unescaped then
+            else:  # the copied text, which is already unescaped
                 source, target = (str(self.directory / _text_name(split, side)) for side in SIDES)
                 pairs = iterate_pairs([(source, target)])
             number = 0
@@ -244,13 +244,13 @@ class TextPreparation:
                 number += 1
 
     def _duplicates(self, split: str, start: int, count: int) -> bytes:
-        """Returns which of some pairs occurred before, a byte each."""
+        """Returns one byte for each pair of a block, 1 if it occurred before."""
         if split != "train" or not self.remove_duplicates:
             return bytes(count)
         return np.fromfile(self._work / "duplicates", np.uint8, count, offset=start).tobytes()
 
     def _splits(self, counts: Mapping[str, int], shards: Mapping[str, Shard]) -> dict[str, Split]:
-        """Adds up the shards of each split."""
+        """Returns the record of each split, from the counts of its shards."""
         splits = {}
         for split in counts:
             names = sorted(name for name in shards if name.rpartition("-")[0] == split)
@@ -260,7 +260,7 @@ class TextPreparation:
                 left_out.update(part.left_out)
             files = [part.file for part in parts if part.file]
             if not files:
-                raise ValueError(f"{split}: no pair is left; left out: {dict(left_out)}")
+                raise ValueError(f"{split}: every pair was left out: {dict(left_out)}")
             if split == "train":
                 print_note(
                     f"{counts[split]} training pairs; left out: "

@@ -26,15 +26,15 @@ LISTS: dict[str, type[WordVocabulary] | type[CharacterVocabulary]] = {
     "words": WordVocabulary,
     "characters": CharacterVocabulary,
 }
-MAX_LINE_BYTES = 1 << 16  # SentencePiece leaves longer lines out; its default is 4,192
-# What SentencePiece says of a size that cannot be.
+MAX_LINE_BYTES = 1 << 16  # SentencePiece skips longer lines; its default is 4,192
+# SentencePiece's messages about an impossible vocabulary size.
 TOO_HIGH = re.compile(r"Please set it to a value <= (\d+)")
 TOO_LOW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
 class VocabularyOptions:
-    """What a vocabulary is made from, and how; meanings as in `ParallelTextOptions`."""
+    """Options of a vocabulary; see `TextOptions` for their meanings."""
 
     kind: str
     size: int
@@ -49,16 +49,16 @@ def make_vocabulary(
 
     Args:
         options: `VocabularyOptions`.
-        sample: a text file.
+        sample: the file with sampled lines.
         directory: the data directory.
-        side: "source", "target", or "" for the vocabulary of both.
+        side: "source", "target", or "" for a joint vocabulary.
 
     Returns:
         The vocabulary's dict.
 
     Raises:
-        ValueError: if the sample does not have what a vocabulary of this size needs; says which
-            size is possible.
+        ValueError: if a vocabulary of this size cannot be made from the sample; names a possible
+            size.
     """
     name = f"{side}.{FILE_NAMES[options.kind]}" if side else FILE_NAMES[options.kind]
     try:
@@ -75,13 +75,13 @@ def make_vocabulary(
 
 
 def write_vocabulary(vocabulary: FileVocabulary, directory: Path) -> None:
-    """Writes the file of a vocabulary, whole or not at all."""
+    """Writes the file of a vocabulary atomically."""
     with atomic_binary(directory / vocabulary.file) as stream:
         stream.write(vocabulary.content)
 
 
 def _subwords(options: VocabularyOptions, sample: Path, name: str) -> SubwordVocabulary:
-    """Trains a SentencePiece model whose special ids are the project's."""
+    """Trains a SentencePiece model with this project's special ids."""
     with needed():
         import sentencepiece
 
@@ -100,8 +100,8 @@ def _subwords(options: VocabularyOptions, sample: Path, name: str) -> SubwordVoc
             bos_id=START_ID,
             eos_id=END_ID,
             unk_id=UNKNOWN_ID,
-            num_threads=1,  # the same model on every machine
-            minloglevel=2,  # errors alone
+            num_threads=1,  # gives the same model on every machine
+            minloglevel=2,  # only errors
         )
     except RuntimeError as error:
         raise ValueError(_reason(str(error), options.size)) from None
@@ -109,9 +109,9 @@ def _subwords(options: VocabularyOptions, sample: Path, name: str) -> SubwordVoc
 
 
 def _reason(message: str, size: int) -> str:
-    """Says in the project's words why SentencePiece cannot train a model."""
+    """Returns a clear message why SentencePiece cannot train a model."""
     if found := TOO_HIGH.search(message):
-        return f"expected at most {found[1]}, which is all its text has pieces for, got {size}"
+        return f"expected at most {found[1]}, the number of pieces in its text, got {size}"
     if found := TOO_LOW.search(message):
         return (
             f"expected at least {found[1]}, for the special ids, 256 bytes and its characters, "
@@ -123,12 +123,12 @@ def _reason(message: str, size: int) -> str:
 def _listed(
     options: VocabularyOptions, sample: Path, name: str
 ) -> WordVocabulary | CharacterVocabulary:
-    """Lists the most frequent words or characters; equally frequent ones in order of Unicode."""
+    """Lists the most frequent words or characters; equally frequent ones in Unicode order."""
     kind = LISTS[options.kind]
     counts: Counter[str] = Counter()
     for line in iterate_lines(sample):
         counts.update(kind.split(line))
-    del counts[kind.UNKNOWN]  # a text may have it already: then it means the unknown token
+    del counts[kind.UNKNOWN]  # in a text, this string means the unknown token
     possible = UNKNOWN_ID + 1 + len(counts)
     if possible < options.size:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Worker processes that end with the command, however that ends."""
+"""Worker processes that always end with the command, even if it is killed."""
 
 import contextlib
 import multiprocessing
@@ -19,14 +19,15 @@ CONTEXT = multiprocessing.get_context("spawn")
 def worker_pool(
     num_processes: int, start: Callable[..., None] | None = None, *arguments: Any
 ) -> Iterator[ProcessPoolExecutor]:
-    """Yields a pool of processes, which are ended at once if the block raises.
+    """Yields a pool of worker processes; they are terminated at once if the block raises.
 
     Args:
         num_processes: int > 0.
-        start, arguments: called in each process before its first task.
+        start, arguments: a function to call in each process before its first task, and its
+            arguments.
 
     Raises:
-        OSError: if a process died, killed by the system for instance.
+        OSError: if a process died, for instance because the system killed it.
     """
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
@@ -40,15 +41,15 @@ def worker_pool(
         if not isinstance(error, BrokenProcessPool):
             raise
         raise OSError(
-            "a worker process died, for want of memory perhaps; what is done is kept: "
-            "the same command goes on from there, with fewer --processes if need be"
+            "a worker process died, perhaps for lack of memory; the finished work is kept: "
+            "run the same command again to resume, with fewer --processes if necessary"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """Ctrl-C reaches all processes of a terminal, and the parent is the one that minds it."""
+    """Starts a worker; it ignores Ctrl-C, which reaches all processes: the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     if start:
@@ -56,7 +57,7 @@ def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> Non
 
 
 def _exit_with_parent() -> None:
-    """Ends this process when its parent was killed; it would wait for tasks for ever."""
+    """Ends this process when its parent ends; otherwise it would wait for tasks for ever."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""How a preparation makes a data directory: whole or not at all, and once."""
+"""Makes data directories once and completely: a directory appears only when it is finished."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.text.files import naming_errors, open_output, remove_leftovers, sync_directory
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
-WORK_NAME = "work"  # inside a preparation that can be gone on with: what only it needs
+WORK_NAME = "work"  # folder with the files that only resuming a preparation needs
 _STATE_NAME = "state.json"
 
 
@@ -30,23 +30,24 @@ def prepare_once(
     options: Mapping[str, Any],
     write: Callable[[Path], Manifest],
 ) -> tuple[Manifest, bool]:
-    """Returns the manifest of a data directory, made now unless it is there with the same options.
+    """Makes a data directory, unless it exists already with the same options.
 
-    The files are written into a temporary directory beside `output_dir`, which takes its name when
-    all are on disk: an interrupted preparation leaves nothing that looks ready.
+    The files are written into a temporary directory beside `output_dir`. It is renamed to
+    `output_dir` when all files are on disk, so an interrupted preparation leaves nothing that looks
+    ready.
 
     Args:
         output_dir: the data directory; new, empty, or prepared before.
         task: name of the preparation.
-        options: its options as JSON values, without `output_dir`.
-        write: writes the files into the directory it gets and returns their manifest.
+        options: the options of the preparation as JSON values, without `output_dir`.
+        write: writes the files into the directory that it gets, and returns the manifest.
 
     Returns:
-        The manifest, and whether it was made now.
+        The manifest, and whether the directory is new.
 
     Raises:
         ValueError: if the directory is damaged, holds something else, or was prepared with other
-            options; names those that differ.
+            options; names the options that differ.
     """
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):
@@ -74,21 +75,20 @@ def prepare_resumably(
     inputs: Callable[[], Any],
     write: Callable[[Path], Manifest],
 ) -> tuple[Manifest, bool]:
-    """Does what `prepare_once` does, and goes on where an interrupted preparation stopped.
+    """Makes a data directory like `prepare_once`, and can resume an interrupted preparation.
 
-    The files are written into `.NAME.preparing-kept` beside the directory NAME. What `write` needs
-    only to go on it keeps in the folder `WORK_NAME` there. A ValueError, that is bad input, removes
-    all of it; a kill, a full disk or Ctrl-C leaves it for the next start.
+    The files are written into `.NAME.preparing-kept` beside the directory NAME. Files that are only
+    needed to resume go to the folder `WORK_NAME` in it. A ValueError means bad input and removes
+    the unfinished directory. After a kill, a full disk or Ctrl-C it is kept for the next start.
 
     Args:
         output_dir, task, options: see `prepare_once`.
-        inputs: finds the files that are read and returns what they are known by, as JSON values:
-            the same for every start. What it raises leaves nothing that a start would go on with.
-        write: writes the files into the directory it gets, or those that are not there yet, and
-            returns their manifest.
+        inputs: finds the input files and returns JSON values that identify them, the same at every
+            start. If `inputs` raises at the first start, the unfinished directory is removed.
+        write: writes the missing files into the directory that it gets, and returns the manifest.
 
     Returns:
-        The manifest, and whether it was made now.
+        The manifest, and whether the directory is new.
 
     Raises:
         ValueError: see `prepare_once`; also if another process is preparing this directory, or an
@@ -100,7 +100,7 @@ def prepare_resumably(
     kept = final.with_name(f".{final.name}.preparing-kept")
     kept.mkdir(exist_ok=True)
     with locked(kept, "preparing this directory"):
-        if (kept / manifests.MANIFEST_NAME).exists():  # killed on the last steps
+        if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start was killed just before
             manifest = _existing(str(kept), task, options)
         else:
             _check_state(kept, {"task": task, "options": dict(options)}, inputs)
@@ -120,7 +120,7 @@ def prepare_resumably(
 
 
 def _take_name(temporary: Path, final: Path) -> bool:
-    """Renames a prepared directory; False if there is a prepared one of that name by now."""
+    """Renames a prepared directory; False if another process has prepared it meanwhile."""
     try:
         temporary.replace(final)
     except OSError as error:
@@ -131,7 +131,7 @@ def _take_name(temporary: Path, final: Path) -> bool:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Returns the versions of what shapes prepared data, these packages among it."""
+    """Returns the versions of what shapes prepared data, including the given packages."""
     return {
         "seq2seq_memattn": __version__,
         "numpy": np.__version__,
@@ -141,7 +141,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _is_prepared(final: Path, output_dir: str) -> bool:
-    """Returns whether there is a data directory; ValueError if something else is in its place."""
+    """Returns whether a directory is prepared; ValueError if it holds something else."""
     if (final / manifests.MANIFEST_NAME).exists():
         return True
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
@@ -154,16 +154,16 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
 
 
 def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> None:
-    """Writes what is being prepared; ValueError if the directory is of something else."""
+    """Records what is being prepared; ValueError if the directory belongs to something else."""
     path = directory / WORK_NAME / _STATE_NAME
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
         known = found.pop("inputs")
-        # Options first, as they are read back: to find the inputs may take a download.
+        # The options are compared first, because finding the inputs may need a download.
         if found != json.loads(json.dumps(state)) or known != inputs():
             raise ValueError(
                 f"{directory}: an interrupted preparation with other options or input files; "
-                "remove it, or repeat its command"
+                "remove it, or repeat its own command"
             )
         return
     try:
@@ -180,7 +180,7 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
     """Returns the manifest of a prepared directory; ValueError if its task or options differ."""
     manifest = manifests.read_manifest(output_dir)
     for vocabulary in (manifest.source_vocabulary, manifest.target_vocabulary):
-        vocabulary_from_dict(vocabulary, Path(output_dir))  # whose files may be gone
+        vocabulary_from_dict(vocabulary, Path(output_dir))  # raises if its file is missing
     found = {"task": manifest.task, **manifest.options}
     wanted = {"task": task, **options}
     differences = [
@@ -190,8 +190,8 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
     ]
     if differences:
         raise ValueError(
-            f"{output_dir}: prepared with other options: {', '.join(differences)}; it is kept "
-            "as it is, and another --output_dir takes the new one"
+            f"{output_dir}: prepared with other options: {', '.join(differences)}; choose another "
+            "--output_dir for the new options"
         )
     return manifest
 
@@ -200,14 +200,14 @@ def _remove_leftovers(final: Path) -> None:
     """Removes the temporary directories of preparations that were killed."""
     for leftover in final.parent.glob(f".{final.name}.preparing-*"):
         pid = leftover.name.rpartition("-")[2]
-        # Ids come back, in containers soon: a leftover with this process's id is not its own.
+        # Process ids are reused, soon in containers: a leftover with this id is an earlier one's.
         if pid.isdecimal() and (int(pid) == os.getpid() or not _is_running(int(pid))):
             shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _is_running(pid: int) -> bool:
-    """Returns whether a process of this id exists on this machine."""
-    with contextlib.suppress(PermissionError):  # someone else's: it exists
+    """Returns whether a process with this id exists on this machine."""
+    with contextlib.suppress(PermissionError):  # raised if it exists but belongs to another user
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

@@ -1,1 +1,1 @@
-"""Configurations by name, as `--config` takes them: one file for each family."""
+"""Presets: configurations that `--config` takes by name; one file for each family."""

@@ -1,9 +1,9 @@
 """The models of Shu and Nakayama (2017), Tables 1 and 2: flexible_de_en_global and others.
 
-Source: sections 5.1 and 5.4 of the paper; what these leave out is as in zomux/neuralmt, the
-authors' public baseline: the query is the state before the step, the context enters the step, the
-first output is tanh of a map of the backward encoder's last one, the readout reads the output alone
-and has no nonlinearity; no dropout.
+Source: sections 5.1 and 5.4 of the paper. Details that these leave out are as in zomux/neuralmt,
+the authors' public baseline: the query is the state before the step, and the context enters the
+step. The decoder's first output is a tanh layer of the backward encoder's last output. The readout
+is linear and reads only the decoder's output. There is no dropout.
 """
 
 from typing import Any
@@ -66,5 +66,5 @@ PRESETS = {
     f"flexible_{corpus}_{name}": _preset(corpus, name)
     for corpus in NUM_PAIRS
     for name in ATTENTIONS
-    if (corpus, name) != ("en_ja_characters", "local")  # which the paper does not have
+    if (corpus, name) != ("en_ja_characters", "local")  # not in the paper
 }

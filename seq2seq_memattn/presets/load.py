@@ -16,21 +16,21 @@ PRESETS = {
     **small_text.PRESETS,
     **flexible.PRESETS,
 }
-# What the names of presets begin with, for people.
+# The families of presets, for help texts.
 FAMILIES = ("copy_*", "wmt17_*", "multi30k_en_de_*", "wmt_news_en_de_*", "flexible_*")
-BASE = "base"  # in a file: the preset that its options change
+BASE = "base"  # key in a file: the preset that the file's options change
 TABLES = {"model": ModelConfig, "training": TrainingConfig}
 
 
 def load_preset(name_or_file: str) -> Preset:
-    """The preset of a name, or what a file says.
+    """Loads a preset by its name, or from a file.
 
     A file is TOML with the tables `model` and `training`, whose keys are fields of `ModelConfig`
-    and `TrainingConfig`; what it leaves out is as in the preset that `base` names, or has its
-    default. A run's config.json has the same tables.
+    and `TrainingConfig`. Options that the file leaves out are as in the preset that its key `base`
+    names, or have their defaults. A run's config.json has the same tables.
 
     Raises:
-        ValueError: for an unknown name, or a file that says something else.
+        ValueError: if the name is unknown, or the file has other or invalid content.
     """
     if name_or_file in PRESETS:
         return PRESETS[name_or_file]

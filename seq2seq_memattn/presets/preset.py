@@ -1,4 +1,4 @@
-"""A model and how it is trained, under one name."""
+"""`Preset`: options of a model and of its training, under one name."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """What `--config` names.
+    """Options of a model and of its training, as `--config` names them.
 
     Args:
         model: `ModelConfig`. Vocabulary sizes and the longest source come from the data.
@@ -20,10 +20,10 @@ class Preset:
     training: TrainingConfig = TrainingConfig()
 
     def with_options(self, options: Mapping[str, Any]) -> "Preset":
-        """The same with options replaced: as flags, in model and training if both have the name.
+        """A copy with options replaced, in model and training if both have the option.
 
         Raises:
-            ValueError: for a name that neither has.
+            ValueError: if neither model nor training has an option of a name.
         """
         known: set[str] = set()
 

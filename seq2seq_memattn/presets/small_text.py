@@ -1,8 +1,8 @@
-"""Translation that two CPU cores can train, on small corpora: Multi30k and news test sets.
+"""Translation on small corpora, Multi30k and news test sets, trainable on two CPU cores.
 
-One layer of 384 units in each direction and 4,000 pieces (results/multi30k_sizes.md), dropout,
-label smoothing, and a learning rate that rises for 200 updates and later falls by half at
-intervals. A model takes 8 epochs, about an hour on a core.
+Models have one layer of 384 units in each direction and 4,000 pieces (results/multi30k_sizes.md),
+dropout and label smoothing. The learning rate rises for 200 updates and is later halved at
+intervals. Training takes 8 epochs, about an hour on one core.
 """
 
 from typing import Any
@@ -56,6 +56,6 @@ def _preset(attention: str, num_updates: int, decay_start: int, decay_every: int
 
 PRESETS = {
     **{f"multi30k_en_de_{name}": _preset(name, 3600, 1200, 600) for name in ATTENTIONS},
-    # Fewer sentences, which are longer.
+    # Fewer but longer sentences.
     **{f"wmt_news_en_de_{name}": _preset(name, 2500, 900, 450) for name in ("k64", "bahdanau")},
 }

@@ -1,4 +1,4 @@
-"""Where a trained model looks: sentences with their alignments, and the figures of them."""
+"""Alignments of a trained model: computes them for sentences and draws them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +16,12 @@ class Aligned(NamedTuple):
 
     Fields:
         text: the translation.
-        source_tokens, target_tokens: with the end token; the target's only if it was reached.
+        source_tokens, target_tokens: the tokens; the source has its end token, the target only if
+            the search reached it.
         alignment: float [target tokens, source tokens].
-        scored: bool [target tokens, source tokens], or None if everything was scored.
-        alpha: float [source tokens, K]. Encoder scores of K-memory, None of others.
-        beta: float [target tokens, K]. Decoder scores of K-memory, None of others.
+        scored: bool [target tokens, source tokens]; None if all positions were scored.
+        alpha: float [source tokens, K]. Encoder scores of K-memory; None for other attentions.
+        beta: float [target tokens, K]. Decoder scores of K-memory; None for other attentions.
     """
 
     text: str
@@ -33,25 +34,25 @@ class Aligned(NamedTuple):
 
 
 def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned:
-    """Translates one sentence.
+    """Translates one sentence and returns it with its alignment.
 
     Args:
         run: `Run`.
-        translator: `Translator` of the run that returns alignments.
+        translator: a `Translator` of the run, with return_alignments=True.
         text: the sentence, in the form of the training text.
-        name: what errors call it.
+        name: name of the sentence in errors.
 
     Raises:
-        ValueError: if there is nothing to translate, or the vocabulary cannot encode it.
+        ValueError: if the sentence is empty, or the vocabulary cannot encode it.
     """
     (best,) = translator([text], 1, name)[0]
     if best.hypothesis is None:
         raise ValueError(f"{name}: expected a sentence, got nothing to translate")
     alignment = best.hypothesis.alignment
-    source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # it may have been cut
+    source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # cut as the model saw it
     source_tokens = [*_tokens(run.source_vocabulary, source), END]
     target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]
-    # The softmax of what was scored is above 0, but for energies hundreds below the highest.
+    # A scored position has a softmax above 0, unless its energy is hundreds below the highest.
     scored = alignment > 0 if run.model.config.threshold else None
     alpha = _alpha(run.model, source)
     return Aligned(
@@ -66,7 +67,7 @@ def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned
 
 
 def _alpha(model: Any, source: Sequence[int]) -> np.ndarray | None:
-    """What K-memory made of a source: float [source tokens, K]; None of other attentions."""
+    """Encoder scores of a source: float [source tokens, K]; None unless the model is K-memory."""
     from keras import ops
 
     from seq2seq_memattn.attention.k_memory import KMemory
@@ -79,7 +80,7 @@ def _alpha(model: Any, source: Sequence[int]) -> np.ndarray | None:
 
 
 def draw(aligned: Sequence[Aligned], title: str, path: Path) -> list[Path]:
-    """Draws alignments; returns the files."""
+    """Draws alignments as one figure; returns the files written."""
     from seq2seq_memattn import plots
 
     panels = [
@@ -90,16 +91,16 @@ def draw(aligned: Sequence[Aligned], title: str, path: Path) -> list[Path]:
 
 
 def draw_slots(aligned: Aligned, title: str, max_slots: int, path: Path) -> list[Path]:
-    """Draws what each slot of a K-memory adds to an alignment; returns the files.
+    """Draws what each slot of a K-memory contributes to an alignment; returns the files written.
 
     Args:
-        aligned: of K-memory.
-        title: of the figure.
-        max_slots: int > 0. The most used so many are shown.
-        path: of the figure.
+        aligned: the sentence and its alignment.
+        title: title of the figure.
+        max_slots: int > 0. How many of the most used slots to show.
+        path: path of the figure.
 
     Raises:
-        ValueError: if the attention is another one.
+        ValueError: if the attention is not K-memory.
     """
     from seq2seq_memattn import plots
 

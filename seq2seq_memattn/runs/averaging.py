@@ -1,4 +1,4 @@
-"""The mean of the weights of a run's last checkpoints."""
+"""Averages the weights of a run's last checkpoints."""
 
 import sys
 from collections.abc import Callable
@@ -14,24 +14,25 @@ from seq2seq_memattn.runs.directory import CHECKPOINTS_NAME, read_model_config
 def average_checkpoints(
     run_dir: Path, last: int, output: Path, on_file: Callable[[], object] = lambda: None
 ) -> tuple[list[int], list[str]]:
-    """Writes the mean of the weights of the last checkpoints that are whole.
+    """Writes the mean of the weights of the last undamaged checkpoints.
 
-    Source: Junczys-Dowmunt, Dwojak and Sennrich (2016). The sum is in float64; one
-    file is in memory at a time.
+    Source: Junczys-Dowmunt, Dwojak and Sennrich (2016). Sums are in float64; only one checkpoint is
+    in memory at a time.
 
     Args:
-        run_dir: Path. A run.
-        last: int > 0. How many checkpoints; one that is damaged is passed over, and the one before
-            it counts instead.
-        output: Path. The file, as `load_weights` reads it; its update is that of the newest.
+        run_dir: Path. A run directory.
+        last: int > 0. How many checkpoints to average. A damaged checkpoint is skipped, and the one
+            before it counts instead.
+        output: Path. The file to write; `load_weights` can read it. Its update is the update of the
+            newest checkpoint.
         on_file: called after each checkpoint.
 
     Returns:
-        updates: of the checkpoints averaged, from the oldest to the newest.
-        problems: one line for each damaged checkpoint that was passed over.
+        updates: the updates of the averaged checkpoints, from the oldest to the newest.
+        problems: one line for each damaged checkpoint that was skipped.
 
     Raises:
-        ValueError: if the directory is no run, or has fewer whole checkpoints.
+        ValueError: if the directory is not a run, or has fewer undamaged checkpoints than `last`.
     """
     folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=sys.maxsize)
     config = read_model_config(run_dir)
@@ -65,5 +66,5 @@ def _check_count(folder: CheckpointFolder, last: int, problems: list[str]) -> No
         damaged = f", and {len(problems)} damaged ({'; '.join(problems)})" if problems else ""
         raise ValueError(
             f"{folder.folder}: expected {last} checkpoints to average; there are {whole}{damaged} "
-            "(`keep` of a training is how many stay)"
+            "(the training option `keep` says how many are kept)"
         )

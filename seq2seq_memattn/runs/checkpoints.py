@@ -1,9 +1,9 @@
-"""Checkpoints: everything a run needs to go on, in one file each.
+"""Checkpoints: everything that a run needs to resume, in one file each.
 
-A checkpoint is a NumPy archive (its members carry checksums) of the variables of model and
-optimiser, of the seed generators among them, with a JSON record of the rest: update, data
-position, best score. It is written under a temporary name, synced and renamed, so a file that
-has a checkpoint's name is whole unless the disk damaged it.
+A checkpoint is a NumPy archive, whose members carry checksums. It holds the variables of model and
+optimiser, including the seed generators, and a JSON record of the rest: update, data position, best
+score. The file is written under a temporary name, synced and renamed. A file with the name of a
+checkpoint is therefore complete unless the disk damaged it.
 """
 
 import errno
@@ -21,20 +21,20 @@ from seq2seq_memattn.text.files import atomic_binary
 _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
-# What a damaged file or disk makes of reading: other errors, such as that of a missing permission,
-# say nothing of the file.
+# Errors of reading a damaged file or disk. Others, such as a missing permission, say nothing about
+# the content of the file.
 _DAMAGE = (None, errno.EINVAL, errno.EIO)
 
 
 class DamagedCheckpoint(ValueError):
-    """A file of weights that cannot be read; its name, and why."""
+    """A checkpoint or file of weights is damaged; the message names the file and the reason."""
 
 
 def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -> None:
-    """Writes variables and a JSON record, atomically, and not before they could be read again.
+    """Writes variables and a JSON record atomically, after a read-back check of the new file.
 
     Raises:
-        OSError: if the disk is full or does not take it; names the file, which stays as it was.
+        OSError: if the file cannot be written or read back; names the file, which is not changed.
     """
     numbered = enumerate(_distinct(variables))
     arrays: dict[str, Any] = {_key(i, v.path): np.asarray(v) for i, v in numbered}
@@ -49,28 +49,30 @@ def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -
 
 
 def _check_whole(path: Path) -> None:
-    """Raises OSError if an archive cannot be read, or a checksum is wrong."""
+    """Raises OSError if an archive cannot be read or has a wrong checksum."""
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except zipfile.BadZipFile as error:
-        raise OSError(errno.EIO, f"written, but not to be read again ({error})") from error
+        raise OSError(errno.EIO, f"the file failed its read-back check ({error})") from error
     if damaged:
-        raise OSError(errno.EIO, f"written, but not to be read again (wrong checksum of {damaged})")
+        raise OSError(
+            errno.EIO, f"the file failed its read-back check (wrong checksum of {damaged})"
+        )
 
 
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
-    """Assigns variables from a file of `write_arrays` and returns its record.
+    """Assigns variables from a file of `write_arrays`, and returns the file's record.
 
-    Nothing is assigned unless the whole file can be read and fits.
+    Nothing is assigned unless the whole file can be read and fits the variables.
 
     Raises:
-        ValueError: if the file is damaged, or was written for other variables; names it.
+        ValueError: if the file is damaged or was written for other variables; names the file.
     """
     record, arrays = _read(path)
     variables = _distinct(variables)
     firsts: dict[str, Any] = {}
-    for key, array in arrays.items():  # files of unreleased versions list a shared seed twice
+    for key, array in arrays.items():  # files of pre-release versions list a shared seed twice
         firsts.setdefault(key.partition(":")[2], array)
     named = {_without_numbers(_key(i, name)): firsts[name] for i, name in enumerate(firsts)}
     found = [named.get(_without_numbers(_key(i, v.path))) for i, v in enumerate(variables)]
@@ -80,11 +82,11 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
 
 
 def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
-    """Assigns a model's weights from a file of `write_arrays` of weights, or from a checkpoint.
+    """Assigns a model's weights from a file of weights or from a checkpoint.
 
-    Weights are found by their paths alone: what a checkpoint holds beside them, such as the
-    optimiser's variables and the seeds, may be of another training. Nothing is assigned unless the
-    whole file can be read and its weights are those of the model, no fewer and no more.
+    Weights are matched by their paths only. The other content of a checkpoint, such as seeds and
+    the optimiser's variables, is ignored. Nothing is assigned unless the whole file can be read and
+    has exactly the weights of the model.
 
     Args:
         path: the file.
@@ -94,8 +96,8 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
         The file's record.
 
     Raises:
-        ValueError: if the file is damaged, or its weights do not fit; names the file, the first
-            weight that does not fit, and both shapes.
+        ValueError: if the file is damaged or its weights do not fit the model; names the file and
+            the first weight that does not fit, with both shapes if they differ.
     """
     record, arrays = _read(path)
     found = _only_weights(arrays)
@@ -109,11 +111,11 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The record and the arrays of a file, by their keys and in their order.
+    """Returns the record of a file and its arrays by key, in the order of the file.
 
     Raises:
-        DamagedCheckpoint: if the file's content is not what was written.
-        OSError: if it cannot be read for another reason.
+        DamagedCheckpoint: if the content of the file is damaged.
+        OSError: if the file cannot be read for another reason.
     """
     try:
         with open(path, "rb") as stream, np.load(stream) as archive:
@@ -145,7 +147,7 @@ def _assign(variables: Sequence[Any], arrays: Sequence[Any]) -> None:
 
 
 def _only_weights(arrays: dict[str, Any]) -> dict[str, Any]:
-    """A model's weights by their paths: up to the optimiser's first variable, without seeds."""
+    """The model's weights by path: all arrays before the optimiser's first one, without seeds."""
     weights = {}
     for key in sorted(arrays):
         path = key.partition(":")[2]
@@ -157,7 +159,7 @@ def _only_weights(arrays: dict[str, Any]) -> dict[str, Any]:
 
 
 def _distinct(variables: Sequence[Any]) -> list[Any]:
-    """Each variable once: Keras lists a seed generator again for every layer that shares it."""
+    """Each variable once; Keras lists a seed generator once for every layer that shares it."""
     return list({id(variable): variable for variable in variables}.values())
 
 
@@ -166,9 +168,9 @@ def _key(index: int, path: str) -> str:
 
 
 def _without_numbers(key: str) -> str:
-    """Leaves out the numbers that Keras gives to whatever has no name of its own.
+    """Removes the numbers that Keras adds to default names, such as `adam_1`.
 
-    The second optimiser of a process is `adam_1`. The index at the front tells variables apart.
+    The index at the front still tells variables apart.
     """
     return re.sub(r"_\d+(?=/)", "", key)
 
@@ -181,8 +183,8 @@ class CheckpointFolder:
     """The checkpoints of a run, in the order of their updates.
 
     Args:
-        folder: Path. Made by the first `save` if it is not there.
-        keep: int > 0. How many of the last ones are kept.
+        folder: Path. The first `save` makes it if necessary.
+        keep: int > 0. How many of the newest checkpoints are kept.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
@@ -190,35 +192,35 @@ class CheckpointFolder:
         self.keep = keep
 
     def paths(self) -> list[Path]:
-        """Checkpoints from the oldest to the newest."""
+        """The paths of the checkpoints, from the oldest to the newest."""
         if not self.folder.is_dir():
             return []
         return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
 
     def save(self, update: int, variables: Sequence[Any], record: dict[str, Any]) -> Path:
-        """Writes a checkpoint, then removes what is older than the last `keep`."""
+        """Writes a checkpoint, then removes all but the newest `keep`; returns the path."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{update:09d}.npz"
         write_arrays(path, variables, {**record, "update": update})
-        # A checkpoint of a later update is one that `restore` passed over: it does not count.
+        # Checkpoints of later updates are damaged ones that `restore` skipped: they do not count.
         for old in [old for old in self.paths() if old <= path][: -self.keep]:
             old.unlink()
         return path
 
     def restore(self, variables: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
-        """Restores the newest checkpoint that is whole.
+        """Restores the newest undamaged checkpoint.
 
         Returns:
-            record: what was saved beside the variables; None if there is no checkpoint.
-            problems: one line for each damaged checkpoint that was passed over.
+            record: the record that was saved with the variables; None if there is no checkpoint.
+            problems: one line for each damaged checkpoint that was skipped.
 
         Raises:
-            ValueError: if there are checkpoints, but none that can be read.
+            ValueError: if there are checkpoints, but none of them can be read.
         """
         return self._newest(lambda path: read_arrays(path, variables))
 
     def restore_weights(self, weights: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
-        """As `restore`, of a model's weights alone: see `read_weights`."""
+        """Restores only a model's weights, like `restore`; see `read_weights`."""
         return self._newest(lambda path: read_weights(path, weights))
 
     def _newest(

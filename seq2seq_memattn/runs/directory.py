@@ -1,14 +1,14 @@
 """The directory of a run: its configuration, checkpoints, best weights and figures.
 
-config.json       model and training options, data, versions, command
-manifest.json     of the data, with the vocabularies and, beside it, their files and that of
-                  truecasing: all that decoding needs of the data
-checkpoints/      what the run goes on from
-best.npz          the weights of the best validation BLEU, with update and score; written after a
+config.json       options of model and training, data, versions, command
+manifest.json     the manifest of the data; the files of vocabularies and truecasing are copied
+                  beside it, so decoding does not need the data directory
+checkpoints/      the checkpoints from which the run resumes
+best.npz          the weights with the best validation BLEU, with update and score; written after a
                   checkpoint of the same update
-average.npz       the mean of the last checkpoints' weights, if `average_checkpoints` was asked for
+average.npz       the mean of the last checkpoints' weights, if `average_checkpoints` was run
 metrics.jsonl     one JSON line per logged update and per validation
-tensorboard/      the same for TensorBoard
+tensorboard/      the same figures for TensorBoard
 """
 
 import contextlib
@@ -36,12 +36,12 @@ CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
 CHECKPOINTS_NAME = "checkpoints"
 
-# Weights of a run that have names of their own; all others are called by their files.
+# Names of weights; all other weights of a run go by the names of their files.
 BEST = "best"
 LATEST = "latest"
 
-# What may change from one start of a run to the next: it leaves the updates as they are
-# (accumulate: but for rounding and the masks of dropout, as another number of replicas does).
+# Options that may differ between two starts of a run, because they do not change the updates.
+# (`accumulate` changes rounding and dropout masks, like another number of replicas.)
 FREE_OPTIONS = frozenset(
     {
         "num_updates",
@@ -57,12 +57,12 @@ FREE_OPTIONS = frozenset(
         "accumulate",
     }
 )
-# With the plateau schedule, the learning rate hangs on these.
+# With the plateau schedule, the learning rate depends on these.
 PLATEAU_OPTIONS = frozenset({"validate_every", "valid_examples", "beam_size"})
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that shapes a result."""
+    """Versions of the packages that can change a result."""
     packages = (
         *("tensorflow", "tensorflow-text", "jax", "keras", "numpy"),
         *("sentencepiece", "sacrebleu"),
@@ -83,20 +83,20 @@ def open_run(
     training: TrainingConfig,
     init_from: Path | None = None,
 ) -> None:
-    """Makes a run directory, or goes on with the one that is there.
+    """Makes a run directory, or updates the one that exists so that training can resume.
 
     Raises:
-        ValueError: as `check_run`, and if the run is being trained.
-        OSError: if the disk is full; what was there stays.
+        ValueError: see `check_run`; also if another process is training the run.
+        OSError: if the disk is full; existing files stay as they are.
     """
     check_run(run_dir, data_dir, model, training, init_from)
     run_dir.mkdir(parents=True, exist_ok=True)
-    with training_lock(run_dir):  # what a training is writing is no leftover
-        # Again: another start may have made the run by now.
+    with training_lock(run_dir):  # a file that a training is writing is not a leftover
+        # Checked again under the lock: another process may have made the run meanwhile.
         new = check_run(run_dir, data_dir, model, training, init_from)
         remove_leftovers(run_dir)
         remove_leftovers(run_dir / CHECKPOINTS_NAME)
-        # First: without it, a directory with files is not a run.
+        # Written first: a directory with files but no configuration is not a run.
         with open_output(run_dir / CONFIG_NAME) as stream:
             json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)
             stream.write("\n")
@@ -109,7 +109,7 @@ def open_run(
 
 
 def training_lock(run_dir: Path) -> contextlib.AbstractContextManager[None]:
-    """Keeps two trainings of one run apart, which would write over each other's checkpoints."""
+    """The lock that keeps two trainings from overwriting each other's checkpoints."""
     return locked(run_dir, "training this run")
 
 
@@ -120,24 +120,26 @@ def check_run(
     training: TrainingConfig,
     init_from: Path | None = None,
 ) -> dict[str, Any]:
-    """Checks that a directory is a run of this configuration, or can be made one; changes nothing.
+    """Checks that a directory is a run of this configuration or can become one; changes nothing.
 
     Args:
         run_dir, data_dir: Path.
         model, training: the configuration.
-        init_from: the run whose weights this one begins with, or None.
+        init_from: the run with whose weights this run starts, or None.
 
     Returns:
-        What makes two runs the same: options by group.
+        The options that identify a run, by group.
 
     Raises:
-        ValueError: if it is a run of another one; names the options that differ.
+        ValueError: if the directory is a run with other options or data (names the options that
+            differ) or has other files, or if `model` needs a joint vocabulary and the data have
+            two.
     """
     manifest = read_manifest(data_dir)
     if model.tied_embeddings == "all" and manifest.source_vocabulary != manifest.target_vocabulary:
         raise ValueError(
-            f"{data_dir}: expected one joint vocabulary for both sides, which tied_embeddings=all "
-            "needs; got two"
+            f"{data_dir}: expected one joint vocabulary for both sides (tied_embeddings=all needs "
+            "it); got two"
         )
     new = {
         "model": model.to_dict(),
@@ -150,8 +152,8 @@ def check_run(
         old = _read_json(path)
         if old.get("data") != new["data"]:
             raise ValueError(
-                f"{run_dir}: a run on other data than those of {data_dir}; it goes on with its "
-                "own, and --init_from begins a new run with its weights"
+                f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
+                "data, or start a new run with its weights by --init_from"
             )
         _check_same(path, old, new)
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
@@ -160,7 +162,7 @@ def check_run(
 
 
 def _is_killed_start(path: Path) -> bool:
-    """Whether this is all that a start leaves that was killed while it wrote its configuration."""
+    """Whether a file is the leftover of a start that was killed while it wrote config.json."""
     return path.name.startswith(f".{CONFIG_NAME}.") and path.suffix == ".tmp"
 
 
@@ -170,7 +172,7 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    # Options that came later than the run had their defaults.
+    # Options that are newer than the run count as having their defaults.
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     is_plateau = new["training"]["schedule"] == "plateau"
     free = FREE_OPTIONS - PLATEAU_OPTIONS if is_plateau else FREE_OPTIONS
@@ -183,14 +185,14 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 def differences(
     first: dict[str, Any], second: dict[str, Any], free: Collection[str] = ()
 ) -> list[tuple[str, Any, Any]]:
-    """The options in which two records differ, as `check_run` returns them.
+    """The options that differ between two records of `check_run`.
 
     Args:
-        first, second: options by group, of the same groups.
+        first, second: options by group; both have the same groups.
         free: names of options that may differ.
 
     Returns:
-        Name and both values of each.
+        Name, first value and second value of each differing option.
     """
     return [
         (name, first[group].get(name), second[group].get(name))
@@ -202,16 +204,16 @@ def differences(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run as decoding needs it.
+    """A trained run, loaded for decoding.
 
     Args:
         directory: Path.
         model: `Seq2Seq` with the weights of `update`.
         source_vocabulary, target_vocabulary: `Vocabulary`.
-        update: int. Updates that made the weights.
-        record: what was saved with the weights, such as the best BLEU.
-        text_form: `TextForm` of the text it was trained on.
-        problems: one line for each damaged checkpoint that was passed over.
+        update: int. The number of updates after which the weights were saved.
+        record: the record that was saved with the weights, such as the best BLEU.
+        text_form: `TextForm` of the training text.
+        problems: one line for each damaged checkpoint that was skipped.
     """
 
     directory: Path
@@ -230,17 +232,17 @@ def load_run(
     threshold: float | None = None,
     precision: Precision = "float32",
 ) -> Run:
-    """Loads a run with the weights that `load_weights` says.
+    """Loads a run's model, weights and vocabularies for decoding.
 
     Args:
         run_dir: Path.
         checkpoint: see `load_weights`.
-        threshold: replaces that of the model's flexible attention; None: the run's.
-        precision: the model's, whatever the run was trained with.
+        threshold: replaces the threshold of flexible attention; None keeps the run's.
+        precision: precision of the model; the precision of the training does not matter.
 
     Raises:
-        ValueError: if the directory is no run, there are no such weights, or the model's attention
-            has no threshold.
+        ValueError: if the directory is not a run, the weights do not exist, or `threshold` is given
+            and the attention is not flexible.
     """
     config = read_model_config(run_dir)
     if threshold is not None:
@@ -268,23 +270,23 @@ def load_run(
 def load_weights(
     run_dir: Path, weights: Sequence[Any], checkpoint: str = BEST
 ) -> tuple[dict[str, Any], list[str]]:
-    """Assigns a model's weights from those of a run.
+    """Assigns the weights of a run to a model.
 
     Args:
         run_dir: Path.
         weights: the `weights` of a `Seq2Seq`.
-        checkpoint: "best": those of the best validation, or the last ones if the run has not been
-            validated yet; "latest": those of the newest checkpoint that is whole; else the name of
-            a file in the run's directory or among its checkpoints.
+        checkpoint: "best": the weights of the best validation, or the latest ones if the run has
+            not been validated yet. "latest": the weights of the newest undamaged checkpoint. Any
+            other value is the name of a file in the run directory or among its checkpoints.
 
     Returns:
-        record: what was saved with the weights: `update` and more.
-        problems: one line for each damaged checkpoint that was passed over.
+        record: the record that was saved with the weights, such as `update`.
+        problems: one line for each damaged checkpoint that was skipped.
 
     Raises:
-        ValueError: if the directory is no run, there are no such weights, or they do not fit.
+        ValueError: if the directory is not a run, or the weights do not exist or do not fit.
     """
-    read_model_config(run_dir)  # says so where there is no run
+    read_model_config(run_dir)  # raises if the directory is not a run
     best, folder = run_dir / BEST_NAME, CheckpointFolder(run_dir / CHECKPOINTS_NAME, sys.maxsize)
     if checkpoint not in (BEST, LATEST):
         return read_weights(_named_weights(run_dir, folder, checkpoint), weights), []
@@ -311,7 +313,7 @@ def _named_weights(run_dir: Path, folder: CheckpointFolder, name: str) -> Path:
 
 
 def read_model_config(run_dir: Path) -> ModelConfig:
-    """The options of a run's model; raises ValueError if the directory is no run."""
+    """Reads the model's configuration of a run; ValueError if the directory is not a run."""
     path = run_dir / CONFIG_NAME
     if not path.exists():
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")

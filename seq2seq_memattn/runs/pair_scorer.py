@@ -14,14 +14,14 @@ from seq2seq_memattn.losses import token_cross_entropy
 
 Ids = npt.NDArray[np.int32]
 
-MAX_LOGITS = 1 << 27  # of a batch, half a GiB: long targets are scored fewer at a time
+MAX_LOGITS = 1 << 27  # most logits of a batch, half a GiB: long targets get smaller batches
 
 
 class PairScorer:
-    """Scores lists of pairs with one compiled graph for all batches.
+    """Computes the log-probabilities of targets, with one compiled function for all batches.
 
     Args:
-        model: `Seq2Seq`. Its weights are read anew at each call.
+        model: `Seq2Seq`. Each call uses its current weights.
     """
 
     def __init__(self, model: Any) -> None:
@@ -38,16 +38,16 @@ class PairScorer:
         """Scores pairs given without start and end tokens.
 
         Args:
-            sources, targets: int32 arrays [length], as many of one as of the other.
-            batch_size: int > 0. Pairs scored at a time at most, those of similar length together.
-            on_batch: called with the number of pairs after each batch.
+            sources, targets: lists of equal length, of int32 arrays [length].
+            batch_size: int > 0. Most pairs in a batch; pairs of similar length share a batch.
+            on_batch: called after each batch with its number of pairs.
 
         Returns:
-            float64 [pairs], in the order given: sums over the tokens of each target, in nats, the
-            end token included.
+            float64 [pairs], in the given order: the log-probability of each target in nats, end
+            token included.
 
         Raises:
-            ValueError: if there are not as many targets as sources, or `batch_size` is not
+            ValueError: if `sources` and `targets` differ in length, or `batch_size` is not
                 positive.
         """
         if len(sources) != len(targets):
@@ -57,7 +57,7 @@ class PairScorer:
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be positive; got {batch_size}.")
         lengths = [[len(source) for source in sources], [len(target) for target in targets]]
-        order = np.lexsort(lengths)[::-1]  # by falling length of the target, then of the source
+        order = np.lexsort(lengths)[::-1]  # longest target first, then longest source
         results = np.zeros(len(sources))
         first = 0
         while first < len(order):
@@ -74,11 +74,11 @@ class PairScorer:
 
 
 def target_log_probs(model: Any, source: Any, target_inputs: Any, target_outputs: Any) -> Any:
-    """Sums over the tokens of each target, in nats, the end token included: float [batch].
+    """Log-probabilities of targets in nats, end token included: float [batch].
 
     Args:
         model: `Seq2Seq`.
-        source, target_inputs, target_outputs: int32 [batch, length], of a batch.
+        source, target_inputs, target_outputs: int32 [batch, length], see `batching.make_batch`.
     """
     logits = model({"source": source, "target_inputs": target_inputs})
     losses, _ = token_cross_entropy(target_outputs, logits)
@@ -86,7 +86,7 @@ def target_log_probs(model: Any, source: Any, target_inputs: Any, target_outputs
 
 
 def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """A batch as wide as it needs, or as the backend has compiled already."""
+    """A batch padded to its longest sequences; for static shapes, to multiples of WIDTH_STEP."""
     if not has_static_shapes():
         return make_batch(sources, targets)
     widths = (_width(max(map(len, side)) + 1) for side in (sources, targets))
@@ -94,5 +94,5 @@ def _padded_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
 
 
 def _width(longest: int) -> int:
-    """The width of a batch whose longest sequence has so many tokens."""
+    """The padded length of a batch whose longest sequence has `longest` tokens."""
     return round_up(longest, WIDTH_STEP) if has_static_shapes() else longest

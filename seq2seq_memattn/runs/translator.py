@@ -1,4 +1,4 @@
-"""From lines of text to lines of text, with a trained run."""
+"""Translates lines of text with a trained run."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -24,16 +24,16 @@ class Translation(NamedTuple):
 
 
 class SourceReader:
-    """Turns lines into sources for a run's model.
+    """Encodes lines as sources for a run's model, and cuts sources that are too long.
 
     Args:
         run: `Run`.
-        max_source_length: int > 0 or None. Longer sources, in tokens with the end token, are cut
-            there. None: nowhere, but for a model that was made for sources of a certain length
-            (position encodings), which cuts all that are longer.
+        max_source_length: int > 0 or None. Sources are cut to this many tokens, end token included;
+            None sets no limit. A model with a fixed longest source (position encodings) also cuts
+            sources to its own limit.
 
     Attributes:
-        limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
+        limit: int or None. Most tokens of a source, end token included; None: no limit.
         num_cut: int. Sources cut so far.
     """
 
@@ -49,20 +49,20 @@ class SourceReader:
 
         Args:
             lines: text.
-            name: what errors call the lines, such as a file's name.
-            first_line: int > 0. What they call the first of them.
+            name: name of the lines in errors, such as a file's name.
+            first_line: int > 0. Number of the first line in errors.
 
         Returns:
-            For each line int32 [length], without the end token; an empty line has none.
+            int32 [length] for each line, without the end token; length 0 for an empty line.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names it.
+            ValueError: for a line that the vocabulary cannot encode; names the line.
         """
         found = encode_lines(self._vocabulary, lines, name, first_line)
         return [self._cut(source) for source in found]
 
     def check(self, lines: Sequence[str], name: str, first_line: int = 1) -> None:
-        """Raises what a call would raise, and does nothing else."""
+        """Raises ValueError if a call with these lines would; does nothing else."""
         encode_lines(self._vocabulary, lines, name, first_line)
 
     def _cut(self, source: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ class SourceReader:
 def encode_lines(
     vocabulary: Vocabulary, lines: Sequence[str], name: str, first_line: int = 1
 ) -> list[np.ndarray]:
-    """Ids of lines, int32 [length] each; a ValueError names the line."""
+    """Encodes lines, each as int32 [length]; ValueError names a line that cannot be encoded."""
     encoded = []
     for number, line in enumerate(lines, first_line):
         try:
@@ -92,12 +92,12 @@ class Translator:
         run: `Run`. Its weights must stay as they are.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
         max_source_length: see `SourceReader`.
-        sampling: `Sampling`, to draw beam_size = n_best translations of each line at random; None:
-            beam search.
-        seed: int in 0..2**31-1. Of what is drawn.
+        sampling: `Sampling` draws translations of each line at random; beam_size and n_best must
+            then be equal. None: beam search.
+        seed: int in 0..2**31-1. Seed of the sampling.
 
     Raises:
-        ValueError: if the beam's sizes or the seed are out of range.
+        ValueError: if `beam_size`, `n_best` or `seed` is out of range.
 
     Attributes:
         sources: `SourceReader`.
@@ -140,24 +140,24 @@ class Translator:
         """Translates lines.
 
         Args:
-            lines: sources; an empty one gives an empty translation.
+            lines: sources; an empty line gives an empty translation.
             batch_size: int > 0. Sources decoded at a time.
-            name: what errors call the lines, such as a file's name.
-            on_batch: called with the number of sources decoded, after each batch.
-            first_line: int > 0. What errors call the first line. What is drawn for a line follows
-                from its number too.
+            name: name of the lines in errors, such as a file's name.
+            on_batch: called after each batch with its number of sources.
+            first_line: int > 0. Number of the first line, in errors and as part of the seed of each
+                line's samples.
 
         Returns:
             For each line its n_best translations, best first, or its samples.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names it.
+            ValueError: for a line that the vocabulary cannot encode; names the line.
         """
         sources = self.sources(lines, name, first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]
         seeds = None
         if self._seed is not None:
-            # Lines have the numbers that rows of one batch would have.
+            # Lines are numbered like the rows of one batch, so batch size does not change samples.
             rows = first_line - 1 + np.array(chosen, np.int64)
             seeds = np.stack([np.full_like(rows, self._seed), rows], axis=1).astype(np.uint32)
         found = self._decoder([sources[i] for i in chosen], batch_size, on_batch, seeds)

@@ -1,1 +1,1 @@
-"""Search: from a model and a source to the best targets."""
+"""Search: finds or samples targets of a source with a model."""

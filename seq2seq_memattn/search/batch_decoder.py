@@ -1,4 +1,4 @@
-"""Decoding of whole files: sorted by length, in batches, back in the order of the file."""
+"""Decoding of whole files: in batches sorted by length, with results in the file's order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
-MANY = 64  # sources, from which on XLA makes up for the time that it compiles
+MANY = 64  # sources from which on XLA saves more time than it takes to compile
 
 
 class Hypothesis(NamedTuple):
@@ -24,11 +24,11 @@ class Hypothesis(NamedTuple):
         tokens: int32 [length], without the end token.
         log_prob: float. Sum over tokens, in nats, the end token included.
         normalised_log_prob: float. After the length penalty.
-        alignment: float [steps, source_length], or None if not asked for. The end token is a
-            step, where the limit did not cut it off.
-        positions_scored: float, encoder states scored per step, or None if not asked for.
-        scores: float [steps, rows]. The attention's, rows of padding included; None if not asked
-            for, or if they are no tensor.
+        alignment: float [steps, source_length], or None if not requested. The end token is a step,
+            unless the limit cut it off.
+        positions_scored: float. Encoder states scored per step, or None if not requested.
+        scores: float [steps, rows]. The attention's, rows of padding included; None if not
+            requested or not a tensor.
     """
 
     tokens: Ids
@@ -43,14 +43,14 @@ class BatchDecoder:
     """Decodes lists of sources.
 
     Args:
-        model: `Seq2Seq`. Its weights are read anew at each call.
+        model: `Seq2Seq`. Its weights are read anew at each call, unless `is_frozen`.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
-        jit_compile: bool or None. Whether XLA compiles the steps, see `CompiledSearch`; None: as
-            `uses_xla` says.
+        jit_compile: bool or None. Whether XLA compiles the steps, see `CompiledSearch`; None:
+            decided by `uses_xla`.
         folded: see `CompiledSearch`.
-        is_frozen: bool. Whether the weights stay as they are, so that they need not be read anew:
-            what search makes of them takes longer than a sentence.
+        is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
+            search takes longer than a sentence.
         sampling: see `CompiledSearch`.
 
     Raises:
@@ -93,10 +93,10 @@ class BatchDecoder:
 
         Args:
             sources: int32 arrays [length].
-            batch_size: int > 0. Sources decoded at a time. A source that comes alone is searched in
-                one graph, see `CompiledSearch`.
-            on_batch: called with the number of sources after each batch.
-            seeds: uint32 [sources, 2], see `row_seeds`, to sample; None in beam search.
+            batch_size: int > 0. Sources decoded at a time. A single source is searched in one
+                graph, see `CompiledSearch`.
+            on_batch: called after each batch with its number of sources.
+            seeds: uint32 [sources, 2], see `row_seeds`, for sampling; None in beam search.
 
         Returns:
             For each source, in the order given, its n_best hypotheses, best first, or its samples.
@@ -141,16 +141,16 @@ class BatchDecoder:
 
 
 def uses_xla(num_sources: int) -> bool:
-    """Whether so many sources make up for the time that XLA compiles."""
+    """Whether XLA saves more time on this many sources than it takes to compile."""
     return num_sources >= MANY
 
 
 def sorted_batches(
     sources: Sequence[Ids], batch_size: int
 ) -> Iterator[tuple[npt.NDArray[np.int64], Ids]]:
-    """Batches by falling length, each with the places of its sources.
+    """Batches in order of falling length, each with the places of its sources.
 
-    There is little padding, and the first batch shows how much memory is needed.
+    This order needs little padding, and the first batch shows how much memory is needed.
     """
     if batch_size < 1:
         raise ValueError(f"`batch_size` must be positive; got {batch_size}.")

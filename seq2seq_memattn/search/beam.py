@@ -28,17 +28,17 @@ class BeamResult(NamedTuple):
 
     Fields:
         tokens: int32 [batch, n_best, max_length]. Ends with the end token, then padding.
-        log_probs: float32 [batch, n_best]. Sums over tokens, the end token included.
+        log_probs: float32 [batch, n_best]. Sums over tokens, in nats, the end token included.
         normalised_log_probs: float32 [batch, n_best]. After the length penalty.
         lengths: int32 [batch, n_best]. Tokens without the end token.
         is_finished: bool [batch, n_best]. False where the limit cut a hypothesis.
-        alignments: float [batch, n_best, max_length, source_length], or () if not asked for.
-        scores: float [batch, n_best, max_length, rows], or () if not asked for, or if the
-            attention's are no tensor.
-        memory: the attention's memory record (what `start` returns, of a model that is no
-            `Seq2Seq`), or () if not asked for or searched by `CompiledSearch`.
-        positions_scored: float32 [batch, n_best]: encoder states scored per step, mean over the
-            steps of each hypothesis; or () if not asked for.
+        alignments: float [batch, n_best, max_length, source_length], or () if not requested.
+        scores: float [batch, n_best, max_length, rows], or () if not requested or if the
+            attention's scores are not a tensor.
+        memory: the attention's memory record (for a model of another class, the memory from its
+            `start`), or () if not requested or from `CompiledSearch`.
+        positions_scored: float32 [batch, n_best]. Encoder states scored per step, mean over the
+            steps of each hypothesis; or () if not requested.
     """
 
     tokens: Any
@@ -67,16 +67,16 @@ def beam_search(
     early_stopping: bool = True,
     return_alignments: bool = False,
 ) -> BeamResult:
-    """Finds the most probable targets.
+    """Beam search: finds the most probable targets of each source.
 
     Source: google/seq2seq, `inference/beam_search.py`: successors are the best of beam x
-    vocabulary, finished hypotheses are frozen and stay in the beam. A sentence ends when its
-    n_best finished hypotheses score above what any live one can still reach; the search ends
-    when all have.
+    vocabulary, finished hypotheses are frozen and stay in the beam. A sentence is done when its
+    n_best finished hypotheses score above what any live hypothesis can still reach. The search ends
+    when all sentences are done.
 
-    Called in eager mode, a search with a `Seq2Seq` or a `Searchable` is compiled: for each choice
-    of options once, on JAX also for each shape of `source`. With another model it is not; put it
-    into a `tf.function` or `jax.jit`, which makes it many times as fast.
+    Called in eager mode, a search with a `Seq2Seq` or a `Searchable` is compiled: once for each
+    choice of options, and on JAX also for each shape of `source`. A search with another model is
+    not compiled: call it inside a `tf.function` or `jax.jit`, where it is many times as fast.
 
     Args:
         model: `Seq2Seq`, `Searchable`, or anything with `start(source, num_queries)` and
@@ -133,7 +133,7 @@ def _beam_search(
 def search_sources(
     model: Any, source: Any, max_length: Any, rules: Rules
 ) -> tuple[Any, Any, BeamResult]:
-    """`search_in_graph` from sources on.
+    """Encodes sources and runs `search_in_graph`.
 
     Args:
         model: what `prepare` returned.
@@ -142,7 +142,7 @@ def search_sources(
 
     Returns:
         memory, state: from the model's `start`.
-        result: `BeamResult`, of tokens by their numbers in search.
+        result: `BeamResult`, with the token numbers of search in place of ids.
     """
     limits, num_steps = step_limits(source, max_length, pad_id(model))
     memory, state = model.start(source, rules.beam_size)
@@ -156,14 +156,14 @@ def search_sources(
 def search_in_graph(
     model: Any, memory: Any, state: Any, rules: Rules, num_steps: Any, compaction: Compaction
 ) -> BeamResult:
-    """`beam_search` or `sample` from the model's first state on.
+    """Runs `beam_search` or `sample` from the model's first state on.
 
     Args:
-        model: `SearchedModel`; where sentences are put away, a `PreparedModel`.
-        memory, state: from its `start`.
-        rules: of the search.
+        model: `SearchedModel`; a `PreparedModel` if finished sentences are removed.
+        memory, state: from the model's `start`.
+        rules: the rules of the search.
         num_steps: int or int32 scalar. The most steps.
-        compaction: the policy.
+        compaction: the policy for finished sentences.
     """
     # Memory that stays whole need not be one of the loop's variables.
     carried = model.without_sources(memory) if compaction.drops else ()
@@ -184,9 +184,9 @@ def search_in_graph(
 
 
 def best(found: Found, num_steps: Any, rules: Rules) -> BeamResult:
-    """The n_best of each sentence; their tokens as far as `num_steps`, which may be None: all.
+    """The n_best of each sentence, with the tokens of the first `num_steps` steps; None: all.
 
-    Samples stay in the order that they were drawn in.
+    Samples stay in their order.
     """
     beam, tokens = found.beam, trace(found.written)[:, :, :num_steps]
     if rules.sampling is not None:

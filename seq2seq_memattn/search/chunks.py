@@ -1,8 +1,8 @@
-"""The outer loop of every search: take a chunk of steps, put away what is done, repeat.
+"""The outer loop of every search: take a chunk of steps, remove finished sentences, repeat.
 
-The policy says what is put away, and so what runs the loop. `keep_all` keeps a batch together, as
-XLA and JAX need it, whose shapes are known ahead. `drop_done` lets sentences that are done leave
-the batch, inside a graph of TensorFlow. `compiled_search.py` has a third one, driven from Python.
+A policy says which sentences are removed and what runs the loop. `keep_all` keeps the whole batch,
+because XLA and JAX need fixed shapes. `drop_done` removes finished sentences inside a TensorFlow
+graph. `compiled_search.py` has a third policy, driven from Python.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from keras import ops
 from seq2seq_memattn.search.rules import Rules
 from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_written
 
-KEPT_CHUNK = 32  # steps, where nothing is put away but what was written
-DROPPING_CHUNK = 8  # steps between two looks at what is done
-WORTH = 0.75  # of a batch: where more is left, what is saved is not worth the copy
+KEPT_CHUNK = 32  # steps of a chunk if no sentence is removed
+DROPPING_CHUNK = 8  # steps between two checks for finished sentences
+WORTH = 0.75  # share of a batch: if more is left, the saving is not worth the copy
 
 
 class Going(NamedTuple):
-    """The n sentences of a batch that are still searched.
+    """The n sentences that are still in a search.
 
     Fields:
-        rows: int32 [n]. Their places in the batch.
-        memory, state: of the model; see `SearchedModel`.
+        rows: int32 [n]. The sentences' places in the batch.
+        memory, state: the model's; see `SearchedModel`.
         beam: `Beam`.
     """
 
@@ -36,10 +36,10 @@ class Going(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is known of all sentences of a batch.
+    """The results so far of all sentences of a batch.
 
     Fields:
-        beam: `Beam`. Of a sentence that was put away, as it was then.
+        beam: `Beam`. A removed sentence keeps the beam that it had then.
         written: `Written` of every chunk, [chunks, batch, beam, ...].
     """
 
@@ -48,14 +48,14 @@ class Found(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """A policy: what becomes of sentences that are done.
+    """A policy for finished sentences.
 
     Fields:
-        chunk: int > 0. Steps between two looks at what is done.
+        chunk: int > 0. Steps between two checks for finished sentences.
         loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
-        put: (found, index, rows, beam, written) -> `Found` with what chunk number `index` gave.
-        keep: (going, done) -> `Going` without what is put away, and whether a sentence is not done.
-        drops: bool. Whether `keep` puts anything away.
+        put: (found, index, rows, beam, written) -> `Found` with the results of chunk `index`.
+        keep: (going, done) -> `Going` without removed sentences, and whether any is unfinished.
+        drops: bool. Whether `keep` ever removes sentences.
     """
 
     chunk: int
@@ -75,10 +75,10 @@ def search_by_chunks(
     """Searches until all sentences are done.
 
     Args:
-        extend: (going, step) -> step, beam, state and written as of `extend_beam`, and which
+        extend: (going, step) -> step, beam, state and written, as from `extend_beam`, and which
             sentences are done.
         going: all sentences, before the first step.
-        found: what is known of them then; see `first_found`.
+        found: their results before the first step; see `first_found`.
         num_steps: int or int32 scalar. The most steps.
         compaction: the policy.
     """
@@ -101,9 +101,9 @@ def search_by_chunks(
 
 
 def first_found(batch: Any, rules: Rules, num_steps: Any, chunk: int) -> Found:
-    """What is known before the first step of a search of at most `num_steps`."""
+    """The results before the first step of a search of at most `num_steps`."""
     shape = (-(-num_steps // chunk), batch, rules.beam_size)
-    # Samples go their own ways at once; hypotheses of a beam come from a single one.
+    # Samples differ from the first step on; hypotheses of a beam come from a single one.
     num_live = 1 if rules.sampling is None else rules.beam_size
     return Found(first_beam(batch, rules.beam_size, num_live), nothing_written(shape, chunk))
 
@@ -112,7 +112,8 @@ def keep_all(num_steps: int = 0) -> Compaction:
     """The policy that keeps all sentences to the end.
 
     Args:
-        num_steps: int. All steps of a search that takes them in one chunk, without a loop; or 0.
+        num_steps: int. The steps of a search that takes them all in one chunk, without a loop; or
+            0.
     """
 
     def keep(going: Going, done: Any) -> tuple[Going, Any]:
@@ -127,7 +128,7 @@ def keep_all(num_steps: int = 0) -> Compaction:
 
 
 def drop_done() -> Compaction:
-    """The policy that lets sentences leave the batch, eager or in a plain graph of TensorFlow."""
+    """The policy that removes finished sentences, in eager mode or a plain TensorFlow graph."""
     return Compaction(DROPPING_CHUNK, _loop_of_any_batch, _put, _drop, drops=True)
 
 
@@ -154,7 +155,7 @@ def _drop(going: Going, done: Any) -> tuple[Going, Any]:
 
 
 def _loop_of_any_batch(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
-    """`tf.while_loop` over variables of which the third, a list, has a batch that may change."""
+    """`tf.while_loop` in which the batch of the third variable, a list of arrays, may change."""
     import tensorflow as tf
 
     start = keras.tree.map_structure(tf.convert_to_tensor, start)

@@ -1,9 +1,9 @@
-"""Search of whole batches on NumPy arrays, compiled once for many of them.
+"""Search of whole batches of NumPy arrays, compiled once for many batches.
 
-In TensorFlow's plain graph a search is one graph. XLA and JAX compile for shapes: there a search
-is driven from Python, a chunk of steps at a time, and sentences that are done leave in between.
-Only what a chunk needs enters its graph, so that few are compiled: with a memory of fixed size, a
-single one. A sentence that comes alone has nobody to leave: it is one graph everywhere.
+In plain TensorFlow, a search is one graph. XLA and JAX compile for fixed shapes. There, Python
+drives the search, a chunk of steps at a time, and removes finished sentences between chunks. A
+chunk's graph takes only what it needs, so few graphs are compiled: with a memory of fixed size, one
+for each batch size. The search of a single sentence is one graph everywhere.
 """
 
 from collections.abc import Callable
@@ -35,23 +35,23 @@ from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
-CHUNK = 16  # steps between two looks at what is done
-ALONE = 64  # a graph that searches one sentence is made for a multiple of so many steps
+CHUNK = 16  # steps between two checks for finished sentences
+ALONE = 64  # a graph for one sentence is made for a multiple of this many steps
 
 
 class CompiledSearch:
-    """Searches batches with one model.
+    """Compiled search of batches with one model.
 
     Args:
-        model: `Seq2Seq` or `Searchable`. Its weights are read by `update_weights`, once when this
-            is made.
+        model: `Seq2Seq` or `Searchable`. Its weights are read when this is made and by
+            `update_weights`.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
-        batch_size: int > 0. The most sources that come at a time.
-        jit_compile: bool. Whether XLA compiles the steps: faster, but a second or more for each
-            new shape. Batches are then padded to `batch_size`, or to a half of it, and so on.
-        folded: bool or None. Whether the maps of the context are folded into the rows; None: where
-            that saves multiply-adds.
-        sampling: `Sampling`, to draw beam_size = n_best targets of each source; None: beam search.
+        batch_size: int > 0. The most sources in a call.
+        jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
+            a second or more. Batches are then padded to `batch_size`, half of it, and so on.
+        folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
+            saves multiply-adds.
+        sampling: `Sampling`, to draw beam_size = n_best targets for each source; None: beam search.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -77,14 +77,14 @@ class CompiledSearch:
         self._sampling = sampling
         self._batch_size = batch_size
         self._jit_compile = jit_compile
-        self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled by itself?
+        self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled separately?
         self._folded = folds_rows(model, beam_size) if folded is None else folded
         self._is_alone = batch_size == 1
         self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
-        self._whole: dict[int, Any] = {}  # by the most steps, 0 for any
-        # As graphs: operation by operation, a small batch would wait for them as long as for all
-        # its steps.
+        self._whole: dict[int, Any] = {}  # by number of steps, 0 for any
+        # Compiled too: run operation by operation, they take as long as all steps of a small
+        # batch.
         self._take = compiled(model, _take_graph)
         self._finish = compiled(model, self._finish_graph)
         self._make_weights = compiled(model, self._prepared_weights)
@@ -101,7 +101,7 @@ class CompiledSearch:
         Args:
             source: int32 [batch, source_length], ending with the end token, then padding.
             limits: int32 [batch]. Steps a hypothesis may take, end token included.
-            seeds: uint32 [batch, 2], see `row_seeds`, to sample; () in beam search.
+            seeds: uint32 [batch, 2], see `row_seeds`, for sampling; () in beam search.
 
         Returns:
             `BeamResult` of NumPy arrays.
@@ -123,7 +123,7 @@ class CompiledSearch:
         return found._replace(tokens=self._model.written(found.tokens))
 
     def start(self, source: Ids) -> tuple[Any, Any]:
-        """What comes before the first step: encodes a batch; memory and state of the search."""
+        """Encodes a batch; returns memory and state of the search before the first step."""
         return self._start(self._weights, self._pad(source))
 
     def _search_whole(self, source: Ids, limits: Ids, seeds: Any) -> BeamResult:
@@ -137,7 +137,7 @@ class CompiledSearch:
         memory, state = self._start(self._weights, source)
         num_steps = int(limits.max())
         found = first_found(len(limits), self._rules(limits), num_steps, CHUNK)
-        found = keras.tree.map_structure(np.array, found)  # arrays to write to
+        found = keras.tree.map_structure(np.array, found)  # writable
         going = Going(np.arange(len(limits)), memory, state, found.beam)
 
         def extend(going: Going, step: Any) -> tuple[Any, ...]:
@@ -185,11 +185,11 @@ class CompiledSearch:
         return Rules(*sizes, self._exponent, self._sampling is None, limits, self._sampling, seeds)
 
     def _pad(self, source: Ids) -> Ids:
-        """Sources as compiled graphs take them, with more that will be done at once."""
+        """Pads sources to the shape of a compiled graph; added rows are done at once."""
         batch, width = source.shape
         if self._per_shape:
             batch = self._size(batch)
-            # TensorFlow encodes batches without XLA, for which only the memory's shape counts.
+            # TensorFlow encodes batches without XLA: only the memory's shape must be fixed.
             has_fixed_size = self._model.cell.attention.num_rows is not None
             if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
                 width = round_up(width, WIDTH_STEP)
@@ -199,14 +199,14 @@ class CompiledSearch:
         return padded
 
     def _size(self, num_sentences: int) -> int:
-        """The smallest batch that is compiled and takes so many: the whole, a half, a quarter..."""
+        """The smallest compiled batch size with room: the whole, a half, a quarter..."""
         size = max(self._batch_size, num_sentences)
         while (size + 1) // 2 >= num_sentences and size > 1:
             size = (size + 1) // 2
         return size
 
     def _keep(self, going: Going, done: Any) -> tuple[Going, bool]:
-        """What goes on: sentences that are not done, and others where the size needs them."""
+        """Keeps unfinished sentences, and finished ones to fill the batch; is any unfinished?"""
         alive, others = np.flatnonzero(~done), np.flatnonzero(done)
         size = self._size(len(alive))
         if not len(alive) or size == len(done):
@@ -225,10 +225,13 @@ class CompiledSearch:
 
 
 def _with_rows(arrays: Any, num_rows: int) -> Any:
-    """NumPy arrays [batch, n], with rows of zeros behind."""
-    return keras.tree.map_structure(
-        lambda array: np.pad(array, ((0, num_rows - len(array)), (0, 0))), arrays
-    )
+    """NumPy arrays [batch, n], with rows of zeros appended."""
+
+    def padded(array: Any) -> Any:
+        missing = num_rows - len(array)
+        return np.pad(array, ((0, missing), (0, 0))) if missing else array  # `np.pad` is slow
+
+    return keras.tree.map_structure(padded, arrays)
 
 
 def _loop(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:

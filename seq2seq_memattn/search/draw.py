@@ -1,4 +1,4 @@
-"""A random token of each distribution: temperature, top-k, top-p."""
+"""Draws tokens at random, with temperature, top-k and top-p."""
 
 import math
 from collections.abc import Callable
@@ -17,10 +17,10 @@ Numbers = Callable[[Any], Any]
 
 
 def row_seeds(seed: Any, rows: Any) -> Any:
-    """What all random numbers of some sentences are made from: uint32 [batch, 2].
+    """The keys of all random numbers of each sentence: uint32 [batch, 2].
 
     Args:
-        seed: int, or int32 [batch]. Of the search, or of each sentence.
+        seed: int, or int32 [batch]. Seed of the search, or of each sentence.
         rows: int32 [batch]. Sentences with the same seed and row have the same random numbers.
     """
     rows = ops.cast(rows, "uint32")
@@ -40,7 +40,7 @@ def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, A
 
     Returns:
         token: int32 [batch, queries].
-        logit: float32 [batch, queries]. The token's own, whatever the temperature.
+        logit: float32 [batch, queries]. The token's own, before the temperature.
     """
     batch, num_queries = ops.shape(logits)[0], logits.shape[1]
     key = (seeds[:, :1], seeds[:, 1:])
@@ -68,9 +68,9 @@ def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, A
 def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
     """As `_draw_place`, from the smallest set of most probable places with a share of `top_p`.
 
-    A place is outside of the set if the more probable ones have that share without it. Then it is
-    rejected, and the next try draws among the more probable ones alone. A few tries will do, and
-    each costs far less than sorting the weights.
+    A place is outside the set if the more probable places have this share without it. Such a place
+    is rejected, and the next try draws only among the more probable places. A few tries suffice,
+    and each costs far less than sorting the weights.
 
     Args:
         weights: float32 [rows, n].
@@ -102,9 +102,9 @@ def _above(weights: Any, floor: Any) -> Any:
 
 
 def _draw_place(weights: Any, numbers: Any) -> Any:
-    """Draws a place of each row, with a probability in proportion to its weight: int32 [rows].
+    """Draws a place in each row, with a probability proportional to its weight: int32 [rows].
 
-    It draws a block, then a place in it: cumulative sums over all places would be slow.
+    Draws a block, then a place in the block: cumulative sums over all places would be slow.
 
     Args:
         weights: float32 [rows, n].
@@ -132,11 +132,11 @@ def _search(weights: Any, target: Any) -> tuple[Any, Any]:
 
     Returns:
         place: int32 [rows].
-        left: float32 [rows]. The target less the weights before the place, and not below 0.
+        left: float32 [rows]. The target minus the weights before the place, but not below 0.
     """
     ends = ops.cumsum(weights, axis=1)
     place = ops.sum(ops.cast(ends <= target[:, None], "int32"), axis=1)
-    # Rounding may lift the target to the sum of all.
+    # Rounding may raise the target to the sum of all weights.
     last = ops.sum(ops.cast(ends < ends[:, -1:], "int32"), axis=1)
     place = ops.minimum(place, last)
     before = _at(ends, place) - _at(weights, place)

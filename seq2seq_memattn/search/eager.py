@@ -1,5 +1,6 @@
 """Compiles searches that are called in eager mode, once for each model and choice of options."""
 
+import functools
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -21,17 +22,17 @@ def call_compiled(
     max_length: Any,
     options: tuple[Any, ...],
 ) -> Any:
-    """search(model, *arrays, max_length, *options), compiled where it would run eagerly.
+    """Calls search(model, *arrays, max_length, *options), compiled if it would run eagerly.
 
-    Operation by operation, a search with a small model takes many times as long.
+    Run operation by operation, a search with a small model takes many times as long.
 
     Args:
-        search: the search. It must not keep what it makes of the arrays.
-        model: what is searched with. Models other than `Seq2Seq` and `Searchable` are called as
-            they are, since their weights are unknown.
-        arrays: int32. The sources, [batch, source_length], and whatever else the search takes.
+        search: the function. It must not store what it computes from the arrays.
+        model: the model to search with. Search is compiled only with a `Seq2Seq` or a
+            `Searchable`, since the weights of other models are unknown.
+        arrays: int32. The sources, [batch, source_length], and other arrays of the search.
         max_length: int, None, or int32 [batch].
-        options: hashable. What a graph is made for.
+        options: hashable. A graph is made for each choice of them.
     """
     arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
     if isinstance(model, Seq2Seq):
@@ -45,7 +46,7 @@ def call_compiled(
             raise ValueError(f"`max_length` must be positive; got {max_length}.")
     is_ours = isinstance(model, (Seq2Seq, Searchable))
     has_limits = not (max_length is None or isinstance(max_length, int))
-    # JAX needs to know the most steps ahead, which an array does not say inside of its graphs.
+    # JAX must know the most steps ahead, which an array inside a graph does not tell.
     if not is_ours or not is_eager(*arrays) or (has_limits and keras.backend.backend() == "jax"):
         return search(model, *arrays, max_length, *options)
     key = (search, "each" if has_limits else max_length, options)
@@ -55,5 +56,7 @@ def call_compiled(
         def run(arrays: Any, limits: Any) -> Any:
             return search(model, *arrays, limits if has_limits else max_length, *options)
 
-        searches[key] = compiled(model, run)
+        # TensorFlow warns of code that is traced often. Without `partial`, the searches of all
+        # models would count as the same code.
+        searches[key] = compiled(model, functools.partial(run))
     return searches[key](arrays, max_length if has_limits else ())

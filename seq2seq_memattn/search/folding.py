@@ -1,8 +1,8 @@
-"""Linear maps of a context, applied to the rows that it is made of: once per source, not per step.
+"""Folding: applies linear maps of a context to the memory's rows, once per source.
 
 A context is a weighted sum of rows, so W (beta C) = beta (W C). The maps of the context into the
-lowest cell's gates and into the mixing layer then cost nothing inside the loop over steps; what is
-left there is to combine rows that are as wide as both maps together.
+lowest cell's gates and into the mixing layer then cost nothing inside the loop over steps. The loop
+only combines rows, which are as wide as both maps together.
 """
 
 from typing import Any, NamedTuple
@@ -13,16 +13,16 @@ from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.loops.cell_steps import CellStep, OpaqueStep, cell_step, output_units
 from seq2seq_memattn.loops.products import Products
 
-NUM_STEPS = 30  # of a sentence, to weigh what folding costs once
-LOWEST = "cell_0"  # what `AttentionCell.cell_steps` calls the lowest cell
+NUM_STEPS = 30  # assumed for a sentence, to spread the cost of folding
+LOWEST = "cell_0"  # the lowest cell's name in `AttentionCell.cell_steps`
 
 
 class Folds(NamedTuple):
     """The maps of the context that can be folded.
 
     Fields:
-        context: float [context_units, gates + mixing_units]. The map into the lowest cell's gates
-            (0 wide if it cannot be folded), beside that into the mixing layer (the same).
+        context: float [context_units, gates + mixing_units]. The map into the lowest cell's gates,
+            then the map into the mixing layer; each 0 wide if the model does not have it.
         output: float [output_units, mixing_units]. The mixing layer's map of the top cell's output.
     """
 
@@ -31,13 +31,13 @@ class Folds(NamedTuple):
 
 
 class FoldedStep(CellStep):
-    """The lowest cell's step, to which the context comes as its share of the gates.
+    """The lowest cell's step, for a context that is already mapped to the gates.
 
     Args:
         cell: the lowest cell.
         ahead: int > 0. How many of its inputs come before the context.
         context_units: int > 0. How many inputs the context has.
-        gates: int > 0. Width of the gates; `inside` may be wider, and is cut there.
+        gates: int > 0. Width of the gates. `inside` may be wider and is cut to this width.
     """
 
     def __init__(self, cell: Any, ahead: int, context_units: int, gates: int) -> None:
@@ -59,10 +59,11 @@ class FoldedStep(CellStep):
 
 
 def fold(cell: AttentionCell) -> Folds | None:
-    """The maps of a built cell's context, or None where there is nothing to fold.
+    """The maps of a built cell's context, or None if they cannot be folded.
 
-    An attention that writes its own `combine` takes its rows as they are. So do logits that read
-    the context without a mixing layer, and lowest cells other than `LSTMCell` and `GRUCell`.
+    They cannot be folded if the attention has its own `combine`, if the logits read the context
+    without a mixing layer, or if the context is fed to a lowest cell other than a standard
+    `LSTMCell` or `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
     if not cell.attention.combines_plainly:
@@ -86,7 +87,7 @@ def fold(cell: AttentionCell) -> Folds | None:
 
 
 def folded_steps(cell: AttentionCell, folds: Folds) -> list[CellStep]:
-    """As `AttentionCell.cell_steps`, for contexts that come mapped by `folds.context`."""
+    """As `AttentionCell.cell_steps`, for contexts already mapped by `folds.context`."""
     steps = cell.cell_steps(cell.input_units)
     gates = folds.context.shape[1] - folds.output.shape[1]
     if gates:

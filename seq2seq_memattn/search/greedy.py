@@ -10,7 +10,7 @@ class GreedyResult(NamedTuple):
 
     Fields:
         tokens: int32 [batch, max_length]. Ends with the end token, then padding.
-        log_probs: float32 [batch]. Sums over tokens, the end token included.
+        log_probs: float32 [batch]. Sums over tokens, in nats, the end token included.
         lengths: int32 [batch]. Tokens without the end token.
         is_finished: bool [batch]. False where the limit cut a target.
     """

@@ -1,4 +1,4 @@
-"""A model made ready for search: what does not change from step to step is computed once."""
+"""A model prepared for search: what is the same at every step is computed once."""
 
 from typing import Any, NamedTuple
 
@@ -16,14 +16,14 @@ from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class PreparedWeights(NamedTuple):
-    """What a `PreparedModel` makes of a model's weights, once for all sources.
+    """A model's weights as `PreparedModel` uses them, computed once for all sources.
 
     Fields:
         embeddings: float [vocab, embedding_dim].
-        table: float [vocab, n]. The embeddings as the lowest cell takes them.
+        table: float [vocab, n]. The embeddings, projected for the lowest cell.
         products: the matrices of the products of a step, by name.
         folds: `Folds`, or () where nothing is folded.
-        output: float [units, vocab]. The output layer's matrix, or () of one that is not linear.
+        output: float [units, vocab]. The output layer's matrix, or () if the layer is not linear.
         bias: float [vocab]. The output layer's bias, or ().
     """
 
@@ -36,10 +36,10 @@ class PreparedWeights(NamedTuple):
 
 
 class SearchMemory(NamedTuple):
-    """What the steps of a search read.
+    """The memory that the steps of a search read.
 
-    Folded rows stand beside the record, because an attention, a user's too, may read its own rows
-    in `score` and in `alignment`.
+    Folded rows are kept beside the attention's record, because an attention may read its own rows
+    in `score` and `alignment`.
 
     Fields:
         attention: the record of the attention's `prepare`.
@@ -51,7 +51,7 @@ class SearchMemory(NamedTuple):
 
 
 class PreparedModel:
-    """A `Seq2Seq` or `Searchable` as search sees it; see `SearchedModel` and `AlignedModel`.
+    """A `Seq2Seq` or `Searchable`, prepared for search; see `SearchedModel` and `AlignedModel`.
 
     The embeddings' map into the lowest cell is a table with one row per token, each cell has one
     product per step, and the maps of the context are folded into the memory's rows.
@@ -60,8 +60,8 @@ class PreparedModel:
         model: `Seq2Seq` or `Searchable`.
         folded: bool. Whether to fold the maps of the context into the rows, where that is
             possible; see `folding_pays`.
-        weights: from another `PreparedModel` with the same `folded`: values of the model's weights
-            that were made outside of the graph that uses them. None: made here.
+        weights: from `make_weights` with the same `folded`, if they are computed outside the graph
+            that uses them. None: computed here.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PreparedModel:
         if self._folds is not None:
             rows = product(rows, self._folds.context)
             shape = (*ops.shape(state.context)[:2], rows.shape[-1])
-            # The map of a context of zeros.
+            # A context of zeros, mapped, is zeros.
             state = state._replace(context=ops.zeros(shape, dtype=rows.dtype))
         return SearchMemory(memory, ops.cast(rows, product_dtype(self._cell))), state
 
@@ -98,7 +98,7 @@ class PreparedModel:
     def step_below_logits(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
     ) -> tuple[Any, Any, AttentionCellState]:
-        """A step up to the output layer: what that maps, [batch, queries, n], scores and state."""
+        """A step up to the output layer: its inputs [batch, queries, n], scores and state."""
         weights = self.weights
         output, scores, state = self._cell.step_without_mixing(
             self._steps,
@@ -112,7 +112,7 @@ class PreparedModel:
         return self._mix(output, state.context), scores, state
 
     def to_logits(self, mixed: Any) -> Any:
-        """As the model's, of the output layer's matrix as it is here."""
+        """The model's logits, from the prepared matrix of the output layer."""
         weights = self.weights
         if isinstance(weights.output, tuple):
             return self.model.to_logits(mixed)
@@ -120,7 +120,7 @@ class PreparedModel:
         return at_least_float32(logits)
 
     def _mix(self, output: Any, context: Any) -> Any:
-        """As `AttentionCell.mix`, of a context that may come mapped."""
+        """As `AttentionCell.mix`, for a context that may already be mapped."""
         folds, mixing = self._folds, self._cell.mixing
         if folds is None or mixing is None or not folds.output.shape[1]:
             return self._cell.mix(output, context)
@@ -129,7 +129,7 @@ class PreparedModel:
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
     def without_sources(self, memory: SearchMemory) -> SearchMemory:
-        """The memory without what `step` does not read and is as long as the source."""
+        """The memory without the arrays of source length that `step` does not read."""
         return memory._replace(attention=self._cell.attention.without_sources(memory.attention))
 
     def alignment(self, scores: Any, memory: SearchMemory) -> Any:
@@ -137,12 +137,12 @@ class PreparedModel:
         return self._cell.attention.alignment(scores, memory.attention)
 
     def positions_scored(self, scores: Any, memory: SearchMemory) -> Any:
-        """Encoder states scored for each query: float32 [batch, queries]."""
+        """Number of encoder states scored for each query: float32 [batch, queries]."""
         return self._cell.attention.positions_scored(scores, memory.attention)
 
 
 class _RoundedProducts(Products):
-    """Products whose rows may have come rounded, and folded."""
+    """Products whose rows may already be rounded and folded."""
 
     def combine(self, attention: Any, scores: Any) -> Any:
         del attention
@@ -150,7 +150,7 @@ class _RoundedProducts(Products):
 
 
 def make_weights(model: Any, folded: bool = True) -> PreparedWeights:
-    """What `PreparedModel` makes of a model's weights as they are now."""
+    """The `PreparedWeights` of a model's current weights."""
     dtype = product_dtype(model.cell)
     embeddings = model.token_embeddings()
     folds = fold(model.cell) if folded else None
@@ -171,14 +171,14 @@ def _steps(cell: AttentionCell, folds: Folds | None) -> list[Any]:
 
 
 def prepare(model: Any, num_queries: int) -> SearchedModel:
-    """A `PreparedModel` of one that can be; anything that has `start` and `step` as it is.
+    """Makes a `PreparedModel` if possible; returns other models with `start` and `step` unchanged.
 
     Args:
         model: the model.
         num_queries: int. Hypotheses of each source.
 
     Raises:
-        ValueError: if the model is none of these.
+        ValueError: if the model is neither.
     """
     if isinstance(model, (Seq2Seq, Searchable)):
         return PreparedModel(model, folds_rows(model, num_queries))
@@ -192,16 +192,16 @@ def prepare(model: Any, num_queries: int) -> SearchedModel:
 
 
 def pad_id(model: SearchedModel) -> int:
-    """The id that fills sources up, of what `prepare` returned."""
+    """The id of padding in sources, for a model from `prepare`."""
     return model.model.pad_id if isinstance(model, PreparedModel) else PAD_ID
 
 
 def written(model: SearchedModel, tokens: Any) -> Any:
-    """The ids of what a search wrote, of what `prepare` returned."""
+    """The ids for the token numbers of search, for a model from `prepare`."""
     return model.model.written(tokens) if isinstance(model, PreparedModel) else tokens
 
 
 def folds_rows(model: Any, num_queries: int) -> bool:
-    """Whether a search with a model folds the context's maps; see `folding_pays`."""
+    """Whether search with a model folds the maps of the context; see `folding_pays`."""
     folds = fold(model.cell)
     return folds is not None and folding_pays(folds, model.cell.attention.num_rows, num_queries)

@@ -1,4 +1,4 @@
-"""The steps of search along given targets."""
+"""Replay: runs the steps of search along given targets."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,17 +17,18 @@ def replay(
     state: Any,
     tokens: Any,
 ) -> tuple[Any, ...]:
-    """Steps through given targets and keeps what is asked for.
+    """Steps a model along given targets and keeps what `watch` returns.
 
     Args:
         watch: (logits, scores, written) -> arrays [batch, n, ...] to keep of a step; `written`
-            [batch, n] is what the target has there. It is called once ahead, for their shapes.
-        model: what is stepped.
-        memory, state: from its `start`, for n queries or more.
+            [batch, n] are the targets' tokens at this step. It is called once before, for the
+            shapes of the arrays.
+        model: the model.
+        memory, state: from the model's `start`, for n queries or more.
         tokens: int32 [batch, n, max_length]. Targets, as in `BeamResult`.
 
     Returns:
-        What `watch` gave at each step: arrays [batch, n, max_length, ...].
+        What `watch` returned at each step: arrays [batch, n, max_length, ...].
     """
     batch, num_queries, num_steps = ops.shape(tokens)
     state = keras.tree.map_structure(lambda array: array[:, : tokens.shape[1]], state)
@@ -57,7 +58,7 @@ def replay(
 
 
 def replay_log_probs(model: SearchedModel, memory: Any, state: Any, tokens: Any) -> Any:
-    """The log-probability of each target, in nats, padding apart: float [batch, n].
+    """The log-probability of each target, in nats, without padding: float [batch, n].
 
     Args:
         model, memory, state, tokens: see `replay`.
@@ -74,19 +75,20 @@ def replay_log_probs(model: SearchedModel, memory: Any, state: Any, tokens: Any)
 def replay_attention(
     model: AlignedModel, memory: Any, state: Any, tokens: Any, lengths: Any
 ) -> tuple[Any, Any, Any]:
-    """What the attention looked at along given targets.
+    """What the attention read along given targets.
 
-    Search itself keeps no scores: it would carry them for every hypothesis that it drops.
+    Search itself keeps no scores: it would keep them for every hypothesis that it later drops.
 
     Args:
         model, memory, state, tokens: see `replay`.
         lengths: int32 [batch, n]. Steps that were taken: tokens, and the end token if there is one.
 
     Returns:
-        scores: float [batch, n, max_length, rows]. 0 behind the last step taken. () where scores
-            are no tensor.
-        alignments: float [batch, n, max_length, source_length]. 0 there too.
-        positions_scored: float32 [batch, n], mean over the real steps of each target; 0 without.
+        scores: float [batch, n, max_length, rows]. 0 after the last step taken. () if the
+            attention's scores are not a tensor.
+        alignments: float [batch, n, max_length, source_length]. 0 after the last step taken.
+        positions_scored: float32 [batch, n]. Mean over the real steps of each target; 0 if it has
+            none.
     """
     is_tensor = True
 

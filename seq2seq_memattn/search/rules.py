@@ -1,4 +1,4 @@
-"""What stays the same during one search: its sizes, limits, length penalty, and how it samples."""
+"""The rules of one search: its sizes, limits, length penalty and sampling."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from keras import ops
 from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.vocabulary import PAD_ID
 
-MAX_SEED = 2**31 - 1  # what an int32 holds
+MAX_SEED = 2**31 - 1  # the largest int32
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def check_seed(seed: int) -> None:
 
 
 class Rules(NamedTuple):
-    """What stays the same during one search.
+    """The rules of one search, the same at every step.
 
     Fields:
         beam_size, n_best, exponent, early_stopping: see `beam_search`.
@@ -68,12 +68,12 @@ def check_sizes(beam_size: int, n_best: int) -> None:
 
 
 def default_limit(source_length: Any) -> Any:
-    """Steps that a hypothesis may take if nothing is said; of ints or arrays of them."""
+    """Steps that a hypothesis may take by default; `source_length` is an int or an array."""
     return 2 * source_length + 10
 
 
 def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any, Any]:
-    """How many steps each sentence may take: int32 [batch], and the most of them, a scalar."""
+    """Steps that each sentence may take, int32 [batch], and the largest of them, a scalar."""
     if max_length is None:
         lengths = ops.sum(ops.cast(ops.not_equal(source, pad_id), "int32"), axis=1)
         limits = default_limit(lengths)
@@ -83,7 +83,7 @@ def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any
             return limits, max_length
     if keras.backend.backend() != "jax":
         return limits, ops.max(limits)
-    # JAX's loops need a size that is known ahead; a traced limit has none.
+    # JAX's loops need a size known ahead, which a traced limit does not give.
     if is_eager(limits):
         return limits, int(ops.max(limits))
     if max_length is None:
@@ -92,7 +92,7 @@ def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any
 
 
 def length_penalty(lengths: Any, exponent: float) -> Any:
-    """What a log-probability is divided by.
+    """Length penalty: the divisor of a log-probability.
 
     Source: Wu et al. (2016), equation 14: ((5 + length) / 6) ** exponent.
 
@@ -110,8 +110,9 @@ def length_penalty(lengths: Any, exponent: float) -> Any:
 
 
 def best_penalty(lengths: Any, limits: Any, exponent: float) -> Any:
-    """The penalty, at any length from `lengths` to `limits`, that favours a log-probability most.
+    """The most favourable penalty of any length from `lengths` to `limits`.
 
-    A log-probability is negative, so that is the largest; the penalty is monotonic in length.
+    This is the largest one, since a log-probability is negative. The penalty is monotonic in
+    length, so the largest is at one end.
     """
     return ops.maximum(length_penalty(lengths, exponent), length_penalty(limits, exponent))

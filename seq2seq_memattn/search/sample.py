@@ -1,4 +1,4 @@
-"""Sampling: targets drawn at random, as probable as the model says."""
+"""Sampling: draws targets at random from the model's distribution."""
 
 import numbers
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ class SampleResult(NamedTuple):
     Fields:
         tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
         log_probs: float32 [batch, num_samples]. Sums over tokens, in nats, the end token included,
-            of the model's own log-probabilities, without temperature, top_k and top_p. They are
-            what `beam_search` and `memattn score` give, and can be compared across settings. The
-            probability that a target was drawn with is theirs only at the default settings.
+            of the model's own log-probabilities, without temperature, top_k and top_p. They equal
+            those of `beam_search` and `memattn score` and can be compared across settings. Only at
+            the default settings are they the log-probabilities of drawing the targets.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """
@@ -42,30 +42,30 @@ def sample(
     seed: Any = None,
     max_length: Any = None,
 ) -> SampleResult:
-    """Draws each next token at random, with the probability that the model gives to it.
+    """Samples targets: draws each next token with the probability that the model gives it.
 
     The same seed gives the same samples, eager or compiled, on TensorFlow and on JAX. A sample
-    depends on the seed, on its source and the row of the source in the batch, and on its own
-    number among the samples. It does not depend on padding, on other sources, or on num_samples.
-    The exception is rounding: the logits of two ways to compute differ in their last digits, and
-    so, rarely, does a token.
+    depends on the seed, on its source and the row of the source in the batch, and on its own number
+    among the samples. It does not depend on padding, on other sources, or on num_samples. Rounding
+    is the exception: logits computed in two ways differ in their last digits, which in rare cases
+    changes a token.
 
     Source: Holtzman et al. (2020), section 3.1 (top-p); Fan et al. (2018), section 5.4 (top-k).
 
     Args:
         model, source, max_length: see `beam_search`.
-        num_samples: int > 0. Targets drawn for each source, independently of each other: the same
-            one may come twice.
+        num_samples: int > 0. Targets drawn for each source. They are drawn independently, so the
+            same target may occur twice.
         temperature: float > 0. Divides the logits. Below 1, probable tokens become more probable.
         top_k: int >= 0. Only the top_k most probable tokens can be drawn; 0: all. With 1, samples
             are those of `greedy_search`.
-        top_p: float in (0, 1]. Of the tokens that top_k leaves, only the smallest set of most
-            probable ones that has this share of their probability can be drawn. Of equally
-            probable tokens, all or none are in the set.
+        top_p: float in (0, 1]. Of the tokens that top_k leaves, only the most probable ones can be
+            drawn: the smallest set that has this share of their probability. Of equally probable
+            tokens, all or none are in the set.
         seed: int in 0..2**31-1, or an int32 scalar, such as an argument of a compiled function.
             None: a new seed at each call, drawn by Keras's global generator, which
-            `keras.utils.set_random_seed` sets. Under `jax.jit`, where Keras refuses to draw from
-            it, a seed must be given.
+            `keras.utils.set_random_seed` sets. Under `jax.jit`, Keras refuses to draw from this
+            generator, so a seed must be given.
 
     Returns:
         `SampleResult`. Padding and the start token are never drawn.

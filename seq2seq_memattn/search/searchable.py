@@ -1,4 +1,4 @@
-"""The parts of anyone's Keras model, as search reads them."""
+"""`Searchable`: makes other Keras models searchable."""
 
 from typing import Any
 
@@ -13,27 +13,28 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
 class Searchable:
-    """Makes a trained model of one's own searchable: `beam_search(Searchable(...), source)`.
+    """Makes your own trained model searchable: `beam_search(Searchable(...), source)`.
 
-    The parts are those layers of the model that a target is made with. They are used as they are,
-    so that their weights may go on being trained. Parts of a loaded model (`get_layer`) do as well.
+    The parts are the layers of the model that make a target. They are not copied, so you may go on
+    training their weights. They may also be layers of a loaded model (`get_layer`).
 
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
-            outputs, float [batch, source_length, encoder_units]; or to a list: the outputs, then
+            outputs, float [batch, source_length, encoder_units], or to a list: the outputs, then
             the decoder's first states, float [batch, units] each, as `initial_state` of
-            `AttentionDecoder` takes them, then a mask, bool [batch, source_length]. States and
-            mask may be left out; the mask is then `source != pad_id`. Its ids are not checked.
-        embedding: a Keras layer. The target's embedding, which maps each id by itself.
+            `AttentionDecoder` takes them, then a mask, bool [batch, source_length]. The states and
+            the mask are optional; the default mask is `source != pad_id`. Source ids are not
+            checked.
+        embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
             [batch, length, vocab_size].
-        start_id, end_id, pad_id: int. Ids of the target: what it starts with, what ends it, and
-            what fills it up. They may be equal. A search never finds the start token or padding,
-            unless that id also ends the target.
+        start_id, end_id, pad_id: int. Ids of the start token, the end token and padding of a
+            target. They may be equal. Search never writes the start token or padding, unless that
+            id also ends the target.
 
     Raises:
-        ValueError: if a part is of another kind, has not been called, or does not fit the others.
+        ValueError: if a part has a wrong type, has not been called, or does not fit the others.
 
     Example:
     >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
@@ -80,12 +81,12 @@ class Searchable:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
-        # The ids that stand where search has those of padding, start and end, and then the others.
+        # The ids in search's order: those of padding, start and end, then all others.
         special = (pad_id, start_id, end_id)
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
         self._is_in_order = np.array_equal(self.ids, np.arange(self.vocab_size))
-        # One id may have two of these parts. Its probability counts once: where it may be written.
+        # One id may have several roles. Its probability counts once: where it may be written.
         self._counts = np.ones(len(self.ids), bool)
         self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
 
@@ -109,7 +110,7 @@ class Searchable:
         return memory, self.decoder.cell_states(states) if states else None
 
     def token_embeddings(self) -> Any:
-        """What each token is fed back as, by its number in search: float [vocab_size, n]."""
+        """What each token, by its number in search, is fed back as: float [vocab_size, n]."""
         if type(self.embedding) is keras.layers.Embedding:
             table = ops.convert_to_tensor(self.embedding.embeddings)
         else:
@@ -117,10 +118,10 @@ class Searchable:
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
-        """Matrix [units, vocab_size] and bias [vocab_size] of plain logits; None of others.
+        """Matrix [units, vocab_size] and bias [vocab_size] of a plain output layer, else None.
 
-        None, too, for logits of another precision than the decoder's, such as float32 ones of a
-        decoder that computes in bfloat16: search computes in the decoder's.
+        Also None if the output layer computes in another dtype than the decoder, such as float32
+        beside bfloat16, because search would compute in the decoder's dtype.
         """
         layer = self.logits
         if (
@@ -134,35 +135,35 @@ class Searchable:
         return self._ordered(kernel, axis=1), self._counted(bias)
 
     def to_logits(self, mixed: Any) -> Any:
-        """The output layer, for tokens by their numbers in search; float32 at least."""
+        """Logits in the order of the token numbers in search, in float32 at least."""
         return at_least_float32(self._counted(self.logits(mixed, training=False)))
 
     def _ordered(self, x: Any, axis: int) -> Any:
-        """What belongs to ids along an axis, in search's order; as it is where that is theirs."""
+        """Puts an axis of ids into search's order of tokens."""
         return x if self._is_in_order else ops.take(x, self.ids, axis=axis)
 
     def _counted(self, logits: Any) -> Any:
-        """Logits put into search's order; an id that stands there twice counts once."""
+        """Puts logits into search's order of tokens; an id with several roles counts once."""
         if self._is_in_order:
             return logits
         never = ops.cast(-np.inf, logits.dtype)
         return ops.where(self._counts, self._ordered(logits, axis=-1), never)
 
     def numbers(self, ids: Any) -> Any:
-        """What search has in place of ids: the inverse of `written`; an unknown id is an error."""
+        """The token numbers of search for ids: the inverse of `written`; refuses unknown ids."""
         inverse = np.zeros(self.vocab_size, np.int32)
-        inverse[self.ids[::-1]] = np.arange(len(self.ids))[::-1]  # of one id, its first part
+        inverse[self.ids[::-1]] = np.arange(len(self.ids))[::-1]  # an id's first number
         return ops.take(inverse, ids)
 
     def written(self, tokens: Any) -> Any:
-        """The ids of what a search wrote."""
+        """The ids for the token numbers of search."""
         if self._is_in_order:
             return tokens
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
 
 
 def _input_units(layer: Any) -> int | None:
-    """How wide the inputs of a built layer must be, where that is known."""
+    """The width of a built layer's inputs; None if unknown."""
     first = layer.layers[0] if isinstance(layer, keras.Sequential) else layer
     return first.kernel.shape[0] if isinstance(first, keras.layers.Dense) else None
 

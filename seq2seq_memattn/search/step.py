@@ -14,11 +14,11 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
 class Beam(NamedTuple):
-    """Hypotheses on their way; arrays are [batch, beam].
+    """The hypotheses of each source; arrays are [batch, beam].
 
     Fields:
         tokens: int32. The last token of each, which the model reads next.
-        log_probs: float32. Sums so far.
+        log_probs: float32. Sums so far, in nats.
         lengths: int32. Tokens without the end token.
         is_finished: bool.
     """
@@ -30,11 +30,11 @@ class Beam(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What the hypotheses at the end of some steps wrote during them.
+    """What hypotheses wrote during some steps; the beam is that of the last step.
 
     Fields:
         tokens: int32 [batch, beam, steps].
-        ancestors: int32 [batch, beam]. Their places in the beam before those steps.
+        ancestors: int32 [batch, beam]. Their ancestors' places in the beam before those steps.
     """
 
     tokens: Any
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 
 def first_beam(batch: Any, beam_size: int, num_live: int = 1) -> Beam:
-    """The live hypotheses of each source, which have written nothing."""
+    """The beam before the first step: the first `num_live` hypotheses are live and empty."""
     shape = (batch, beam_size)
     is_live = ops.arange(beam_size)[None, :] < num_live
     return Beam(
@@ -54,7 +54,7 @@ def first_beam(batch: Any, beam_size: int, num_live: int = 1) -> Beam:
 
 
 def nothing_written(shape: tuple[Any, ...], num_steps: Any) -> Written:
-    """What hypotheses of [..., beam] have written before any step; room for `num_steps`."""
+    """An empty `Written` of shape [..., beam], with room for `num_steps`."""
     return Written(
         tokens=ops.full((*shape, num_steps), PAD_ID, dtype="int32"),
         ancestors=ops.arange(shape[-1], dtype="int32") + ops.zeros(shape, dtype="int32"),
@@ -70,19 +70,19 @@ def extend_beam(
     rules: Rules,
     num_steps: int,
 ) -> tuple[Any, Beam, Any, Written]:
-    """Takes steps until all sentences are done, `num_steps` at most.
+    """Takes steps until all sentences are done, at most `num_steps`.
 
     Args:
-        model: what is searched.
-        memory, state: from its `start`.
+        model: the model to search with.
+        memory, state: from the model's `start`, or the state from the last call.
         beam: the hypotheses.
         step: int32 scalar. Steps taken before.
-        rules: of the search.
+        rules: the rules of the search.
         num_steps: int.
 
     Returns:
-        step, beam, state: as they came.
-        written: what the hypotheses of `beam` wrote meanwhile; padding where no step was taken.
+        step, beam, state: after these steps.
+        written: what the hypotheses of `beam` wrote in these steps; padding where none was taken.
     """
     written = nothing_written((ops.shape(beam.tokens)[0], rules.beam_size), num_steps)
     structure, begin, end = state, step, step + num_steps
@@ -118,15 +118,16 @@ def select(
 
     Args:
         beam: the hypotheses.
-        logits: [batch, beam, vocab_size]. Of their successors.
-        state: record, [batch, beam] first. Of the model, after the step that gave the logits.
+        logits: [batch, beam, vocab_size]. Logits of the hypotheses' next tokens.
+        state: record of arrays [batch, beam, ...]. The model's state after the step that gave the
+            logits.
         step: int32 scalar. Steps taken before.
-        rules: of the search.
+        rules: the rules of the search.
 
     Returns:
         beam: the successors.
         carried: the arrays of their states.
-        parent: int32 [batch, beam]. Which hypothesis each comes from.
+        parent: int32 [batch, beam]. The hypothesis that each successor extends.
     """
     logits = ops.cast(logits, "float32")
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
@@ -140,11 +141,11 @@ def select(
 
 
 def draw_next(beam: Beam, logits: Any, step: Any, rules: Rules) -> Beam:
-    """The same hypotheses with the next token of each, which is drawn.
+    """Extends each hypothesis by a token drawn at random.
 
     Args:
         beam, logits, step: see `select`.
-        rules: of the search, with `sampling`.
+        rules: the rules of the search, with `sampling`.
     """
     logits = ops.cast(logits, "float32")
     frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
@@ -155,7 +156,7 @@ def draw_next(beam: Beam, logits: Any, step: Any, rules: Rules) -> Beam:
 
 
 def _extended(lengths: Any, is_finished: Any, frozen: Any, token: Any, log_probs: Any) -> Beam:
-    """Hypotheses with one more token each, but for those that are frozen."""
+    """Hypotheses with one more token each; frozen hypotheses get padding."""
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(frozen, ends))
     return Beam(
@@ -167,7 +168,7 @@ def _extended(lengths: Any, is_finished: Any, frozen: Any, token: Any, log_probs
 
 
 def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:
-    """What each hypothesis can become. A frozen one has one successor, itself, by the end token."""
+    """The successors of hypotheses. A frozen one has only itself, as its end-token successor."""
     go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
     end = go_on + logits[:, :, END_ID]
     return Successors(
@@ -194,10 +195,11 @@ def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
 
 
 def trace(chunks: Written) -> Any:
-    """What the hypotheses of the last beam wrote, from the first step on.
+    """All tokens of the hypotheses in the last beam, traced back to the first step.
 
     Args:
-        chunks: int32 [chunks, batch, beam, steps] and [chunks, batch, beam], one after the other.
+        chunks: `Written` of all chunks in order: tokens int32 [chunks, batch, beam, steps] and
+            ancestors int32 [chunks, batch, beam].
 
     Returns:
         int32 [batch, beam, chunks * steps].

@@ -8,18 +8,18 @@ from keras import ops
 from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.vocabulary import END_ID
 
-DEAD = -1e30  # log-probability of what must not be chosen; finite, so that sums stay numbers
-MANY = 4096  # successors of a sentence, from which on they are looked through in blocks
-FIRST = END_ID + 1  # no target holds padding or the start token; the end token is told apart
+DEAD = -1e30  # log-probability of what must not be chosen; finite, so sums are never NaN
+MANY = 4096  # successors of a sentence from which on they are compared in blocks
+FIRST = END_ID + 1  # no target has padding or the start token; the end token is handled apart
 
 
 class Successors(NamedTuple):
-    """What hypotheses can become, by what they write next; arrays are [batch, beam].
+    """Log-probabilities of the successors of hypotheses; arrays are [batch, beam].
 
     Fields:
         end: float32. Log-probability with the end token.
-        go_on: float32. What to add to a logit for the log-probability with that token.
-        end_penalty, go_on_penalty: float32. What those are divided by before they are compared.
+        go_on: float32. Added to the logit of another token, it gives the log-probability with it.
+        end_penalty, go_on_penalty: float32. Divisors of these log-probabilities when they compete.
     """
 
     end: Any
@@ -29,12 +29,12 @@ class Successors(NamedTuple):
 
 
 def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]:
-    """As many successors of each sentence as it has hypotheses, best first.
+    """The best successors of each sentence, as many as it has hypotheses, best first.
 
     Args:
         successors: `Successors`.
-        logits: float32 [batch, beam, vocab_size]. Those of padding and the start token are ignored,
-            since nothing keeps a model that was hardly trained from preferring them.
+        logits: float32 [batch, beam, vocab_size]. Padding and the start token are ignored, since a
+            hardly trained model may prefer them.
 
     Returns:
         log_probs: float32 [batch, beam].
@@ -60,12 +60,12 @@ def _from_all(
 def _from_blocks(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    """In two stages: the beam_size best are in the beam_size blocks with the largest maxima."""
+    """In two stages: the best beam_size are in the beam_size blocks with the largest maxima."""
     end, go_on, end_penalty, go_on_penalty = (array[:, :, None] for array in successors)
     size = block_size(vocab_size - FIRST)
     num_blocks = (vocab_size - FIRST) // size
     rest = FIRST + size * num_blocks
-    # A block is every num_blocks-th token: its maximum is one of whole vectors.
+    # A block is every num_blocks-th token, so block maxima are maxima of whole vectors.
     rows = ops.reshape(logits[:, :, FIRST:rest], (-1, beam_size, size, num_blocks))
     maxima = (ops.max(rows, axis=2) + go_on) / go_on_penalty
     _, blocks = ops.top_k(_flat(maxima), beam_size)
@@ -95,7 +95,7 @@ def _from_blocks(
 def _best(
     ranked: Any, totals: Any, places: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    """The best of successors [batch, n]; `places` are theirs in beam x vocabulary."""
+    """The best of successors [batch, n]; `places` are their indices in beam x vocabulary."""
     _, best = ops.top_k(ranked, beam_size)
     best = ops.cast(best, "int32")
     chosen = best if places is None else batch_gather(places, best)
@@ -108,9 +108,9 @@ def _flat(array: Any) -> Any:
 
 
 def block_size(count: int) -> int:
-    """Tokens in a block: some more than the root of their count, so that few are left over.
+    """Tokens in a block: the root of their count or somewhat more, so that few are left over.
 
-    Of the root's size, both stages see equally many.
+    With blocks of the root's size, both stages compare equally many values.
     """
     root = math.isqrt(count)
     return min(range(root, 2 * root), key=lambda size: count % size)

@@ -1,1 +1,1 @@
-"""Serving: from a trained run to a SavedModel, and from that to answers."""
+"""Serving: exports trained runs as SavedModels, and answers requests with them."""

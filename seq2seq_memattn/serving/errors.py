@@ -1,15 +1,15 @@
-"""What a client is told when its request is not answered."""
+"""Errors that a server sends to its clients."""
 
-RETRY_AFTER = "1"  # seconds; a full queue is shorter by then
+RETRY_AFTER = "1"  # seconds; a full queue will be shorter then
 
 
 class RequestError(Exception):
-    """A request that gets no answer but a status and a message.
+    """A request is refused or has failed; the client gets a status and a message.
 
     Args:
         status: HTTP status, 400 or more.
-        message: what was expected and what came, for the client.
-        headers: of the response, beside those that every response has.
+        message: what was expected and what was received, for the client.
+        headers: additional headers of the response.
     """
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
@@ -20,10 +20,10 @@ class RequestError(Exception):
 
 
 def invalid(message: str) -> RequestError:
-    """The error of a request that can never be answered as it is."""
+    """The error for a request that is wrong (status 400)."""
     return RequestError(400, message)
 
 
 def not_found(message: str) -> RequestError:
-    """The error of a request for what is not served."""
+    """The error for a model, version or file that is not served (status 404)."""
     return RequestError(404, message)

@@ -1,4 +1,4 @@
-"""What a server tells of its work, in Prometheus's format."""
+"""Metrics of a server in Prometheus's format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,31 +9,31 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 PREFIX = "seq2seq_memattn"
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-# From a short sentence, greedily, to a batch of long ones.
+# Bucket bounds in seconds: from greedy search of a short sentence to a batch of long ones.
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """Counts and times of one server, in a registry of its own."""
+    """Counts and times of one server, in its own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             f"{PREFIX}_requests",
-            "Predictions asked for, by what was answered.",
+            "Prediction requests by status code.",
             ["model", "signature", "code"],
             registry=self._registry,
         )
         self._rows = Counter(
             f"{PREFIX}_rows",
-            "Rows that were computed and answered.",
+            "Rows answered.",
             ["model", "signature"],
             registry=self._registry,
         )
         self._request_seconds = Histogram(
             f"{PREFIX}_request_seconds",
-            "From a request's head to its answer.",
+            "Time from a request's headers to its answer.",
             ["model", "signature"],
             buckets=SECONDS,
             registry=self._registry,
@@ -47,30 +47,30 @@ class Metrics:
         )
         self._batch_rows = Histogram(
             f"{PREFIX}_batch_rows",
-            "Rows of a batch.",
+            "Rows in a batch.",
             ["model", "signature"],
             buckets=ROWS,
             registry=self._registry,
         )
         self._queue_rows = Gauge(
-            f"{PREFIX}_queue_rows", "Rows that wait.", ["model"], registry=self._registry
+            f"{PREFIX}_queue_rows", "Rows waiting.", ["model"], registry=self._registry
         )
         self._versions = Gauge(
             f"{PREFIX}_version",
-            "The version that is served.",
+            "Version being served.",
             ["model"],
             registry=self._registry,
         )
 
     def watch(self, model: str, num_waiting: Callable[[], int], version: Callable[[], int]) -> None:
-        """Asks for a model's gauges whenever they are read."""
+        """Registers functions that give the values of a model's gauges."""
         self._queue_rows.labels(model).set_function(num_waiting)
         self._versions.labels(model).set_function(version)
 
     def request_done(
         self, model: str, signature: str, code: int, num_rows: int, seconds: float
     ) -> None:
-        """Counts a request; names that are not served are "", or clients could invent labels."""
+        """Counts a request; unknown names must be given as "", or clients could invent labels."""
         self._requests.labels(model, signature, str(code)).inc()
         self._request_seconds.labels(model, signature).observe(seconds)
         if code == 200:
@@ -83,22 +83,22 @@ class Metrics:
 
     @property
     def num_requests(self) -> int:
-        """Requests so far, answered or refused."""
+        """The number of requests so far, answered or refused."""
         return _total(self._requests)
 
     @property
     def num_rows(self) -> int:
-        """Rows answered so far."""
+        """The number of rows answered so far."""
         return _total(self._rows)
 
     def format(self) -> bytes:
-        """All of it as text."""
+        """All metrics as text."""
         return generate_latest(self._registry)
 
 
 @dataclass(frozen=True)
 class ModelListener:
-    """Hears of one model's batches."""
+    """Receives the batches of one model and counts them."""
 
     metrics: Metrics
     model: str

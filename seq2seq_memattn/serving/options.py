@@ -9,7 +9,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True)
 class ServerOptions(Options):
-    """How a server listens, batches and bounds what it takes."""
+    """Options of a server: its address, its batches and the limits of requests."""
 
     host: str = option(
         "127.0.0.1", "address to listen on; 0.0.0.0: all addresses of this machine", group="Address"

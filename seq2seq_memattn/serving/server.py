@@ -1,4 +1,4 @@
-"""A server process: loads models, listens, and ends when it is told to."""
+"""The server process: loads models, listens, and ends on a signal."""
 
 import contextlib
 import gc
@@ -12,37 +12,36 @@ from pathlib import Path
 from seq2seq_memattn.packages import needed
 from seq2seq_memattn.serving.options import ServerOptions
 
-with needed():  # what the extra `serving` brings
+with needed():  # packages of the extra `serving`
     import uvicorn
 
     from seq2seq_memattn.serving.http.app import make_app
     from seq2seq_memattn.serving.service import Service
 
-# What clients may be waiting for when the server is told to end.
-PATIENCE = 30  # seconds
-MAX_CONNECTIONS = 4096  # open at a time, idle ones included
-MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # what needs no quoting in a path
+PATIENCE = 30  # seconds for open requests after the signal to end
+MAX_CONNECTIONS = 4096  # most open connections, idle ones included
+MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # characters that need no quoting in a path
 
 
 def serve(
     folders: Mapping[str, Path], options: ServerOptions, on_ready: Callable[[str], None]
 ) -> dict[str, float]:
-    """Serves models until SIGTERM or SIGINT comes; then answers what has come, and returns.
+    """Serves models until SIGTERM or SIGINT; then answers the open requests and returns.
 
     Call it from the main thread, which receives signals.
 
     Args:
-        folders: export folder of each model by its name.
-        options: of the server.
-        on_ready: called with the server's URL as soon as it listens.
+        folders: export folder of each model, by name of the model.
+        options: options of the server.
+        on_ready: called with the server's URL when it starts to listen.
 
     Returns:
-        "requests" that came, refused ones too, "rows" that were answered, and "seconds" that it
-        listened.
+        "requests": requests received, including refused ones; "rows": rows answered; "seconds":
+        seconds that the server listened.
 
     Raises:
         ValueError: if a name or an option is wrong, or a model cannot be loaded.
-        OSError: if the address is taken, or a file cannot be read.
+        OSError: if the address is in use, or a file cannot be read.
     """
     for name in folders:
         if not MODEL_NAME.fullmatch(name):
@@ -60,7 +59,7 @@ def serve(
                 http="h11",
                 ws="none",
                 lifespan="off",
-                log_config=None,  # the application's, so that nothing comes to standard output
+                log_config=None,  # uvicorn's own configuration would log to standard output
                 log_level="info" if options.access_log else "warning",
                 server_header=False,
                 limit_concurrency=MAX_CONNECTIONS,
@@ -79,12 +78,13 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that says when it listens.
+    """A uvicorn server that calls a function when it listens.
 
     Args:
-        config: of uvicorn.
-        on_ready: called then.
-        received: numbers of signals that came before it listens, and end it then.
+        config: configuration of uvicorn.
+        on_ready: called when the server listens.
+        received: numbers of signals received before the server listened; if there are any, it ends
+            as soon as it listens.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class _Server(uvicorn.Server):
 
 @contextlib.contextmanager
 def _quick_collections() -> Iterator[None]:
-    """Within it, what has been imported is not looked through for garbage.
+    """Keeps garbage collection away from imported modules while the block runs.
 
-    That would stop all threads for more than half a second, at the latest when a version is
-    unloaded.
+    A collection that includes them stops all threads for more than half a second; unloading a
+    version causes one.
     """
     gc.freeze()
     try:
@@ -117,13 +117,13 @@ def _quick_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[list[int]]:
-    """Within it, the signals that end uvicorn end nothing else.
+    """Catches SIGTERM and SIGINT while the block runs, so that they end only uvicorn.
 
-    Having ended, uvicorn raises them once more for those who handled them before: for the command
-    that would be a failure, but an end that was asked for is none.
+    When uvicorn has ended, it raises its signals again for the previous handlers. The command would
+    then fail, although the user asked the server to end.
 
     Yields:
-        The signals that uvicorn did not handle, as they come.
+        A list to which the caught signals are added.
     """
     received: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -139,7 +139,7 @@ def _ended_by_signals() -> Iterator[list[int]]:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket with its address, which takes no connections yet: models are loaded first."""
+    """Binds a socket to the address; it does not listen before the models are loaded."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -148,7 +148,7 @@ def _bind(host: str, port: int) -> socket.socket:
             listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            stack.pop_all()  # it stays open
+            stack.pop_all()  # keeps the socket open
     except OSError as error:
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return listener

@@ -1,4 +1,4 @@
-"""The models of a server and all that answers for them, apart from HTTP."""
+"""The service: the models of a server and their answers, independent of HTTP."""
 
 import asyncio
 import time
@@ -20,25 +20,25 @@ from seq2seq_memattn.serving.protocol.reports import format_metadata, format_sta
 
 T = TypeVar("T")
 
-CLIENT_GONE = 499  # the status under which it is counted; nobody receives it
+CLIENT_GONE = 499  # status for metrics if the client has disconnected; nobody receives it
 
-# What takes longer than a few milliseconds to read or write goes to a thread.
+# Larger bodies and answers take more than a few milliseconds and are processed in a thread.
 LARGE_BODY = 32_768  # bytes
 LARGE_ANSWER = 10_000  # elements
-MAX_ANSWER = 500_000  # elements, of an alignment of 500 by 1,000; Python writes it in half a second
+MAX_ANSWER = 500_000  # elements: an alignment of 500 by 1,000, which takes half a second to write
 
 
 @dataclass
 class Prediction:
-    """A `:predict` request and what became of it.
+    """The response to a `:predict` request.
 
     Args:
-        body: JSON text, of the answer or of the error.
-        status: of HTTP.
-        headers: that the response carries.
-        model: its name, "" if there is none such.
-        signature: its name, "" if there is none such.
-        num_rows: of the request.
+        body: JSON text of the answer or of the error.
+        status: HTTP status.
+        headers: headers of the response.
+        model: name of the model; "" if it does not exist.
+        signature: name of the signature; "" if it does not exist.
+        num_rows: rows of the request.
     """
 
     body: bytes = b""
@@ -51,21 +51,21 @@ class Prediction:
 
 @dataclass(frozen=True)
 class _Endpoint:
-    """A model with the queue before it."""
+    """A model and its batcher."""
 
     model: ServedModel
     batcher: Batcher
 
 
 class Service:
-    """Loads models and answers for them.
+    """Loads models and answers requests for them.
 
     Args:
-        folders: export folder of each model by its name.
-        options: how to batch, and what to refuse.
+        folders: export folder of each model, by name of the model.
+        options: `ServerOptions`.
 
     Raises:
-        ValueError: if a folder has no version, or one that cannot be loaded.
+        ValueError: if a folder has no version, or its newest version cannot be loaded.
         OSError: if a folder cannot be read.
     """
 
@@ -86,13 +86,13 @@ class Service:
         """Answers a `:predict` request.
 
         Args:
-            name: of the model.
-            version: of the model; None for the newest.
-            body: of the request.
-            started: `time.perf_counter()` when its head came; None: now.
+            name: name of the model.
+            version: version of the model; None for the newest.
+            body: body of the request.
+            started: `time.perf_counter()` when the request's headers arrived; None: now.
 
         Returns:
-            The answer, or the error, as the response says it.
+            The response: an answer or an error.
         """
         prediction = Prediction()
         started = time.perf_counter() if started is None else started
@@ -129,7 +129,7 @@ class Service:
         answer = await batcher.submit(model, request.signature, request.inputs)
         num_elements = sum(array.size for array in answer.outputs.values())
         if num_elements > MAX_ANSWER:
-            raise invalid(f"the answer has {num_elements:,} values, {MAX_ANSWER:,} are allowed")
+            raise invalid(f"the answer has {num_elements:,} values; {MAX_ANSWER:,} are allowed")
         prediction.body = await _run(
             num_elements > LARGE_ANSWER, lambda: format_predict(answer.outputs, request.by_rows)
         )
@@ -146,7 +146,7 @@ class Service:
             return format_metadata(name, model.version, model.signature_defs)
 
     def models(self) -> list[dict[str, Any]]:
-        """What the page needs to know of each model, in the order that they were given in."""
+        """The description of each model for the web page, in the order given to the service."""
         found = []
         for name, endpoint in self._endpoints.items():
             with endpoint.model.lease() as model:
@@ -185,11 +185,11 @@ class Service:
 
 
 async def _run(is_large: bool, work: Callable[[], T]) -> T:
-    """Does work here, or in a thread if others would wait for it."""
+    """Runs work directly, or in a thread if it is so large that other requests would wait."""
     return await asyncio.to_thread(work) if is_large else work()
 
 
 def _timing(answer: Answer) -> str:
-    """Milliseconds in the model and in its queue, as browsers understand them."""
+    """The Server-Timing header: milliseconds in the model and in its queue."""
     model, queue = 1000 * answer.model_seconds, 1000 * answer.queue_seconds
     return f"model;dur={model:.3f}, queue;dur={queue:.3f}"

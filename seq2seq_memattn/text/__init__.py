@@ -1,1 +1,1 @@
-"""Text as lines: files of it, and the form that a corpus gives it."""
+"""Text as lines: text files, and the form of a corpus's text."""

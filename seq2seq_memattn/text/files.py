@@ -1,6 +1,6 @@
-"""Text files, read and written alike everywhere: UTF-8, one line per newline, plain, `.gz` or `-`.
+"""Text files, plain, `.gz` or `-`: UTF-8, one line per newline.
 
-Only the newline splits: U+00A0, U+2028 and a lone carriage return stay inside a line.
+Only a newline ends a line: U+00A0, U+2028 and a lone carriage return stay inside a line.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-STANDARD_STREAM = "-"  # the name that stands for standard input, or output
+STANDARD_STREAM = "-"  # stands for standard input or output
 LINES_PER_REPORT = 4096  # lines between two calls of `on_read`
-READ_BYTES = 1 << 18  # unpacked at a time; without such a buffer gzip's readline is slow
+READ_BYTES = 1 << 18  # decompressed at a time; without such a buffer gzip's readline is slow
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
@@ -36,17 +36,18 @@ def iterate_bytes(
 
     Args:
         path: a text file, a gzip file if the name ends in `.gz`, or `-` for standard input.
-        on_read: called now and then with the bytes of the file read so far, packed as they are.
+        on_read: called from time to time with the number of bytes of the file read so far; for a
+            gzip file, compressed bytes.
 
     Yields:
-        The bytes of each line. A newline at the very end begins no further line.
+        The bytes of each line. A newline at the end of the file starts no further line.
 
     Raises:
-        ValueError: if the file is missing, a directory, empty, damaged or not UTF-8; names the
-            file, and the line and the byte where that says more.
+        ValueError: if the file is missing, a directory, empty, damaged or not UTF-8. The message
+            names the file and, if it is not UTF-8, the line and the byte.
     """
     name = display_name(path, "standard input")
-    start = 0  # bytes of the unpacked file before the line
+    start = 0  # bytes of the decompressed file before the line
     with _open_input(path) as (stream, file):
         for number, line in enumerate(_raw_lines(stream, name), 1):
             try:
@@ -66,14 +67,14 @@ def iterate_bytes(
 
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Opens a text file for writing, so that it appears complete or not at all.
+    """Opens a text file for writing; the file appears complete or not at all.
 
-    The text goes to a temporary file in the same directory, which replaces `path` when the block
-    ends, and is removed when the block raises. Standard output, and what is no ordinary file (a
-    pipe, a device), is written directly.
+    The text goes to a temporary file in the same directory. This file replaces `path` when the
+    block ends, and is removed if the block raises. Standard output, pipes and devices are written
+    directly.
 
     Args:
-        path: the file, packed with gzip if the name ends in `.gz`, or `-` for standard output.
+        path: the file, compressed with gzip if its name ends in `.gz`, or `-` for standard output.
 
     Yields:
         A text stream in UTF-8 whose newlines are written as they are.
@@ -83,7 +84,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
             yield stream
         return
     check_output(path)
-    final = Path(path).resolve()  # behind a symbolic link, the file is replaced and not the link
+    final = Path(path).resolve()  # of a symbolic link, the target is replaced, not the link
     with (
         naming_errors(os.fspath(path)),
         _binary_output(final) as binary,
@@ -94,11 +95,11 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
-    """Raises ValueError if a file has no directory to be written in; before long work.
+    """Raises ValueError if a file could not be written or is a source; call before long work.
 
     Args:
         path: the file, or `-` for standard output.
-        sources: files that are read, of which it may be none.
+        sources: input files, which the file must not be.
     """
     name = os.fspath(path)
     if name == STANDARD_STREAM:
@@ -107,12 +108,12 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
         raise ValueError(f"{name}: expected an existing directory to write it in")
     for source in sources:
         if Path(path).is_file() and Path(source).is_file() and Path(path).samefile(source):
-            raise ValueError(f"{name}: is read, and would be lost; expected another file to write")
+            raise ValueError(f"{name}: is an input and would be lost; expected another output file")
 
 
 @contextlib.contextmanager
 def atomic_binary(path: Path) -> Iterator[BinaryIO]:
-    """Opens a temporary file beside `path`; on disk, it replaces `path` when the block ends."""
+    """Opens a temporary file beside `path`; once on disk, it replaces `path` as the block ends."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with naming_errors(str(path), str(temporary)), open(temporary, "wb") as binary:
@@ -121,23 +122,23 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
             os.fsync(binary.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to report
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
 
 
 def remove_leftovers(path: Path) -> None:
-    """Removes the temporary files of a process that was killed while it wrote in a directory.
+    """Removes temporary files that a killed process left in a directory.
 
-    For the one process that writes there, before it begins.
+    Only the one process that writes there may call this, before it begins.
     """
     for leftover in path.glob(".*.tmp"):
         leftover.unlink()
 
 
 def sync_directory(path: Path) -> None:
-    """Waits until the names in a directory are on disk, so that a rename outlives a power cut."""
+    """Waits until the names in a directory are on disk, so a rename survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -146,12 +147,12 @@ def sync_directory(path: Path) -> None:
 
 
 def display_name(path: str | os.PathLike[str], stream: str) -> str:
-    """Returns what messages call a file; `stream` is the name of what `-` stands for."""
+    """Returns the name of a file for messages; `stream` names what `-` stands for."""
     return stream if os.fspath(path) == STANDARD_STREAM else os.fspath(path)
 
 
 def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Opens a file atomically, and directly what a rename would destroy."""
+    """Opens a file atomically; opens pipes and devices directly, which a rename would destroy."""
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         return open(path, "wb")
     return atomic_binary(path)
@@ -159,11 +160,11 @@ def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 @contextlib.contextmanager
 def naming_errors(name: str, temporary: str | None = None) -> Iterator[None]:
-    """Gives an error of the system the name of the file, where it has none: that of a full disk.
+    """Adds the name of a file to an OSError without one, such as that of a full disk.
 
     Args:
-        name: of the file.
-        temporary: a file whose name is not told either.
+        name: name of the file.
+        temporary: a file whose name in an error is replaced too.
     """
     try:
         yield
@@ -175,15 +176,15 @@ def naming_errors(name: str, temporary: str | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _standard_input() -> Iterator[BinaryIO]:
-    """Opens standard input as a file of its own.
+    """Opens standard input as a separate file.
 
-    A thread that waits for `sys.stdin` would keep Python from ending in good order.
+    A thread that waits for `sys.stdin` itself would keep Python from exiting cleanly.
     """
     if sys.stdin is None:
-        raise ValueError("standard input: expected lines of text, it is closed")
+        raise ValueError("standard input: expected lines of text, but it is closed")
     try:
         descriptor = os.dup(sys.stdin.fileno())
-    except (AttributeError, OSError):  # somebody put another object there
+    except (AttributeError, OSError):  # `sys.stdin` was replaced by another object
         yield sys.stdin.buffer
         return
     with open(descriptor, "rb") as stream:
@@ -195,7 +196,7 @@ def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Binary
     """Opens a file, gzip file or standard input for reading bytes; leaves standard input open.
 
     Yields:
-        The stream of the unpacked bytes, and the file itself.
+        The stream of the decompressed bytes, and the file itself.
     """
     if os.fspath(path) == STANDARD_STREAM:
         with _standard_input() as stream:
@@ -215,7 +216,7 @@ def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Binary
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields lines as bytes, and says which file it is where gzip finds it damaged."""
+    """Yields lines as bytes; an error of gzip about a damaged file names the file."""
     try:
         yield from stream  # splits at b"\n" alone
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -224,7 +225,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _text_stream(binary: BinaryIO) -> Iterator[TextIO]:
-    """Wraps a binary stream for the time of a block, and leaves it open and flushed."""
+    """Wraps a binary stream for a block; leaves it flushed and open."""
     stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
     try:
         yield stream
@@ -235,7 +236,7 @@ def _text_stream(binary: BinaryIO) -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def _packed(binary: BinaryIO, packed: bool) -> Iterator[BinaryIO]:
-    """Yields the stream itself, or one that packs into it; equal text gives equal bytes."""
+    """Yields the stream itself, or one that compresses into it; equal text gives equal bytes."""
     if not packed:
         yield binary
         return

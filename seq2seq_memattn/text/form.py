@@ -1,4 +1,4 @@
-"""The form that a corpus's text has, and the way from it to text as people write it, and back."""
+"""The form of a corpus's text, and conversion between this form and plain text."""
 
 import dataclasses
 import os
@@ -16,9 +16,9 @@ TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
 
 @dataclasses.dataclass(frozen=True)
 class TextForm(Options):
-    """What was done to the text of a corpus before this project got it.
+    """The form of a corpus's text: how it was processed before this project read it.
 
-    Moses' tokenisation and truecasing are those of sacremoses.
+    The package sacremoses does Moses' tokenisation and truecasing.
     """
 
     source_language: str = option(
@@ -57,26 +57,26 @@ class TextForm(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.truecase_model and not self.is_truecased:
-            raise ValueError("truecase_model: expected with is_truecased alone")
+            raise ValueError("truecase_model: expected only with is_truecased")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes the form that a record describes; its truecase model must be beside the record."""
+        """Makes the form that a record describes; its truecase model must be a file beside it."""
         if values.get("truecase_model", ""):
             check_file_name("truecase_model", values["truecase_model"])
         return super().from_dict(values)
 
     @property
     def is_as_written(self) -> bool:
-        """Whether text has the form in which people write it."""
+        """Whether the text is plain text, as people write it."""
         return not (self.is_tokenised or self.is_truecased or self.is_lowercased)
 
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
-        """Lines of the source side, as people write them, in the form of the corpus.
+        """Converts plain source lines to the form of the corpus.
 
         Args:
             sources: lines.
-            folder: where the truecase model is. Without one, the case of first words stays.
+            folder: directory of the truecase model. Without a model, the case of words stays.
         """
         lines = list(sources)
         if self.is_tokenised:
@@ -91,9 +91,9 @@ class TextForm(Options):
         return lines
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:
-        """Lines of the target side with their tokens between spaces, as multi-bleu.perl wants them.
+        """Target lines with spaces between their tokens, as multi-bleu.perl expects them.
 
-        Lines that are so already, or whose language is not known, stay as they are.
+        Lines that are tokenised already, or whose language is not known, stay as they are.
         """
         if self.is_tokenised or not self.target_language:
             return list(targets)
@@ -101,7 +101,7 @@ class TextForm(Options):
         return [tokenise(line) for line in targets]
 
     def readable(self, targets: Sequence[str]) -> list[str]:
-        """Lines of the target side as people write them."""
+        """Target lines as plain text, but lower-cased text stays lower-cased."""
         lines = list(targets)
         if self.is_truecased:
             detruecase = _detruecaser()
@@ -116,19 +116,19 @@ AS_GIVEN = TextForm()
 
 
 def looks_tokenised(lines: Sequence[str]) -> bool:
-    """Whether there is in some line what only Moses' tokenizer.perl writes."""
+    """Whether any line has a mark that only Moses' tokenizer.perl writes."""
     return any(mark in line for line in lines for mark in TOKENISED_MARKS)
 
 
 class FormedLines:
-    """Lines of the target side in the forms that scores are computed from, each made once.
+    """Target lines in the forms from which scores are computed; each form is made once.
 
     Args:
         lines: str each.
-        form: `TextForm` that they have; the default changes nothing.
+        form: `TextForm` of the lines. With the default, no line is changed.
 
     Attributes:
-        lines: as they came.
+        lines: the lines as given.
     """
 
     def __init__(self, lines: Sequence[str], form: TextForm = AS_GIVEN) -> None:
@@ -172,7 +172,7 @@ def _normaliser(language: str) -> Callable[[str], str]:
 
 
 def check_truecase_model(path: Path) -> None:
-    """Raises ValueError if a file is no model of Moses' truecase.perl."""
+    """Raises ValueError if a file is not a model of Moses' truecase.perl."""
     try:
         _truecaser(path)
     except ValueError as error:
@@ -183,14 +183,14 @@ def _truecaser(model_file: Path) -> Callable[[str], str]:
     return _read_truecaser(str(model_file), os.stat(model_file).st_mtime_ns)
 
 
-@lru_cache(maxsize=4)  # they are large, and a server may come to know many
+@lru_cache(maxsize=4)  # models are large, and a server may read many
 def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
-    del changed  # a file of this name that was replaced is another one
+    del changed  # a key of the cache: a replaced file is read again
     with needed():
         from sacremoses import MosesTruecaser
 
     truecaser: Any = MosesTruecaser(model_file)
-    # As truecase.perl does it, words that are known as they are stay so inside of sentences.
+    # As in truecase.perl, a word whose case the model knows keeps it inside a sentence.
     return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
 
 

@@ -1,4 +1,4 @@
-"""Lines of a text file some at a time: of a stream, as many as there are yet."""
+"""Lines of a text file in chunks; from a stream, the lines that have arrived."""
 
 import os
 import queue
@@ -12,7 +12,7 @@ from seq2seq_memattn.text.files import STANDARD_STREAM, iterate_lines
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether the lines of a file come as somebody writes them: a pipe or a terminal."""
+    """Whether the lines of a file arrive over time, as from a pipe or a terminal."""
     try:
         if os.fspath(path) == STANDARD_STREAM:
             mode = os.fstat(sys.stdin.fileno()).st_mode
@@ -24,15 +24,16 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
-    """Yields the lines of a text file, in order.
+    """Yields the lines of a text file in chunks, in order.
 
     Args:
         path: as `iterate_lines` takes it.
-        size: int > 0. The most lines of a chunk. Chunks of a stream have those lines that came
-            while the chunk before was worked on, and one at least; all others are full.
+        size: int > 0. The most lines in a chunk. A chunk of a stream has the lines that arrived
+            while the chunk before was processed, at least one. Chunks of other files are full,
+            except the last.
 
     Raises:
-        ValueError: as `iterate_lines`, when the lines before were given.
+        ValueError: as `iterate_lines`, after all lines before the error.
     """
     lines = iterate_lines(path)
     if is_stream(path):
@@ -43,7 +44,7 @@ def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
 
 
 def _as_they_come(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Chunks of lines that a thread reads meanwhile."""
+    """Yields chunks of the lines that a background thread reads."""
     # A line, or how the lines ended: with an error, or with None.
     coming: queue.Queue[str | Exception | None] = queue.Queue(size)
 
@@ -52,7 +53,7 @@ def _as_they_come(lines: Iterator[str], size: int) -> Iterator[list[str]]:
             for line in lines:
                 coming.put(line)
             coming.put(None)
-        except Exception as error:  # it belongs to the thread that works on the lines
+        except Exception as error:  # to be raised in the thread that uses the lines
             coming.put(error)
 
     threading.Thread(target=read, daemon=True).start()

@@ -1,1 +1,1 @@
-"""Training with TensorFlow: the loop, its checkpoints, its devices."""
+"""Training: the loop, its updates and its devices."""

@@ -26,27 +26,28 @@ class InterruptedRun(Exception):
 
     Args:
         signal_number: int.
-        path: the checkpoint; None where another process writes it.
+        path: the checkpoint; None if another process writes it.
     """
 
     def __init__(self, signal_number: int, path: Path | None) -> None:
         name = signal.Signals(signal_number).name
         saved = f"saved {path}" if path else "the chief saved"
-        super().__init__(f"{name}: {saved}; the same command goes on from there")
+        super().__init__(f"{name}: {saved}; run the same command again to resume")
         self.signal_number = signal_number
 
 
 class TrainingResult(NamedTuple):
-    """How a run ended.
+    """The figures of a finished run.
 
     Fields:
         update: int. Updates done.
-        loss: float. Of the last logged updates, nats per target token; None if none was applied.
+        loss: float. Mean loss of the last logged updates in nats per target token; None if no
+            update was applied.
         best_bleu: float. Best validation BLEU, 0 to 100; -1 if never validated.
-        best_update: int.
-        seconds: float. Of training, over all starts of the run, validation included.
-        skipped: int. Updates skipped for NaN or infinity.
-        reason: why it ended: "updates", "bleu" or "patience".
+        best_update: int. The update of the best validation.
+        seconds: float. Seconds of training over all starts of the run, validation included.
+        skipped: int. Updates skipped because of NaN or infinity.
+        reason: why the run ended: "updates", "bleu" or "patience".
     """
 
     update: int
@@ -59,24 +60,25 @@ class TrainingResult(NamedTuple):
 
 
 class Trainer:
-    """Trains one model in one run directory, from wherever the directory stands.
+    """Trains one model in one run directory; starts a new run or resumes an existing one.
 
     Args:
-        run_dir: Path. Made if need be; a run of another configuration is refused.
+        run_dir: Path. Made if necessary; a run with another configuration is refused.
         data_dir: Path. A data directory with the splits train and valid.
-        model_config: `ModelConfig`, its vocabulary sizes those of the data.
+        model_config: `ModelConfig` with the vocabulary sizes of the data.
         config: `TrainingConfig`.
-        init_from: Path or None. A run whose best weights this one begins with; once there is a
-            checkpoint, it is not read any more.
-        devices: `DevicesConfig`. Of several processes each makes a trainer, with the same arguments
-            but for that; the first one alone writes, and need alone see `run_dir`.
-        profile: the first and the last update of a profile for TensorBoard; None: there is none.
+        init_from: Path or None. A run with whose best weights a new run starts. It is not read once
+            the run has a checkpoint.
+        devices: `DevicesConfig`. If several processes train together, each makes a `Trainer` whose
+            arguments differ only in `devices`. Only the first process writes, and only it needs
+            access to `run_dir`.
+        profile: the first and the last update to profile for TensorBoard; None: no profile.
 
     Raises:
-        ValueError: for a run of another configuration, one whose checkpoints are all damaged,
-            weights or vocabularies of `init_from` that do not fit, or devices that do not.
-        LostWorker: if other processes are not there in time, or are lost.
-        SystemExit: with 0, where this process only served others until they ended.
+        ValueError: if the run has another configuration, all its checkpoints are damaged, the
+            weights or vocabularies of `init_from` do not fit, or the devices do not fit.
+        LostWorker: if other processes do not start in time, or are lost.
+        SystemExit: with 0, if this process only served others and they have ended.
     """
 
     def __init__(
@@ -100,23 +102,24 @@ class Trainer:
         self.progress, self._notes = start.progress, start.notes
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self._finish = self.updater.finish
-        # Weights on other machines cannot be decoded with: they are copied here each time.
+        # Decoding cannot use weights on other machines: they are copied here for each validation.
         self._local_model = start.local_model
         self.validator = Validator(self._local_model, self.valid, config, self.workers)
         first, last = profile if profile and self.workers.is_chief else (1, 0)
         self._profile = Profile(run_dir / "tensorboard", first, last)
         if first <= last <= self.progress.update:
             self._notes.append(f"no profile: updates {first} to {last} are done already")
-        self._signal = 0  # that came to any process, as all of them know
+        self._signal = 0  # the signal that the processes have agreed on; 0: none
 
     def run(self) -> TrainingResult:
-        """Trains to the end.
+        """Trains until the run ends.
 
         Raises:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
-            KeyboardInterrupt: at a second SIGINT, without a checkpoint.
-            ValueError: if loss or gradient was not finite several times in a row, the run is
-                being trained already, or it was since this trainer read it.
+            KeyboardInterrupt: after a second SIGINT; no checkpoint was written.
+            ValueError: if loss or gradient was not finite in `max_nan_updates` updates in a row,
+                another process is training the run, or another one has trained it since this
+                trainer read it.
             LostWorker: if another process of the training was lost.
         """
         with self.workers.named_losses():
@@ -124,7 +127,9 @@ class Trainer:
                 return self._run(SilentReporter())
             with training_lock(self.run_dir):
                 if self.folder.paths() != self._checkpoints:
-                    raise ValueError(f"{self.run_dir}: it was trained elsewhere since it was read")
+                    raise ValueError(
+                        f"{self.run_dir}: another process has trained this run since it was read"
+                    )
                 updates = self.progress.update, self.config.num_updates
                 return self._run(Reporter(self.run_dir, *updates))
 
@@ -158,7 +163,7 @@ class Trainer:
         progress.window.start_clock()
         self._in_a_row = 0
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
-        self._write_best()  # the start before may have been killed before it wrote them
+        self._write_best()  # an earlier start may have been killed just before it wrote them
         batches = self._batches()
         while True:
             self._hear_of_signals(caught)
@@ -181,9 +186,9 @@ class Trainer:
             self._update(batch, reporter)
 
     def _hear_of_signals(self, caught: Signals) -> None:
-        """A signal that one process caught is one for all: they stop at the same update.
+        """Agrees with the other processes on a signal, so that all stop at the same update.
 
-        All decide by what they agreed on here; what comes meanwhile, they hear of next time.
+        A signal that arrives later counts at the next call.
         """
         self._signal = self.workers.largest(caught.number)
 
@@ -214,10 +219,10 @@ class Trainer:
             reporter.log("train", progress.update, figures)
 
     def _take(self, result: UpdateResult, reporter: Any) -> None:
-        """Counts what an update gave.
+        """Counts the result of an update.
 
         Raises:
-            ValueError: if too many in a row were not finite.
+            ValueError: if too many updates in a row were not finite.
         """
         progress = self.progress
         scale = progress.loss_scale
@@ -241,7 +246,7 @@ class Trainer:
         return (batch for batch, _ in self.train.numpy_batches(self.progress.position))
 
     def _reason(self) -> str | None:
-        """Why the run is over, or None."""
+        """The reason why the run is over, or None."""
         progress, config = self.progress, self.config
         if progress.best_bleu >= config.stop_at_bleu:
             return "bleu"
@@ -259,7 +264,7 @@ class Trainer:
         )
 
     def _validate_if_due(self, reporter: Any, caught: Signals) -> None:
-        """Validates every `validate_every` updates and after the last; a signal puts it off."""
+        """Validates every `validate_every` updates and after the last one; a signal cancels it."""
         progress, config = self.progress, self.config
         is_due = progress.update % config.validate_every == 0
         is_due = is_due or progress.update >= config.num_updates
@@ -273,9 +278,9 @@ class Trainer:
             return
         progress.validated = progress.update
         progress.stale += 1
-        if progress.update % config.validate_every == 0:  # one after the last update may not count
+        if progress.update % config.validate_every == 0:  # the last validation may be irregular
             progress.plateau = progress.plateau.after(bleu, config.decay_patience)
-        # A model that begins to learn has no BLEU yet, but a loss that falls.
+        # A model that begins to learn still has BLEU 0, but its loss falls.
         if (bleu, -loss) > (progress.best_bleu, -progress.best_loss):
             progress.best_bleu, progress.best_loss = bleu, loss
             progress.best_update, progress.stale = progress.update, 0
@@ -298,10 +303,10 @@ class Trainer:
         )
 
     def _bleu_and_loss(self, reporter: Any, caught: Signals) -> tuple[float, float]:
-        """See `Validator`.
+        """Validation BLEU and loss; see `Validator`.
 
         Raises:
-            SignalCame: if a signal came to any process before all was decoded.
+            SignalCame: if any process caught a signal before all sentences were decoded.
         """
         with reporter.bar(2 * self.validator.num_sentences, "validation") as bar:
 
@@ -314,7 +319,7 @@ class Trainer:
             def on_scored(done: int) -> None:
                 if len(self.workers) == 1:
                     on_decoded(done)
-                else:  # of which not all have as many batches: they agree when all have scored
+                else:  # numbers of batches differ: processes agree on signals after scoring
                     bar.update(done)
 
             if self._local_model is not self.model:
@@ -323,7 +328,7 @@ class Trainer:
             return self.validator(on_scored, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
-        """Waits for updates that were handed out."""
+        """Waits for the updates that workers still compute."""
         for result in self.workers.served(self._finish):
             self._take(result, reporter)
 
@@ -344,10 +349,10 @@ class Trainer:
         return 0 < self.progress.best_update == self.progress.update
 
     def _write_best(self) -> None:
-        """Writes best.npz if the model has the best weights now.
+        """Writes best.npz if the model now has the best weights.
 
-        A checkpoint with their score is written first. Without it, a killed run would go on from an
-        older checkpoint, which does not know the score, and replace best.npz by worse weights.
+        A checkpoint with their score must be written first. Otherwise a killed run would resume
+        from an older checkpoint without this score, and replace best.npz with worse weights.
         """
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}

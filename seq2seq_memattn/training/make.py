@@ -1,4 +1,4 @@
-"""What a run trains with, on each backend: the model, its optimiser, what takes an update."""
+"""Makes the parts of a training on each backend: model, optimiser and updater."""
 
 import os
 from typing import Any
@@ -15,10 +15,10 @@ Parts = tuple[Seq2Seq, Any, Any]
 
 
 def find_devices(config: DevicesConfig) -> Devices:
-    """Where a training runs, on Keras's backend; call it before the backend computes anything.
+    """Finds the devices for Keras's backend; call it before the backend computes anything.
 
     Raises:
-        ValueError: if the options of devices do not fit; JAX has one device.
+        ValueError: if the options do not fit the machine, or ask for more than one device on JAX.
         LostWorker, SystemExit: see `strategies.make_devices`.
     """
     if keras.backend.backend() == "tensorflow":
@@ -33,11 +33,11 @@ def find_devices(config: DevicesConfig) -> Devices:
 
 
 def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any = None) -> Parts:
-    """Model, optimiser and updater (see `TensorFlowUpdater`) on Keras's backend.
+    """Makes model, optimiser and updater (see `TensorFlowUpdater`) on Keras's backend.
 
     Args:
         model_config, config: the options.
-        strategy: of `find_devices`; None: one device.
+        strategy: strategy of `find_devices`; None: one device.
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_parts(model_config, config, strategy)
@@ -49,7 +49,7 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
 
 
 def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.Optimizer:
-    """The optimiser of a configuration, such as google/seq2seq's Adam, with its variables made."""
+    """Makes the optimiser of a configuration, such as google/seq2seq's Adam, and builds it."""
     if config.optimizer == "sgd":
         optimizer = keras.optimizers.SGD(config.learning_rate)
     else:
@@ -72,7 +72,7 @@ def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strateg
 
 
 def local_model(model: Seq2Seq, strategy: Any) -> Seq2Seq:
-    """The model, or one of its kind on this machine where parameter servers hold the weights."""
+    """The model itself, or a new local model if parameter servers hold the model's weights."""
     if strategy is None or keras.backend.backend() != "tensorflow":
         return model
     from seq2seq_memattn.training.distributed.strategies import is_asynchronous

@@ -1,4 +1,4 @@
-"""Figures of a training: of an update, and since the last line of the log."""
+"""Figures of a training: of one update, and of the updates since the last line of the log."""
 
 import math
 import sys
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class UpdateResult(NamedTuple):
-    """Figures of one update, on every backend.
+    """The figures of one update.
 
     Fields:
-        loss: float. Nats per target token, with the label smoothing of the training.
+        loss: float. Loss in nats per target token, with label smoothing.
         num_tokens: float. Target tokens of the batch, end tokens included.
-        gradient_norm: float. Before clipping.
+        gradient_norm: float. Global norm of the gradient before clipping.
         is_applied: bool. False if loss or gradient was NaN or infinite.
     """
 
@@ -23,17 +23,17 @@ class UpdateResult(NamedTuple):
 
 
 def memory_mib() -> float:
-    """The most memory that this process has had, in MiB; NaN where the system does not say."""
+    """The peak memory of this process in MiB; NaN if the system does not report it."""
     try:
         import resource
-    except ImportError:  # no such thing on Windows
+    except ImportError:  # Windows has no such module
         return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 class Clock:
-    """Seconds of a run over all its starts."""
+    """Counts the seconds of a run over all its starts."""
 
     def __init__(self, before: float) -> None:
         self._before, self._started = before, time.monotonic()
@@ -43,7 +43,7 @@ class Clock:
 
 
 class Sums(NamedTuple):
-    """Over the updates since the last line of the log that were applied; part of a checkpoint."""
+    """Sums over the applied updates since the last line of the log; part of a checkpoint."""
 
     loss: float = 0.0  # nats
     tokens: float = 0.0
@@ -53,20 +53,20 @@ class Sums(NamedTuple):
 
 
 class Window:
-    """Loss and speed since the last line of the log; the speed of this start, without waits."""
+    """Loss and speed since the last line of the log; the speed leaves out validations."""
 
     def __init__(self, sums: Sums | None = None) -> None:
         self.sums = sums or Sums()
         self.start_clock()
 
     def start_clock(self) -> None:
-        """Measures the speed from now on: after a wait."""
+        """Restarts the measurement of speed, for instance after a validation."""
         self._started = time.monotonic()
         self._timed_tokens = 0.0
         self._waited = 0.0
 
     def add_wait(self, seconds: float) -> None:
-        """Counts time in which the next batch was not there yet."""
+        """Counts time spent waiting for the next batch."""
         self._waited += seconds
 
     def add(self, result: UpdateResult) -> None:
@@ -80,11 +80,11 @@ class Window:
 
     @property
     def loss(self) -> float:
-        """Mean since the last line, nats per target token; NaN before the first update."""
+        """Mean loss since the last line, in nats per target token; NaN before the first update."""
         return self.sums.last_loss
 
     def glance(self, num_workers: int = 1) -> dict[str, float]:
-        """The figures so far.
+        """The figures since the last line of the log.
 
         Args:
             num_workers: int > 0. Processes that share the updates.
@@ -94,13 +94,13 @@ class Window:
             "loss": self.loss,
             "tokens_per_second": self._timed_tokens / seconds,
             "tokens_per_second_per_worker": self._timed_tokens / seconds / num_workers,
-            # The share of the time in which the input kept the updates waiting.
+            # The share of the time in which updates waited for input.
             "waiting": self._waited / seconds,
             "gradient_norm": self.sums.norm / self.sums.updates if self.sums.updates else math.nan,
         }
 
     def take(self, num_workers: int = 1) -> dict[str, float]:
-        """The figures of a line of the log, after which the next line's begin."""
+        """Returns the figures for a line of the log, and starts those of the next line."""
         figures = self.glance(num_workers)
         self.sums = Sums(last_loss=self.loss)
         self.start_clock()

@@ -1,4 +1,4 @@
-"""TensorBoard's profile of some updates of a training."""
+"""Profiles a range of updates for TensorBoard."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import keras
 
 
 class Profile:
-    """Records what the machine does between two updates.
+    """Records a profile of a range of updates.
 
     Args:
-        folder: where TensorBoard finds the profile.
-        first, last: int. The first and the last update to record; `first` above `last`: none.
+        folder: folder for the profile, where TensorBoard finds it.
+        first, last: int. The first and the last update to record; none if `first` > `last`.
     """
 
     def __init__(self, folder: Path, first: int = 1, last: int = 0) -> None:
@@ -19,18 +19,18 @@ class Profile:
         self._is_on = False
 
     def before_update(self, update: int) -> None:
-        """Called before each update with its number, from 1 on."""
+        """Call it before each update with the update's number, counted from 1."""
         if not self._is_on and self._first <= update <= self._last:
             self._start()
             self._is_on = True
 
     def after_update(self, update: int) -> None:
-        """Called after each update with its number."""
+        """Call it after each update with the update's number."""
         if update >= self._last:
             self.stop()
 
     def stop(self) -> None:
-        """Writes what was recorded, if anything."""
+        """Ends the recording, if one is running, and writes it."""
         if self._is_on:
             self._is_on = False
             self._end()

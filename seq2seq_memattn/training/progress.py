@@ -1,4 +1,4 @@
-"""How far a run has come: what a checkpoint holds beside the variables."""
+"""The progress of a run: the part of a checkpoint that is not variables."""
 
 import math
 from typing import Any
@@ -10,20 +10,21 @@ from seq2seq_memattn.training.updates.schedule import Plateau
 
 
 class Progress:
-    """The counts and figures that a run goes on from.
+    """The counts and figures from which a run resumes.
 
     Attributes:
-        update: int. Updates done, the skipped ones too.
+        update: int. Updates done, including skipped ones.
         position: `Position` of the next batch.
         best_bleu: float. Best validation BLEU, 0 to 100; -1 before the first validation.
-        best_loss: float. The validation loss with it: of two alike, the lower is the better.
-        best_update: int. Its update.
-        stale: int. Validations since the best.
+        best_loss: float. The loss of the best validation; of two validations with equal BLEU, the
+            one with the lower loss is better.
+        best_update: int. The update of the best validation.
+        stale: int. Validations since the best one.
         validated: int. The last update that was validated.
         plateau: `Plateau`.
         loss_scale: `LossScale`.
-        skipped: int. Updates skipped for NaN or infinity.
-        seconds: float. Of training, over all starts of the run.
+        skipped: int. Updates skipped because of NaN or infinity.
+        seconds: float. Seconds of training over all starts of the run.
         window: `Window` of the updates since the last line of the log.
     """
 
@@ -42,7 +43,7 @@ class Progress:
         self.window = Window()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values."""
+        """Returns the progress as JSON values."""
         return {
             **vars(self),
             "position": list(self.position),
@@ -52,7 +53,7 @@ class Progress:
         }
 
     def load(self, record: dict[str, Any]) -> None:
-        """Takes over a record of `to_dict`; what an older one lacks stays as it is at first."""
+        """Loads a record of `to_dict`; fields that an older record lacks keep their values."""
         loss_scale = self.loss_scale
         vars(self).update({name: record[name] for name in vars(self) if name in record})
         self.position = Position(*record["position"])

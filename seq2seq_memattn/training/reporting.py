@@ -1,4 +1,4 @@
-"""What a run tells while it works: a progress bar, JSON lines, TensorBoard."""
+"""Reports the progress of a training: a progress bar, JSON lines and TensorBoard."""
 
 import contextlib
 import json
@@ -21,9 +21,9 @@ class Reporter:
 
     Args:
         run_dir: Path.
-        update: int. The update that the run goes on from; figures of later updates, which an
-            interrupted start may have left, are removed.
-        num_updates: int. Where the run ends.
+        update: int. The update from which the run resumes; figures of later updates, left by an
+            interrupted start, are removed.
+        num_updates: int. The last update of the run.
     """
 
     def __init__(self, run_dir: Path, update: int, num_updates: int) -> None:
@@ -31,7 +31,7 @@ class Reporter:
         _drop_after(self._path, update)
         self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
         self._board = _Board(run_dir / "tensorboard", update) if _has_tensorflow() else None
-        # Counted here too: a bar that TQDM_DISABLE hides counts nothing.
+        # Updates are counted here too, because a bar hidden by TQDM_DISABLE does not count.
         self._first = self._update = update
         self._num_updates = num_updates
         self._begun = time.monotonic()
@@ -59,14 +59,14 @@ class Reporter:
 
     @property
     def seconds_left(self) -> float:
-        """At the mean speed of this start; NaN before its first update."""
+        """Seconds to the end at the mean speed of this start; NaN before its first update."""
         if self._update == self._first:
             return float("nan")
         elapsed = time.monotonic() - self._begun
         return (self._num_updates - self._update) * elapsed / (self._update - self._first)
 
     def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
-        """Writes figures of an update ("train") or of a validation ("valid")."""
+        """Writes the figures of an update ("train") or of a validation ("valid")."""
         rounded = {name: _number(value) for name, value in figures.items()}
         line = {"kind": kind, "update": update, **rounded}
         try:
@@ -81,7 +81,7 @@ class Reporter:
         self._bar.write(message, file=sys.stderr)
 
     def bar(self, total: int, what: str) -> Any:
-        """A second bar, for a part of the work."""
+        """Returns a second bar, for a part of the work such as a validation."""
         return tqdm(
             total=total,
             desc=what,
@@ -93,7 +93,7 @@ class Reporter:
         )
 
     def close(self) -> None:
-        """Flushes everything."""
+        """Closes the bar and the files."""
         self._bar.close()
         self._stream.close()
         if self._board is not None:
@@ -101,33 +101,33 @@ class Reporter:
 
 
 class SilentReporter:
-    """In place of `Reporter` in processes that share a training but not its files."""
+    """A `Reporter` that reports nothing, for processes other than the chief."""
 
     seconds_left = float("nan")
 
     def count_update(self, figures: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def log(self, kind: str, update: int, figures: dict[str, float]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def say(self, message: str) -> None:
-        """Nothing: the chief says it."""
+        """Does nothing: the chief prints the message."""
 
     def bar(self, total: int, what: str) -> Any:
-        """A bar that is not shown."""
+        """Returns a bar that is not shown."""
         return tqdm(total=total, desc=what, disable=True)
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class _Board:
-    """TensorBoard scalars.
+    """Writes scalars for TensorBoard.
 
     Args:
         folder: Path.
-        update: int. As of `Reporter`: TensorBoard forgets the figures of later ones.
+        update: int. The update from which the run resumes; TensorBoard drops later figures.
     """
 
     def __init__(self, folder: Path, update: int) -> None:
@@ -151,7 +151,7 @@ class _Board:
 
     @contextlib.contextmanager
     def _os_errors(self) -> Iterator[None]:
-        """TensorFlow's errors, such as that of a full disk, as those of Python's files."""
+        """Turns TensorFlow's errors, such as a full disk, into OSError."""
         try:
             yield
         except self._tf.errors.OpError as error:
@@ -159,7 +159,10 @@ class _Board:
 
 
 def _say_start(folder: Path, update: int) -> None:
-    """Tells TensorBoard that a start goes on from an update; the first one tells it that it may."""
+    """Writes TensorBoard's mark of a start; TensorBoard then drops the figures of later updates.
+
+    The mark of the first start tells TensorBoard that it may drop figures at all.
+    """
     from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
         Event,
         SessionLog,
@@ -175,17 +178,17 @@ def _say_start(folder: Path, update: int) -> None:
 
 
 def _has_tensorflow() -> bool:
-    """TensorBoard's figures are written by TensorFlow; on JAX there are the JSON lines alone."""
+    """Whether figures are written for TensorBoard, which needs TensorFlow; on JAX, they are not."""
     return keras.backend.backend() == "tensorflow"
 
 
 def _number(value: float) -> float | None:
-    """Nine significant digits, as many as tell float32 apart; JSON has no NaN or infinity."""
+    """Rounds to nine significant digits, enough for float32; None for NaN and infinity."""
     return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _drop_after(path: Path, update: int) -> None:
-    """Keeps the lines up to `update`; a half-written last line goes too."""
+    """Keeps the lines up to `update`; removes later ones and a half-written last line."""
     if not path.exists():
         return
     kept = []

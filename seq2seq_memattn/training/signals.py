@@ -1,4 +1,4 @@
-"""Signals that end a training, after a checkpoint."""
+"""Handles the signals that end a training with a checkpoint."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-# Begins with a newline: there may be a bar in the line.
+# Begins with a newline, because a progress bar may occupy the line.
 _TOLD = (
     b"\nSIGINT: the training ends with a checkpoint; "
     b"a second Ctrl-C ends the training at once, without one\n"
@@ -14,13 +14,13 @@ _TOLD = (
 
 
 class SignalCame(Exception):
-    """Ends work that is not worth finishing after a signal."""
+    """Raised to abandon work, such as a validation, after a signal."""
 
 
 class Signals:
-    """Turns SIGTERM and SIGINT into a number that the loop looks at between updates.
+    """Records SIGTERM and SIGINT as a number that the loop checks between updates.
 
-    A second SIGINT raises KeyboardInterrupt; the first says so on standard error.
+    The first SIGINT prints a message. A second SIGINT raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Signals:
         self.number = number
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, _end_at_once)
-            # Not by print, in the middle of which the signal may have come.
+            # Not with print: the signal may have interrupted a call of it.
             with contextlib.suppress(OSError):
                 os.write(2, _TOLD)
 
@@ -46,5 +46,5 @@ class Signals:
 def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
     del number, frame
     raise KeyboardInterrupt(
-        "interrupted at once, without a checkpoint; the same command goes on from the last one"
+        "interrupted at once; run the same command again to resume from the last checkpoint"
     )

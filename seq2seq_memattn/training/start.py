@@ -1,4 +1,4 @@
-"""What a training starts from: devices, data, a model, and how far the run has come."""
+"""Prepares the start of a training: devices, data, model, and the progress of the run."""
 
 import os
 from pathlib import Path
@@ -25,11 +25,11 @@ from seq2seq_memattn.training.make import find_devices, local_model, make_parts
 from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 
-MOST_WIDTHS = 4  # of batches, where XLA compiles, if buckets are more
+MOST_WIDTHS = 4  # most padded lengths of batches that XLA compiles, unless buckets are wider
 
 
 class Start(NamedTuple):
-    """Where a training stands before its first update.
+    """The parts of a training before its first update.
 
     Fields:
         workers: `Workers`.
@@ -38,9 +38,9 @@ class Start(NamedTuple):
         model, optimizer, updater: see `make_parts`.
         local_model: see `make.local_model`.
         folder: `CheckpointFolder`.
-        checkpoints: those that were there when the run was read.
+        checkpoints: the checkpoints that existed when the run was read.
         progress: `Progress`.
-        notes: what there is to say of the start.
+        notes: messages about the start.
     """
 
     workers: Workers
@@ -65,7 +65,7 @@ def make_start(
     init_from: Path | None,
     devices: DevicesConfig,
 ) -> Start:
-    """Makes all that a run needs, and reads how far it has come; see `Trainer`."""
+    """Makes the parts of a training and reads the progress of the run; see `Trainer`."""
     strategy, workers, num_workers = _devices(
         run_dir, data_dir, model_config, config, init_from, devices
     )
@@ -81,7 +81,7 @@ def make_start(
     if workers.is_chief:
         if init_from is not None and not folder.paths():
             notes = _begin_with(init_from, model, data_dir)
-        open_run(run_dir, data_dir, model_config, config, init_from)  # the first thing written
+        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
         saved, problems = folder.restore(variables)
         if saved is not None:
             notes = [f"{problem}; the one before it is used" for problem in problems]
@@ -91,7 +91,7 @@ def make_start(
         workers.assign_from_chief(variables)
     if saved is not None:
         progress.load(saved)
-        notes.append(f"going on from update {progress.update}")
+        notes.append(f"resuming from update {progress.update}")
     return Start(
         workers,
         num_workers,
@@ -109,10 +109,10 @@ def make_start(
 
 
 def agree_on(options: Any, workers: Workers) -> None:
-    """Raises ValueError if this process was started with other options than the chief."""
+    """Raises ValueError if this process has other options than the chief."""
     with workers.named_losses():
         chiefs = workers.from_chief(options)
-    # The chief alone begins with another run, which the others need not see.
+    # Only the chief reads `init_from`; the other processes need no access to it.
     if found := differences(chiefs, options, free=("init_from",)):
         different = "; ".join(f"{name} is {own!r}, not {of!r}" for name, of, own in found)
         raise ValueError(f"other options or data than the chief has: {different}")
@@ -126,13 +126,13 @@ def _devices(
     init_from: Path | None,
     devices: DevicesConfig,
 ) -> Devices:
-    """The devices, once the run is one that this process may train on them."""
+    """Checks that this process may train the run, and returns the devices."""
     cluster = find_cluster(devices, os.environ)
     options = None
     if cluster is None or not cluster.serves:
         options = check_run(run_dir, data_dir, model_config, config, init_from)
     if run_dir.exists() and (cluster is None or cluster.position == 0):
-        with training_lock(run_dir):  # refused at once, not when data and model are there
+        with training_lock(run_dir):  # a locked run fails now, not after loading data and model
             pass
     found = find_devices(devices)
     agree_on(options, found.workers)
@@ -154,9 +154,10 @@ def _splits(data_dir: Path, config: TrainingConfig) -> tuple[SplitData, SplitDat
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:
-    """What widths are multiples of where XLA compiles for each, for seconds: there must be few.
+    """The multiple to which XLA's padded lengths are rounded up; 1: lengths end with the buckets.
 
-    Not where a batch's tokens are limited, padding included, by the width of its bucket.
+    XLA compiles for seconds for each length, so there must be few. With `batch_tokens`, the bucket
+    limits the tokens of a batch including padding, so lengths must not exceed the bucket.
     """
     split = read_manifest(data_dir).split("train")
     longest = max(split.max_source_length, split.max_target_length)
@@ -165,13 +166,13 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Takes over the best weights of another run; what there is to say of them."""
+    """Loads the best weights of another run; returns messages about them."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
-        if getattr(theirs, side) != getattr(ours, side):  # of the same sizes, weights would fit
+        if getattr(theirs, side) != getattr(ours, side):  # weights fit if only the sizes are equal
             raise ValueError(
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
-                "another one"
+                "different"
             )
     record, problems = load_weights(run_dir, model.weights)
-    return [*problems, f"beginning with {run_dir}, update {record['update']}"]
+    return [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]

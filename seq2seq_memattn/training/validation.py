@@ -1,4 +1,4 @@
-"""Validation while training: BLEU of real decoding, and the loss, shared out over all workers."""
+"""Validation during training: BLEU of decoded text, and the loss; all workers share the work."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,11 +23,11 @@ class Validator:
         model: `Seq2Seq`.
         split: `SplitData`, not shuffled.
         config: `TrainingConfig`.
-        workers: `Workers`, each of which takes its share of the sentences.
+        workers: `Workers`; each takes its share of the sentences.
 
     Attributes:
-        decoder, scorer: what does the work.
-        num_sentences: int. Sentences that this worker decodes, and scores.
+        decoder, scorer: `BatchDecoder` and `PairScorer`.
+        num_sentences: int. Number of sentences that this worker decodes and scores.
     """
 
     def __init__(self, model: Any, split: Any, config: TrainingConfig, workers: Workers) -> None:
@@ -46,14 +46,15 @@ class Validator:
     def __call__(
         self, on_scored: Callable[[int], Any], on_decoded: Callable[[int], Any]
     ) -> tuple[float, float]:
-        """Validation BLEU, and the loss in nats per target token, without label smoothing.
+        """Returns validation BLEU, and the loss in nats per target token without label smoothing.
+
+        An exception in a callback ends the validation.
 
         Args:
-            on_scored: called with the number of sentences after each batch that is scored. What it
-                raises ends this.
-            on_decoded: the same of each that is decoded, and with 0 before the first one and by
-                workers that have fewer of them, so that all call it as often. What it raises ends
-                this.
+            on_scored: called after each scored batch with its number of sentences.
+            on_decoded: called with 0 before decoding, and after each decoded batch with its number
+                of sentences. All workers call it equally often: workers with fewer batches make
+                further calls with 0.
         """
         calls = self._num_calls
 
@@ -74,12 +75,12 @@ class Validator:
         log_prob, num_tokens = self._workers.total(sums)
         decode = self._split.target_vocabulary.decode
         hypotheses = [decode(ids) for ids in tokens]
-        # As `evaluate` gives it.
+        # Tokenised like the text for the BLEU of `evaluate`.
         tokenised = map(self._form.tokenised, (hypotheses, self._split.references(self._count)))
         return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
 
     def _of_all(self, tokens: Sequence[Any]) -> list[Any]:
-        """The target ids of all sentences, of which each worker has its share."""
+        """Collects the target ids of all sentences from all workers."""
         if len(self._workers) == 1:
             return list(tokens)
         lengths = np.zeros(self._count, np.int32)

@@ -1,4 +1,4 @@
-"""The one interface of vocabularies: from a line of text to token ids and back.
+"""The interface of vocabularies: from a line of text to token ids and back.
 
 The ids of the special tokens are the same for every kind, so models, search and batches never ask a
 vocabulary for them.
@@ -11,15 +11,15 @@ from typing import Any, final
 PAD_ID = 0  # fills batches; the mask of a model is `ids != PAD_ID`
 START_ID = 1  # first of target_inputs
 END_ID = 2  # last of source and target_outputs
-UNKNOWN_ID = 3  # only in the kinds that have an unknown token; an ordinary id elsewhere
-NUM_SPECIAL_IDS = 3  # pad, start and end: what no kind gives another meaning
+UNKNOWN_ID = 3  # only in kinds with an unknown token; an ordinary id in others
+NUM_SPECIAL_IDS = 3  # pad, start and end, which mean the same in every kind
 
 
 class Vocabulary(abc.ABC):
-    """Maps lines of text to token ids and back; a new kind writes the four abstract members.
+    """Maps lines of text to token ids and back; a new kind implements the four abstract members.
 
-    A kind has a name in `to_dict()["kind"]` and a row in the table of `vocabulary_from_dict`. What
-    it needs beside that dict, such as a model file, lies in the data directory.
+    A kind has a name in `to_dict()["kind"]` and a row in the table of `vocabulary_from_dict`. Other
+    data that it needs, such as a model file, are in the data directory.
     """
 
     @property
@@ -32,13 +32,13 @@ class Vocabulary(abc.ABC):
         """Returns the ids of one line, without start and end token; none of them is below 3.
 
         Raises:
-            ValueError: if the line holds what the vocabulary cannot express. The message names it;
-                the caller adds file and line.
+            ValueError: if the vocabulary cannot express part of the line. The message names this
+                part; the caller adds file and line.
         """
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Returns what `vocabulary_from_dict` needs: plain JSON values, and the name in "kind"."""
+        """Returns a dict for `vocabulary_from_dict`: JSON values, and the kind's name in "kind"."""
 
     @abc.abstractmethod
     def _decode_content(self, ids: Sequence[int]) -> str:

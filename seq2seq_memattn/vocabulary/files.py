@@ -1,4 +1,4 @@
-"""Vocabularies that lie in a file of the data directory."""
+"""Vocabularies that are stored in a file of the data directory."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from seq2seq_memattn.vocabulary.base import Vocabulary
 class FileVocabulary(Vocabulary):
     """A vocabulary made from the bytes of one file, whose name and checksum are in its dict.
 
-    A kind adds to the members of `Vocabulary` its name, `KIND`.
+    Besides the members of `Vocabulary`, a kind has its name, `KIND`.
 
     Args:
-        content: what the file holds.
-        file: its name in the data directory.
+        content: the bytes of the file.
+        file: name of the file in the data directory.
 
     Raises:
-        ValueError: if the name is not one in the data directory itself.
+        ValueError: if the name has directories.
     """
 
     KIND: ClassVar[str]
@@ -45,7 +45,8 @@ def read_content(spec: Mapping[str, Any], directory: Path) -> tuple[bytes, str]:
         The bytes of the file, and its name.
 
     Raises:
-        ValueError: if the dict has no name or checksum, or the file is missing or another one.
+        ValueError: if the dict has no name or checksum, or the file is missing or has another
+            checksum.
     """
     for name in ("file", "sha256"):
         if not isinstance(spec.get(name), str):

@@ -1,4 +1,4 @@
-"""The table of kinds: from the dict in a manifest to its vocabulary."""
+"""The kinds of vocabularies: makes the vocabulary that a dict in a manifest describes."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,14 +22,14 @@ def vocabulary_from_dict(spec: Mapping[str, Any], directory: Path | str) -> Voca
 
     Args:
         spec: the dict, with the kind's name in "kind".
-        directory: the data directory, where a kind's own files lie.
+        directory: the data directory, with the kind's own files.
 
     Returns:
         The vocabulary.
 
     Raises:
-        ValueError: if the kind is unknown, the dict is not one of its kind, or the kind's file is
-            missing or of another vocabulary.
+        ValueError: if the kind is unknown, the dict is invalid for its kind, or the kind's file is
+            missing or belongs to another vocabulary.
     """
     kind = spec.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:

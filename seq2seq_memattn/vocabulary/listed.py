@@ -1,4 +1,4 @@
-"""Words and characters: the frequent ones have ids, all others share the unknown token."""
+"""Vocabularies of words and characters: rare ones share the unknown token."""
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 
 
 class ListedVocabulary(FileVocabulary):
-    """A list of tokens behind the unknown token; its file holds one a line, in the order of ids.
+    """A list of tokens after the unknown token; its file has one per line, in the order of ids.
 
-    A kind adds how a line is split and joined, and what stands for the unknown token.
+    A kind defines how a line is split and joined, and what stands for the unknown token.
 
     Args:
-        tokens: the tokens in the order of their ids, the first of which is 4; distinct, not empty,
-            without newline, and not what stands for the unknown token.
+        tokens: the tokens in the order of their ids, from id 4 on. They are distinct, not empty,
+            have no newline, and differ from what stands for the unknown token.
         file: name of the file in the data directory.
 
     Raises:
@@ -32,7 +32,7 @@ class ListedVocabulary(FileVocabulary):
         self._tokens = (self.UNKNOWN, *tokens)
         for token in self._tokens[1:]:
             if token == self.UNKNOWN or not self._is_token(token):
-                raise ValueError(f"{file}: expected one of the {self.KIND} a line, got {token!r}")
+                raise ValueError(f"{file}: expected {self.KIND}, one per line, got {token!r}")
         self._ids = {token: i for i, token in enumerate(self._tokens, UNKNOWN_ID)}
         if len(self._ids) != len(self._tokens):
             raise ValueError(f"{file}: expected distinct {self.KIND}, got one of them twice")
@@ -68,12 +68,12 @@ class ListedVocabulary(FileVocabulary):
     @staticmethod
     @abc.abstractmethod
     def _is_token(token: str) -> bool:
-        """Returns whether `split` can return this."""
+        """Returns whether `split` can return this token."""
 
 
 @final
 class WordVocabulary(ListedVocabulary):
-    """Words, which are what stands between spaces; an unknown one comes back as `<unk>`.
+    """Vocabulary of words, separated by spaces; an unknown word is decoded as `<unk>`.
 
     Args:
         tokens, file: see `ListedVocabulary`.
@@ -104,7 +104,7 @@ class WordVocabulary(ListedVocabulary):
 
 @final
 class CharacterVocabulary(ListedVocabulary):
-    r"""Characters (code points), spaces among them; an unknown one comes back as U+FFFD.
+    r"""Vocabulary of characters (code points), with spaces; an unknown one is decoded as U+FFFD.
 
     Args:
         tokens, file: see `ListedVocabulary`.

@@ -1,4 +1,4 @@
-"""Subwords: a SentencePiece model, with which no character is ever unknown."""
+"""Vocabularies of subwords, from SentencePiece models."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,36 +8,36 @@ from seq2seq_memattn.packages import needed
 from seq2seq_memattn.vocabulary.base import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID, UNKNOWN_ID
 from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
-SPACE_MARK = "\u2581"  # what SentencePiece writes for a space, inside of pieces
+SPACE_MARK = "\u2581"  # stands for a space inside SentencePiece's pieces
 MAX_CACHED_WORDS = 1 << 17  # of each of two caches, together about 70 MiB
 
 
 @final
 class SubwordVocabulary(FileVocabulary):
-    """The pieces of a SentencePiece model.
+    """Vocabulary of subwords: the pieces of a SentencePiece model.
 
-    A model that was trained for this project has this project's special ids (pad 0, start 1, end 2,
-    unknown 3), and its ids are the vocabulary's. Any other model keeps the order of its ids behind
-    the three special ones: the vocabulary's id is the model's plus 3, and those of the model's own
-    pad, start and end pieces do not occur.
+    A model trained by this project has this project's special ids (pad 0, start 1, end 2, unknown
+    3), and the vocabulary has the same ids as the model. The ids of any other model come after the
+    three special ids: the vocabulary's id is the model's plus 3, and the model's own pad, start and
+    end pieces do not occur.
 
-    With a model trained with byte fallback a character without a piece is spelt in bytes. A newline
-    or carriage return comes back as a space: in a line that is written, it would end the line.
-    SentencePiece joins repeated spaces, drops those at both ends, and takes U+2581 for a space.
+    If the model was trained with byte fallback, a character without a piece is encoded as bytes. A
+    newline or carriage return is decoded as a space, because it would end the line in a text file.
+    SentencePiece joins repeated spaces, drops spaces at both ends, and treats U+2581 as a space.
 
     Args:
         model: the bytes of the model file.
-        file: its name in the data directory.
-        splits_at_spaces: whether no piece reaches over a space and the text is not normalised, as
-            in the models that `preparation` trains with "identity". Words can then be encoded one
-            by one and remembered, with the same ids and three times as fast.
+        file: name of the model file in the data directory.
+        splits_at_spaces: whether no piece spans a space and the text is not normalised, as in the
+            models that `preparation` trains with "identity". Words can then be encoded one by one
+            and cached, which gives the same ids and is three times as fast.
 
     Attributes:
         id_offset: 0 or 3, the vocabulary's id minus the model's.
         has_byte_fallback: whether every character can be expressed.
 
     Raises:
-        ValueError: if this is no SentencePiece model.
+        ValueError: if `model` is not a SentencePiece model.
     """
 
     KIND = "subwords"
@@ -60,8 +60,8 @@ class SubwordVocabulary(FileVocabulary):
         pieces = range(self._processor.get_piece_size())
         self.has_byte_fallback = sum(map(self._processor.is_byte, pieces)) == 256
         self._splits_at_spaces = splits_at_spaces
-        # A full cache becomes the old one, from which words still in use come back: rare words
-        # never push out the frequent ones.
+        # A full cache becomes the old cache. Words still in use return from there, so rare words
+        # never push out frequent ones.
         self._cache: dict[str, list[int]] = {}
         self._old_cache: dict[str, list[int]] = {}
 

@@ -9,7 +9,7 @@ from seq2seq_memattn.vocabulary.base import NUM_SPECIAL_IDS, Vocabulary
 
 @final
 class SymbolVocabulary(Vocabulary):
-    """A closed list of symbols, written with spaces between them, as in the copy task.
+    """Vocabulary of a closed list of symbols, separated by spaces, as in the copy task.
 
     There is no unknown token: the first symbol has id 3.
 
@@ -56,7 +56,7 @@ class SymbolVocabulary(Vocabulary):
         return NUM_SPECIAL_IDS + len(self._symbols)
 
     def encode(self, text: str) -> list[int]:
-        # Only the space separates: a tab or a carriage return is part of a symbol, and so an error.
+        # Only a space separates symbols. A tab or carriage return is part of one, so an error.
         symbols = [symbol for symbol in text.split(" ") if symbol]
         try:
             return [self._ids[symbol] for symbol in symbols]

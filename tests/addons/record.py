@@ -1,14 +1,14 @@
-"""Records what TensorFlow Addons computes, for the tests in this folder.
+"""Records results of TensorFlow Addons for the tests in this folder.
 
-TensorFlow Addons does not work with Keras 3. Run this script by hand, in an environment of its own:
+TensorFlow Addons does not work with Keras 3, so run this script by hand in a separate environment:
 
     python3.11 -m venv addons_env
     addons_env/bin/pip install tensorflow-cpu==2.15.1 tensorflow-addons==0.23.0
     TF_ADDONS_PY_OPS=1 addons_env/bin/python tests/addons/record.py
 
-It writes inputs, weights and results to the .npz files beside it. These were recorded with
-Python 3.11, TensorFlow 2.15.1, Keras 2.15.0, TensorFlow Addons 0.23.0 and NumPy 1.26.4. Record
-again only if this script changes; the numbers differ by rounding between machines.
+The script writes inputs, weights and results to the .npz files beside it. The stored files were
+recorded with Python 3.11, TensorFlow 2.15.1, Keras 2.15.0, TensorFlow Addons 0.23.0 and NumPy
+1.26.4. Record again only if this script changes, because rounding differs between machines.
 """
 
 import inspect
@@ -31,7 +31,7 @@ PENALTIES = {
     "length_beam": {"length_penalty_weight": 0.6},
     "coverage_beam": {"coverage_penalty_weight": 0.1},
 }
-random = np.random.default_rng(36)  # of few that give hypotheses of many lengths
+random = np.random.default_rng(36)  # one of the few seeds that give hypotheses of many lengths
 
 
 def normal(*shape, scale=0.7):
@@ -39,7 +39,7 @@ def normal(*shape, scale=0.7):
     return (scale * random.normal(size=shape)).astype(np.float32)
 
 
-MEMORY = normal(BATCH, SOURCE_LENGTH, MEMORY_UNITS)  # padding is not 0, so that masks matter
+MEMORY = normal(BATCH, SOURCE_LENGTH, MEMORY_UNITS)  # padding is not 0, so masks matter
 
 
 def weights_of(mechanism):
@@ -54,7 +54,7 @@ def weights_of(mechanism):
 
 
 def randomise(weights):
-    """Gives variables new values."""
+    """Assigns random values to variables."""
     for variable in weights.values():
         variable.assign(normal(*variable.shape))
 
@@ -169,7 +169,7 @@ def record_wrapper():
 
 
 def make_model(name):
-    """A decoder with an output layer, and what the tests need to make the same one."""
+    """A decoder with an output layer, and the arrays that the tests need to rebuild it."""
     if name == "layer":
         options = {"attention_layer_size": LAYER_SIZE}
         cell_state, kind = None, "luong_scale"
@@ -180,8 +180,8 @@ def make_model(name):
     to_logits = tf.keras.layers.Dense(VOCAB_SIZE)
     to_logits.build([None, wrapper.output_size])
     bias = normal(VOCAB_SIZE)
-    bias[:END_ID] = -1e4  # never padding or the start token: search here excludes both
-    bias[END_ID] = 1.5  # or few hypotheses would end
+    bias[:END_ID] = -1e4  # never padding or the start token, which our search excludes
+    bias[END_ID] = 1.5  # without this bias, few hypotheses would end
     to_logits.set_weights([normal(wrapper.output_size, VOCAB_SIZE, scale=1.0), bias])
     weights |= {"logits_kernel": to_logits.kernel, "logits_bias": to_logits.bias}
     if cell_state is not None:
@@ -263,7 +263,7 @@ def decode_beam(wrapper, to_logits, embed, state, penalties):
 
 
 def record_functions():
-    """Losses and small functions; the public names of the module."""
+    """Losses, small functions, and the public names of `tfa.seq2seq`."""
     logits = normal(BATCH, TARGET_LENGTH, VOCAB_SIZE, scale=2.0)
     targets = random.integers(1, VOCAB_SIZE, [BATCH, TARGET_LENGTH]).astype(np.int32)
     real = np.arange(TARGET_LENGTH) < TARGET_LENGTHS[:, None]

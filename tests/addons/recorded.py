@@ -1,4 +1,4 @@
-"""What `record.py` stored, and the functions of the migration guide that carry weights over."""
+"""Reads the arrays that `record.py` stored, and runs code of the migration guide."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ GUIDE = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
 
 
 def recorded(file: str, part: str = "") -> Arrays:
-    """The arrays of a file; those of one part without its name."""
+    """The arrays of a file, or of one part of it; the names of a part lose their prefix."""
     with np.load(Path(__file__).parent / f"{file}.npz") as arrays:
         prefix = f"{part}." if part else ""
         return {
@@ -31,12 +31,12 @@ def source_mask() -> npt.NDArray[np.bool_]:
 
 
 def run_guide(text: str, names: dict[str, Any], sizes: Sequence[tuple[str, str]] = ()) -> None:
-    """Runs the code block of the migration guide in which `text` stands.
+    """Runs the code block of the migration guide that contains `text`.
 
     Args:
-        text: what no other block has.
-        names: the variables that it reads and makes.
-        sizes: what to write into the code in place of what it has.
+        text: a text that only this block contains.
+        names: the variables that the code reads; those that it assigns are added.
+        sizes: replacements to make in the code, (old, new) each.
     """
     (code,) = [block for block in blocks("python", GUIDE) if text in block]
     for old, new in sizes:

@@ -1,4 +1,4 @@
-"""The attentions against those of TensorFlow Addons, with its weights."""
+"""Attentions with weights of TensorFlow Addons give its results."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.tolerances import assert_close
 
 
 def attention_like(kind: str, arrays: Any) -> Attention:
-    """The successor of a mechanism: not built yet."""
+    """The attention that replaces a mechanism, not built yet."""
     if kind.startswith("bahdanau"):
         return BahdanauAttention(arrays["memory_kernel"].shape[1])
     return LuongAttention("general", arrays["memory_kernel"].shape[1])

@@ -1,4 +1,4 @@
-"""The migration guide: it names everything, and its code does what it says."""
+"""The migration guide names everything, and its code works."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_its_programs_for_training_and_decoding_run() -> None:
 
 @pytest.fixture
 def carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the guide's code leaves behind that carries the weights of a recorded model over."""
+    """The variables of the guide's code after it has carried a recorded model's weights over."""
     monkeypatch.chdir(tmp_path)
     np.savez("wrapper.npz", **CARRIED)
     np.savez("embed.npz", DECODING["embeddings"])

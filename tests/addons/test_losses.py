@@ -1,4 +1,4 @@
-"""`TokenCrossEntropy` against the losses of TensorFlow Addons."""
+"""`TokenCrossEntropy` gives the losses of TensorFlow Addons."""
 
 from seq2seq_memattn.losses import TokenCrossEntropy
 from tests.addons.recorded import recorded

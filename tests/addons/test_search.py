@@ -1,4 +1,4 @@
-"""Decoding by two models with recorded weights, against the decoders of TensorFlow Addons."""
+"""Two models with recorded weights decode like the decoders of TensorFlow Addons."""
 
 import functools
 from typing import Any
@@ -29,7 +29,7 @@ SOURCE = COMMON["source"]
 
 
 class CarriedModel:
-    """A recorded model as search sees it; see `AlignedModel`."""
+    """A recorded model with the methods that search calls; see `AlignedModel`."""
 
     def __init__(self, name: str) -> None:
         self.arrays = recorded("decoding", name)
@@ -75,7 +75,7 @@ def search(name: str, **options: Any) -> BeamResult:
 
 
 def hypotheses(ids: Any, lengths: Any) -> list[tuple[int, ...]]:
-    """Each hypothesis with its source's place in the batch; end tokens count in `lengths`."""
+    """Each hypothesis behind its source's index in the batch; `lengths` include the end token."""
     batch, n_best, _ = ids.shape
     ids, lengths = as_array(ids), as_array(lengths)
     places = [(row, rank) for row in range(batch) for rank in range(n_best)]
@@ -83,7 +83,7 @@ def hypotheses(ids: Any, lengths: Any) -> list[tuple[int, ...]]:
 
 
 def in_both(found: BeamResult, scores: Any, expected: Arrays) -> tuple[list[float], list[float]]:
-    """Scores here and there of the finished hypotheses that are in both beams."""
+    """Our scores and theirs, of the finished hypotheses that are in both beams."""
     ours, theirs = (
         {
             hypothesis: score

@@ -1,4 +1,4 @@
-"""`AttentionCell`, configured as the guide says, against the `AttentionWrapper` of Addons."""
+"""`AttentionCell`, configured as in the guide, equals the `AttentionWrapper` of Addons."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.tolerances import assert_close
 
 LSTMCell, GRUCell = keras.layers.LSTMCell, keras.layers.GRUCell
 LAYER_SIZE = 9
-# How record.py configured the wrapper: kind of cell and attention, states, arguments here.
+# For each wrapper of record.py: the cell and attention, the states, and our arguments.
 CASES: dict[str, Any] = {
     "context_fed": (LSTMCell, "bahdanau", ("state_h", "state_c"), {"mixing_from": "output"}),
     "context_out": (GRUCell, "luong", ("state_h",), {}),
@@ -42,7 +42,7 @@ def carried_cell(
     Args:
         cell: class of the RNN cell.
         kind: "bahdanau" or "luong".
-        arrays: of the wrapper.
+        arrays: the wrapper's weights by name.
         inputs: float [batch, queries, embedding_dim].
         memory: float [batch, source_length, memory_units].
         options: of the `AttentionCell`.
@@ -70,6 +70,6 @@ def test_outputs_and_alignments_of_all_steps_are_those_of_addons(name: str) -> N
         alignments.append(scores)
     assert_close(ops.concatenate(alignments, axis=1), expected["alignments"])
     found = ops.concatenate(outputs, axis=1)
-    if name == "context_out":  # behind the cell's output
+    if name == "context_out":  # the context comes after the cell's output
         found = found[..., expected["recurrent_kernel"].shape[0] :]
     assert_close(found, expected["outputs"])

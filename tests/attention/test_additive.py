@@ -19,7 +19,7 @@ QUERY = normal(BATCH, QUERIES, QUERY_UNITS)
 
 
 def build(dtype: str = "float32") -> BahdanauAttention:
-    """An attention with random weights, biases too."""
+    """An attention with random weights, including biases."""
     attention = BahdanauAttention(UNITS, dtype=dtype)
     attention.read(tensor(QUERY, dtype), attention.prepare(tensor(ENCODER_OUTPUTS, dtype)))
     randomise(attention)
@@ -132,7 +132,7 @@ def test_units_must_be_positive() -> None:
         BahdanauAttention(0)
 
 
-# The energies, whose gradient is written by hand
+# The energies and their hand-written gradient
 
 KEYS, QUERIES_OF_UNITS = normal(BATCH, SOURCE_LENGTH, UNITS), normal(BATCH, QUERIES, UNITS)
 VECTOR, UPSTREAM = normal(UNITS), normal(BATCH, QUERIES, SOURCE_LENGTH)
@@ -165,7 +165,7 @@ def test_gradients_of_the_energies_equal_finite_differences() -> None:
     inputs = [KEYS, QUERIES_OF_UNITS, VECTOR]
     tensors = [tensor(x, "float64") for x in inputs]
     gradients = gradients_of(additive_energies, tensors, tensor(UPSTREAM, "float64"))
-    step = 1e-5  # the error of a central difference is about step ** 2, relative
+    step = 1e-5  # the relative error of a central difference is about step ** 2
 
     def loss(index: int, place: tuple[int, ...], change: float) -> float:
         moved = [x.copy() for x in inputs]
@@ -188,7 +188,7 @@ def test_energies_from_exponentials_are_those_of_tanh(units: int, scale: float) 
     vector = normal(units, seed=2)
     expected = np.sum(np.tanh(keys[:, None] + queries[:, :, None]) * vector, axis=-1)
     got = run("xla", additive_energies, *(tensor(x) for x in (keys, queries, vector)))
-    # Of k + q, which is rounded where tanh is computed, exponentials see k and q: for 60, 4e-6.
+    # tanh is computed of the rounded sum k + q, the exponentials of k and q: at 60, 4e-6 apart.
     np.testing.assert_allclose(as_array(got), expected, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Attentions called as Keras's own: `attention([queries, outputs])`."""
+"""Attentions can be called like Keras's own: `attention([queries, outputs])`."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def made(name: str) -> Attention:
 
 
 def expected(attention: Attention, queries: Any, outputs: Any, mask: Any, training: bool) -> Any:
-    """Context and scores of `prepare` and `read`; for scores of a window, the alignment."""
+    """Context and scores from `prepare` and `read`; the alignment where scores are of a window."""
     memory = attention.prepare(outputs, mask)
     context, scores, _ = attention.read(queries, memory, training=training)
     return context, scores if ops.is_tensor(scores) else attention.alignment(scores, memory)
@@ -98,11 +98,11 @@ def test_the_example_of_the_docstring_comes_back_from_its_file(name: str, tmp_pa
         np.testing.assert_array_equal(as_array(ours), as_array(theirs))
 
 
-# Masks that Keras attached
+# Masks attached by Keras
 
 
 def of_ids(attention: Attention) -> keras.Model:
-    """Reads embedded ids, whose masks Keras attaches; behind it stands a layer that sees a mask."""
+    """A model that embeds ids, to which Keras attaches masks, and ends in a layer that uses one."""
     query, value = (keras.Input((None,), dtype="int32") for _ in range(2))
     embedding = keras.layers.Embedding(9, UNITS, mask_zero=True)
     encoder = keras.layers.GRU(UNITS, return_sequences=True)
@@ -125,7 +125,7 @@ def test_masks_that_keras_attached_are_used(name: str) -> None:
     width = 2 if scores.shape[2] == len(sources[0]) else scores.shape[2]
     assert_close(scores[1, :1, :width], as_array(short[1])[0])
     assert not scores[1, :, width:].any()
-    # A layer behind it skips the masked queries.
+    # The layer after the attention skips the masked queries.
     assert_close(last[1], as_array(short[2])[0])
 
 

@@ -1,4 +1,4 @@
-"""The concat and location scores of Luong attention (the others: test_multiplicative.py)."""
+"""The concat and location scores of Luong attention; test_multiplicative.py tests the others."""
 
 from typing import Any
 

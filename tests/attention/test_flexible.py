@@ -34,7 +34,7 @@ def build(
 
 
 def all_steps(attention: FlexibleAttention, training: bool, dtype: str, mode: str) -> Any:
-    """Contexts, alignments, positions scored and states of all steps."""
+    """Contexts, alignments, numbers of positions scored, and states of all steps."""
 
     def read(outputs: Any, mask: Any, queries: Any, fed: Any) -> Any:
         memory = attention.prepare(outputs, mask)

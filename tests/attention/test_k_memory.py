@@ -33,7 +33,7 @@ modes_and_dtypes = pytest.mark.parametrize(
 
 
 def build(num_slots: int = SLOTS, dtype: str = "float32", **options: Any) -> KMemoryAttention:
-    """An attention with random weights, biases too."""
+    """An attention with random weights, including biases."""
     attention = KMemoryAttention(num_slots, dtype=dtype, **options)
     attention.read(tensor(QUERY, dtype), attention.prepare(tensor(ENCODER_OUTPUTS, dtype)))
     randomise(attention)
@@ -41,7 +41,7 @@ def build(num_slots: int = SLOTS, dtype: str = "float32", **options: Any) -> KMe
 
 
 def expected(attention: KMemoryAttention) -> dict[str, Any]:
-    """What the equations say of the sources and queries above, one sentence at a time."""
+    """Results of the equations for the sources and queries above, one sentence at a time."""
     encoder_kernel, *encoder_bias = [as_array(w) for w in attention.encoder_energy.weights]
     decoder_kernel, *decoder_bias = [as_array(w) for w in attention.decoder_energy.weights]
     results: dict[str, Any] = {n: [] for n in ("alpha", "rows", "scores", "context", "alignment")}

@@ -28,7 +28,7 @@ def build(centre: Any, sigma: float | None = None, dtype: str = "float32") -> Lo
 
 
 def all_steps(attention: LocalAttention, training: bool, dtype: str, mode: str) -> Any:
-    """Contexts, alignments and positions scored of all steps."""
+    """Contexts, alignments and numbers of positions scored of all steps."""
 
     def read(outputs: Any, mask: Any, queries: Any) -> Any:
         memory = attention.prepare(outputs, mask)
@@ -77,7 +77,7 @@ def test_every_step_equals_the_equations(
                 count = np.sum(np.abs(np.arange(length) - position) <= 2)
                 assert looked[row, index] == (length if training else count)
                 widths.add(int(count))
-    # A source of one token, a window at the edge and one inside; predicted centres are no integers.
+    # A source of one token, a window at the edge, a window inside; predicted centres are fractions.
     assert {1, 3, 5 if centre == "monotonic" else 4} <= widths
 
 
@@ -110,10 +110,10 @@ def test_memory_is_not_tiled_and_states_are_one_number_each() -> None:
         ({"half_window": 2, "units": 0}, "`units` must be positive; got 0"),
         ({"half_window": 2, "units": 3, "centre": "x"}, "`centre` must be one of monotonic, pred"),
         ({"half_window": 2, "units": 3, "score": "location"}, "`score` must be one of concat"),
-        ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` is positive, and for predictive"),
+        ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` must be positive, for predictive"),
         (
             {"half_window": 2, "units": 3, "centre": "predictive", "sigma": 0.0},
-            "`sigma` is positive.*got 0.0",
+            "`sigma` must be positive.*got 0.0",
         ),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_dot_score_of_two_tokens_by_hand() -> None:
 
 
 def test_a_general_score_of_two_tokens_by_hand() -> None:
-    # The map gives 5 and 7; times the query, ln 2 / 2, the energies differ by ln 2.
+    # The map gives 5 and 7. Multiplied by the query, ln 2 / 2, the energies differ by ln 2.
     attention = LuongAttention("general", units=1, dtype="float64")
     attention.prepare(tensor(np.eye(2)[None], "float64"))
     attention.key_projection.kernel.assign([[5.0], [7.0]])  # type: ignore[union-attr]

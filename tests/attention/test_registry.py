@@ -24,7 +24,7 @@ def test_every_attention_has_an_entry() -> None:
     for module in pkgutil.iter_modules(attention.__path__, f"{attention.__name__}."):
         found = vars(importlib.import_module(module.name)).values()
         classes |= {kind for kind in found if inspect.isclass(kind) and issubclass(kind, Attention)}
-    classes -= {Attention, WindowedAttention}  # bases of others
+    classes -= {Attention, WindowedAttention}  # base classes
     assert {getattr(seq2seq_memattn, entry.kind) for entry in ATTENTIONS.values()} == classes
 
 

@@ -1,4 +1,4 @@
-"""The commands as a user types them, on a tiny run; and what they say to bad input."""
+"""The commands as a user types them, on a tiny run, and their errors for bad input."""
 
 import functools
 import gzip
@@ -64,7 +64,7 @@ def test_evaluate_scores_a_run_and_writes_its_hypotheses(work):
     assert compared["file"] == str(baseline)
     assert 0 <= result["ribes"] <= 100
     assert "|nltk:" in result["ribes_signature"]
-    assert result["window"] == 0  # memory of a fixed size scores no encoder state
+    assert result["window"] == 0  # a memory of fixed size scores no encoder state
     assert "tok:none" in result["signature"]
     assert "tok:13a" in result["standard_bleu_signature"]
     assert "nw:0" in result["chrf_signature"]
@@ -105,7 +105,7 @@ def test_translate_keeps_order_and_empty_lines_and_cuts_long_ones(work):
 
 
 def sampled(work, lines, *more):
-    """What `translate --sample=3` answers, and its figures."""
+    """The lines that `translate --sample=3` prints, and its figures."""
     done = run_here(
         "experiments.translate",
         *(f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--sample=3", *more),
@@ -142,7 +142,7 @@ def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_p
     text = output.read_text()
     assert "|" not in text and text.endswith("\n")
     with np.load(file) as alignments:
-        assert len(alignments["0.0"]) - len(text.split()) in (0, 1)  # the end token
+        assert len(alignments["0.0"]) - len(text.split()) in (0, 1)  # with or without the end token
         assert alignments["0.0"].shape[1] == 4
 
 
@@ -222,8 +222,8 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
             "--slots_output: expected one sentence, got 2",
         ),
         (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
-        ([f"--source={source}"], "--text: expected it, or --source and --lines"),
-        ([], "--text: expected it, or --source and --lines"),
+        ([f"--source={source}"], "--text: expected either --text, or --source and --lines"),
+        ([], "--text: expected either --text, or --source and --lines"),
     ):
         refused = run_here("experiments.draw_alignment", *options, *wrong)
         assert refused.returncode == 1 and not figure.exists()
@@ -277,7 +277,7 @@ def test_train_takes_the_file_of_the_guide(work, tmp_path):
         f"--data_dir={work / 'data'}",
         f"--run_dir={tmp_path / 'run'}",
         *TINY,
-        "--position_encoding=none",  # for K-memory alone
+        "--position_encoding=none",  # position encodings are for K-memory only
         "--num_updates=1",
     )
     assert done.returncode == 0, done.stderr
@@ -431,7 +431,7 @@ def test_speed_says_in_one_line_what_is_wrong():
 def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
     in_this_process, tmp_path, study, rows, figure
 ):
-    # Whose rows they are, and whether it draws.
+    # The study that the rows belong to, and the figures that the study draws.
     made = {"flexible_table3": "flexible_table2"}.get(study, study)
     made = "flexible_table1" if "flexible_figure" in study else made
     drawn_files = [f"tiny_{figure}.png"] if figure else []
@@ -453,24 +453,24 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
         assert (results / study / file).exists()
         assert f"]({study}/{file})" in page
     found = json.loads(first.stdout.splitlines()[-1])["rows"]
-    assert set(found) >= set(rows.split(","))  # and those with whose weights they begin
+    assert set(found) >= set(rows.split(","))  # and the rows whose weights they start with
     stamps = {path: path.stat().st_mtime_ns for path in (results / made / "tiny").iterdir()}
     again = run_here(*arguments)
-    assert b"already there" in again.stderr
+    assert b"finished already" in again.stderr
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     for file in drawn_files:
         (results / study / file).unlink()
     refused = run_here(*arguments[:3], f"--work_dir={tmp_path / 'none'}", "--only_tables")
     assert refused.returncode == 1 and not (tmp_path / "none").exists()
-    assert "expected results; without --only_tables" in error_lines(refused)[-1]
+    assert "expected results; run without --only_tables" in error_lines(refused)[-1]
     drawn = run_here(*arguments[:3], f"--work_dir={tmp_path}", "--only_tables")
     assert json.loads(drawn.stdout.splitlines()[-1])["rows"] == found
     assert all((results / study / file).exists() for file in drawn_files)
 
 
 def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
-    # Or it would train both at a time.
+    # With more cores, the demo would train both models at the same time.
     monkeypatch.setattr("seq2seq_memattn.compute.hardware.num_cores", lambda: 1)
     tiny_data = functools.partial(study_rows.copy_data, is_tiny=True)
     monkeypatch.setattr(study_rows, "copy_data", tiny_data)

@@ -20,7 +20,7 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     assert exported.returncode == 0, exported.stderr.decode()
     figures = json.loads(exported.stdout.splitlines()[-1])
     assert figures["version"] == 1
-    lines = ["3 1 4 1 5", "2", "1 2 3 4 5 6 7 8 9"]  # the last one is cut
+    lines = ["3 1 4 1 5", "2", "1 2 3 4 5 6 7 8 9"]  # the last line is cut
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
     files = [f"--input={tmp_path / 'lines.txt'}", f"--output={tmp_path / 'copies.txt'}"]
     translated = run_here("experiments.translate", *flags, *files)
@@ -33,7 +33,7 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     assert found["source_is_cut"].numpy().tolist() == [False, False, True]
     seeds = tf.zeros([len(lines)], tf.int32)
     drawn = model.signatures["sample"](text=tf.constant(lines), seed=seeds)["translations"]
-    assert [len({*row}) for row in drawn.numpy().tolist()] == [1, 1, 1]  # of top 1
+    assert [len({*row}) for row in drawn.numpy().tolist()] == [1, 1, 1]  # top-k with k = 1
     with pytest.raises(tf.errors.InvalidArgumentError, match="unknown symbol.*wrong"):
         model.signatures["align"](text=tf.constant(["3 wrong"]))
     description = json.loads((tmp_path / "copy" / "1" / "assets.extra" / "export.json").read_text())

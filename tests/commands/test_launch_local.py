@@ -10,7 +10,8 @@ import pytest
 from seq2seq_memattn.commands import launch_local
 from tests.running import ROOT
 
-# Each process writes its task and the cluster into a file, then does what its name says.
+# Each process writes the cluster into a file named after its task. Then it ends, waits or fails,
+# depending on its second argument.
 PROGRAM = """
 import json, os, signal, sys, time
 folder, what = sys.argv[1:]
@@ -89,7 +90,7 @@ def test_when_one_fails_the_others_are_ended(
 def test_a_chief_goes_on_without_one_of_its_workers(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    # The chief ends some time after worker 1 has failed.
+    # The chief ends two seconds after worker 1 has failed.
     program = PROGRAM.replace(
         'status = what.partition(":")[2]', 'status = "7" if name == "worker1" else ""'
     ).replace(
@@ -113,7 +114,7 @@ def test_signals_are_handed_on(tmp_path: Path) -> None:
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 143, stderr
     assert all((tmp_path / f"worker{i}.ended").exists() for i in (0, 1))
-    assert (tmp_path / "worker0").read_text().count("\n") == 1  # not started again
+    assert (tmp_path / "worker0").read_text().count("\n") == 1  # not restarted
 
 
 def test_all_are_started_again_as_often_as_was_asked_for(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_it_answers_until_it_is_told_to_end(
 
 
 def started(*flags: str) -> tuple["subprocess.Popen[str]", str]:
-    """Starts a server; returns its process and URL when it is ready."""
+    """Starts a server and waits until it is ready; returns its process and URL."""
     process = subprocess.Popen(
         [sys.executable, *COMMAND, "--port=0", *flags],
         cwd=ROOT,

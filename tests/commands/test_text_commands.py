@@ -1,4 +1,4 @@
-"""translate, score, average_checkpoints, as users type them, on subwords."""
+"""translate, score and average_checkpoints as users type them, on subwords."""
 
 import json
 import signal
@@ -28,14 +28,14 @@ LINES = ["ba dö ki", "", *STRANGE, "carriage\rreturn", " ", "неизвестн
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, in a folder that has nothing else: the data it was trained on are gone."""
+    """A folder with a run and nothing else; its training data have been removed."""
     folder = tmp_path_factory.mktemp("work")
     return trained_in(folder, make_text_data(folder / "text"))
 
 
 @pytest.fixture(scope="module")
 def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with text that was tokenised and truecased."""
+    """The same for text that was tokenised and truecased."""
     folder = tmp_path_factory.mktemp("moses")
     (folder / "model").write_text("the (9/10) The (1/10)\n")
     options = text_options(
@@ -54,7 +54,7 @@ def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained_in(folder: Path, data: Path) -> Path:
-    """Trains a run in a folder, and takes the data away."""
+    """Trains a run in a folder, and removes its data."""
     trained = run_here(
         *("experiments.train", "--config=multi30k_en_de_k4"),
         *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
@@ -65,7 +65,7 @@ def trained_in(folder: Path, data: Path) -> Path:
 
 
 def command(name: str, work: Path, *arguments: str) -> dict[str, object]:
-    """Runs a command on the run; returns what it says of it."""
+    """Runs a command on the run; returns the figures that it prints."""
     done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -146,17 +146,17 @@ def test_sources_are_brought_into_the_form_of_the_corpus_and_translations_out_of
         found[name] = lines_of(output)[:-1]
     assert found["readable"] == form.readable(found["raw"])
     assert found["readable"][1] == ""
-    # Who forgets that the text is tokenised already is told.
+    # If the input is already tokenised, a note says so.
     output = tmp_path / "again.txt"
     done = run_here(
         *("experiments.translate", f"--run_dir={moses / 'run'}", "--beam_size=2"),
         *(f"--input={corpus}", f"--output={output}"),
     )
-    assert b"corpus.txt: looks tokenised already; --noreadable_sources" in done.stderr
+    assert b"corpus.txt: looks tokenised already; use --noreadable_sources" in done.stderr
 
 
 def interactive(work: Path, *more: str) -> "subprocess.Popen[bytes]":
-    """translate, waiting for lines."""
+    """Starts translate, which waits for lines on a pipe."""
     arguments = (f"--run_dir={work / 'run'}", "--input=-", "--output=-", "--beam_size=2", *more)
     return subprocess.Popen(
         [sys.executable, "-m", "experiments.translate", *arguments],

@@ -1,4 +1,4 @@
-"""score, average_checkpoints, `--checkpoint` and `--init_from`, as a user types them."""
+"""score, average_checkpoints, `--checkpoint` and `--init_from` as a user types them."""
 
 import json
 import math
@@ -21,7 +21,7 @@ def command(name, work, *arguments, run="run", standard_input=b""):
 
 
 def translated(work, *more):
-    """Sources and what `translate` finds for them: lists of (source, translation, log_prob)."""
+    """What `translate` finds for some sources: (source, translation, log_prob) each."""
     sources = (work / "data" / "valid.source.txt").read_text().splitlines()[:8] + ["", "3"]
     done = command(
         "translate",
@@ -55,7 +55,7 @@ def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     assert len(scores) == len(triples) == 30
     compared = 0
     for (source, target, log_prob), score in zip(triples, scores, strict=True):
-        # What was cut off at the limit of the search has no end token there.
+        # Translations cut at the search's limit have no end token; `score` adds one.
         if len(target.split()) < 2 * (len(source.split()) + 1) + 10:
             assert score == pytest.approx(log_prob, abs=2e-4)
             compared += 1
@@ -119,7 +119,7 @@ def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     done = command("average_checkpoints", work, "--last=5")
     assert done.returncode == 1
     (line,) = error_lines(done)
-    there = len(list((work / "run" / "checkpoints").glob("*.npz")))  # each best one and the last
+    there = len(list((work / "run" / "checkpoints").glob("*.npz")))  # new bests and the last
     assert f"expected 5 checkpoints to average; there are {there} " in line
     assert not (work / "run" / "average.npz").exists()
 
@@ -159,7 +159,7 @@ def test_an_average_has_a_name_of_its_own_in_the_run(name):
 
 @pytest.mark.slow
 def test_a_run_that_jax_trained_begins_one_of_tensorflow(work, tmp_path, monkeypatch):
-    """Both backends go on from the same weights in the same way, with every new option."""
+    """Both backends continue from the same weights in the same way, with every new option."""
 
     def train(run_dir, backend, *more):
         monkeypatch.setenv("KERAS_BACKEND", backend)

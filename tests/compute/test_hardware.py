@@ -30,7 +30,7 @@ def test_units_for_bfloat16_are_among_the_features_that_linux_lists(
 def test_results_name_the_gpu_that_their_backend_computes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert hardware() == processor()  # of these tests
+    assert hardware() == processor()  # these tests run on a CPU
     device = SimpleNamespace(name="/physical_device:GPU:0")
     details = {"device_name": "Some GPU"}
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [device])

@@ -1,4 +1,4 @@
-"""Ids that a vocabulary does not have: refused where they can be seen."""
+"""Ids outside a vocabulary are refused wherever their values are known."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.inputs import normal, run, tensor
 from tests.running import run_python
 from tests.tolerances import as_array, assert_close
 
-SOURCES, TARGETS = 8, 6  # ids of the two vocabularies
+SOURCES, TARGETS = 8, 6  # sizes of the two vocabularies
 RIGHT = np.array([[3, 5, 2], [4, 2, 0]], np.int32)
 
 
@@ -41,7 +41,7 @@ def model() -> Seq2Seq:
 
 
 def readers(model: Seq2Seq) -> dict[str, tuple[str, int, Any]]:
-    """What reads ids: the argument's name, the number of ids there are, and a function of ids."""
+    """Readers of ids, by name: the argument's name, the vocabulary's size, a function of ids."""
     logits = tensor(normal(*RIGHT.shape, TARGETS))
 
     def of_model(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Masks: padding anywhere where an attention can honour it, refused where it cannot."""
+"""Masks may have padding anywhere if an attention supports that; otherwise they are refused."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ COUNTING: dict[str, Any] = {
     "LocalAttention": lambda: package.LocalAttention(1, 5),
     "FlexibleAttention": lambda: package.FlexibleAttention(5),
 }
-REFUSED = "expected padding behind the real tokens, not before or between them"
+REFUSED = "expected padding after the real tokens, not before or between them"
 masks = pytest.mark.parametrize("kind", MASKS)
 
 
@@ -52,7 +52,7 @@ def test_padding_may_be_anywhere(name: str, kind: str) -> None:
 
 
 def readers() -> dict[str, Any]:
-    """What takes a mask and wants padding last: functions of a mask."""
+    """Functions of a mask, by name, that accept padding only at the end."""
     encoder = Encoder(3)
     model = Seq2Seq(ModelConfig(encoder_units=3, decoder_units=3, attention="k_memory:2"))
 

@@ -42,7 +42,7 @@ def test_a_precision_says_what_is_computed_and_multiplied_in(
 
 
 def rounded_products(graph: Any) -> list[str]:
-    """The products of a TensorFlow graph that come out in bfloat16."""
+    """The names of a TensorFlow graph's products in bfloat16."""
     definition = graph.as_graph_def()
     functions = definition.library.function
     nodes = [*definition.node, *(node for function in functions for node in function.node_def)]

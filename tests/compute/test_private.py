@@ -1,4 +1,4 @@
-"""Each private name of Keras and TensorFlow: what it did when it was taken, it must still do."""
+"""Each private name of Keras and TensorFlow that we use still behaves as we need."""
 
 from typing import Any
 from unittest import mock

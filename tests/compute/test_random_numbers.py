@@ -5,7 +5,7 @@ from seq2seq_memattn.compute.random_numbers import threefry, uniform
 from tests.inputs import MODES, run
 from tests.tolerances import as_array
 
-# Key, counter and result: known answers of Random123, the authors' own code.
+# Key, counter and result: known answers of Random123, the code of the algorithm's authors.
 KNOWN = [
     ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
     ((2**32 - 1, 2**32 - 1), (2**32 - 1, 2**32 - 1), (0x1CB996FC, 0xBB002BE7)),

@@ -14,7 +14,7 @@ LINES = ["b a", "", "a b b a a", "c", "a a a", "c b", "b b b b b b b b b b", "c 
 def make_directory(
     directory: Path, source: list[str] = LINES, target: list[str] = LINES, **changes: object
 ) -> Path:
-    """Makes a data directory of the given lines; `changes` are other values of its split."""
+    """Makes a data directory of the given lines; `changes` replace fields of its split."""
     vocabulary = SymbolVocabulary("abc").to_dict()
     files = []
     for role, lines in (("source", source), ("target", target)):

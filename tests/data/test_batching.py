@@ -17,7 +17,7 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 LENGTHS = np.random.default_rng(5).integers(1, 22, size=207)
 BATCH_SIZE = 11
-BUCKET_WIDTH = 7  # buckets of 0-7, 8-14 and 15-20 tokens before the end token
+BUCKET_WIDTH = 7  # buckets of 0-7, 8-14 and 15-20 tokens, without the end token
 SENTENCES = [np.full([length], 5, np.int32) for length in (3, 1, 0, 4, 2)]
 BATCH = make_batch(SENTENCES, SENTENCES)
 
@@ -86,7 +86,7 @@ def test_evaluation_sorts_by_length_and_has_one_incomplete_batch() -> None:
 
 
 def epoch_by_hand(seed: int, epoch: int) -> list[list[int]]:
-    """The order that runs go on in, in plain Python but for the random numbers."""
+    """The order of an epoch, in plain Python except for the random numbers."""
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
     buckets: dict[int, list[int]] = {0: [], 1: [], 2: []}
     for index in generator.permutation(len(LENGTHS)):
@@ -110,7 +110,7 @@ def test_batches_by_tokens_never_exceed_them_padded(shuffle: bool) -> None:
     epoch = batches.epoch(0)
     assert sorted(np.concatenate(epoch).tolist()) == list(range(len(LENGTHS)))
     assert all(len(indices) * LENGTHS[indices].max() <= 100 for indices in epoch)
-    if shuffle:  # a full batch has as many examples as its bucket's longest allow
+    if shuffle:  # a full batch has as many examples as fit at its bucket's longest length
         fullest = {}
         for indices in epoch:
             bucket = int(bucket_of(LENGTHS[indices].max()))
@@ -180,7 +180,7 @@ def test_parts_have_each_row_once_and_equal_sizes() -> None:
             np.testing.assert_array_equal(joined[:5], BATCH[name])
             added = joined[5:]
             if name == "target_outputs":
-                assert (added == PAD_ID).all()  # nothing that counts
+                assert (added == PAD_ID).all()  # padding does not count
             if name == "source":
                 assert (added[:, 0] == END_ID).all()
                 assert (added[:, 1:] == PAD_ID).all()

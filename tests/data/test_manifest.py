@@ -97,7 +97,7 @@ def test_another_format_version_is_an_error(version: object, tmp_path: Path) -> 
 
 
 def all_fields() -> list[tuple[Any, ...]]:
-    """Every field that the format names: of the manifest, its split and the split's files."""
+    """The path of every field in the format: of the manifest, a split and a split's file."""
     split = ("splits", "train")
     file = (*split, "files", 0)
     records = [((), Manifest), (split, Split), (file, DataFile)]
@@ -107,7 +107,7 @@ def all_fields() -> list[tuple[Any, ...]]:
 LATER_FIELDS = [
     ("splits", "train", "left_out"),
     ("text_form",),
-]  # manifests from before them are read
+]  # older manifests without these fields can be read
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_bad_line_is_named_with_file_and_line(tmp_path: Path) -> None:
 
 def test_bytes_that_are_not_utf8_are_located(tmp_path: Path) -> None:
     make_directory(tmp_path, ["a", "b"], ["a", "b"])
-    (tmp_path / "source.txt").write_bytes(b"a\n\xff\n")  # of the same size
+    (tmp_path / "source.txt").write_bytes(b"a\n\xff\n")  # the same size
     with pytest.raises(ValueError, match="source.txt: line 2: expected UTF-8"):
         open_lines(tmp_path)
 

@@ -25,7 +25,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_train(directory: Path, **options: Any) -> SplitData:
-    """Three groups, which are of two and three shards."""
+    """Opens the training split in three groups of two or three shards."""
     given = {"batch_size": 8, "bucket_width": 6, "seed": 5, "group_pairs": 100}
     return SplitData(directory, "train", **(given | options))
 
@@ -72,7 +72,7 @@ def test_epochs_are_shuffled_by_shards_and_by_pairs(directory: Path) -> None:
     assert sorted(first) == sorted(second)
     assert first != second
     third = NUM_TRAIN // 3
-    assert set(first[:third]) != set(second[:third])  # groups of other shards
+    assert set(first[:third]) != set(second[:third])  # the groups have different shards
 
 
 def test_an_order_belongs_to_its_seed(directory: Path) -> None:
@@ -124,7 +124,7 @@ def test_memory_holds_the_shards_of_one_group(
     read.clear()
     data = open_train(directory, group_pairs=10_000)
     num_batches(data, num_epochs=4)
-    assert read == [NUM_SHARDS]  # a small corpus is read once
+    assert read == [NUM_SHARDS]  # a small corpus is read only once
 
 
 def test_batches_by_tokens_fill_their_limit_and_no_more(directory: Path) -> None:
@@ -134,7 +134,7 @@ def test_batches_by_tokens_fill_their_limit_and_no_more(directory: Path) -> None
         assert max(batch["source"].size, batch["target_outputs"].size) <= 120
         sizes.append(len(batch["source"]))
     assert len(set(sizes)) > 3
-    assert max(sizes) == 120 // 7  # buckets of 6 tokens before the end token
+    assert max(sizes) == 120 // 7  # the longest has 6 tokens and the end token
 
 
 def test_lengths_are_few_where_shapes_are_compiled(directory: Path) -> None:
@@ -208,7 +208,7 @@ def shapes(data: SplitData) -> set[int]:
 @pytest.mark.parametrize(
     ("multiple", "expected"),
     [
-        (1, {5, 9, 11}),  # boundaries of width 4, end token added; the last cut at the longest, 11
+        (1, {5, 9, 11}),  # bucket bounds plus the end token; the last is the longest length, 11
         (4, {8, 12}),
         (5, {5, 10, 15}),
     ],

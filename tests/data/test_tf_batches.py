@@ -1,4 +1,4 @@
-"""TensorFlow's batches are NumPy's, bit for bit."""
+"""TensorFlow's batches equal NumPy's bit for bit."""
 
 import itertools
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_a_damaged_shard_is_named_as_numpy_names_it(tmp_path: Path) -> None:
 
 
 class Seen(keras.callbacks.Callback):
-    """Remembers the loss of each update."""
+    """Records the loss of each update."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,6 +156,7 @@ def test_fit_takes_the_dataset_epoch_by_epoch(copies: Path) -> None:
     np.testing.assert_allclose(seen.losses, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_fit_learns_from_the_dataset(copies: Path) -> None:
     data = SplitData(copies, "train", 7, bucket_width=4)
     valid = SplitData(copies, "valid", 9, shuffle=False)

@@ -1,4 +1,4 @@
-"""What makes pages of docstrings, flags and links."""
+"""The Sphinx extensions for docstrings, flags and links."""
 
 import inspect
 

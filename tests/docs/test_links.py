@@ -1,4 +1,4 @@
-"""Links between the documents lead somewhere; nothing is asked of a network."""
+"""Relative links between the documents have targets; no network is needed."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, check=True
 ).stdout.decode()
-# A conclusion is part of a page of results, whose folder is another one.
+# A conclusion becomes part of a page of results in another folder, so its links fit that folder.
 DOCUMENTS = [
     name
     for name in TRACKED.split("\0")
@@ -22,7 +22,7 @@ DOCUMENTS = [
 
 
 def anchors(path: Path) -> set[str]:
-    """The names by which GitHub and the site know a document's headings."""
+    """The anchors of a document's headings on GitHub and on the site."""
     text = BLOCK.sub("", path.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)

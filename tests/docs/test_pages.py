@@ -1,4 +1,4 @@
-"""The site's pages: their code and their commands run at small size, and their lines are short."""
+"""The code and the commands of the site's pages run at small size, and lines are short."""
 
 import importlib
 import json
@@ -36,13 +36,13 @@ WITH_CODE = [
     for name, text in TEXTS.items()
     if name != GUIDE and (commands(text) or blocks("python", text))
 ]
-# Without trainings and exports of runs.
+# Pages without commands, whose code is quick.
 LIGHT = ("how_it_works", "new_attention")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Command]]:
-    """Where the README's commands ran, as the pages suppose, and which did."""
+    """The folder in which the README's commands ran, as the pages assume, and these commands."""
     folder, done = tmp_path_factory.mktemp("reader"), set[Command]()
     prepare_folder(folder)
     run_commands(README.read_text(encoding="utf-8"), folder, done)

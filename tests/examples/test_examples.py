@@ -1,4 +1,4 @@
-"""The programs of `examples/`, at small size: they run, learn something and say what they did."""
+"""The programs of `examples/` at small size: they run, learn, and report what they did."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ import os
 import runpy
 import sys
 
-sys.modules["tensorflow"] = None  # importing it fails from here on
+sys.modules["tensorflow"] = None  # from here on, importing TensorFlow fails
 os.environ["KERAS_BACKEND"] = "jax"
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -42,7 +42,7 @@ def assert_learned(lines: list[str]) -> None:
 
 
 def share(pattern: str, line: str) -> float:
-    """The number that a line begins with."""
+    """The number at the start of a line."""
     found = re.fullmatch(rf"([\d.]+){pattern} after \d+\.\d minutes\.", line)
     assert found, line
     return float(found[1])
@@ -52,7 +52,7 @@ def test_dates_are_learned_and_one_attention_is_drawn(tmp_path: Path) -> None:
     *lines, summary, result = run(tmp_path, "dates", *SMALL["dates"])
     assert_learned(lines)
     assert all(re.fullmatch(r" *\w.* -> .*", line) for line in lines[-5:])
-    assert summary == "Learned from 300 dates, drew what one attended to: dates.png."
+    assert summary == "Learned from 300 dates; drew the attention map of one: dates.png."
     assert 0.0 <= share("% of 1,000 new dates exact", result) <= 100.0
     assert_drawn(tmp_path / "dates.png")
 
@@ -62,7 +62,7 @@ def test_the_loaded_model_with_its_own_cell_sorts_as_the_trained_one(tmp_path: P
     assert_learned(lines)
     assert all(re.fullmatch(r"\[\d( \d)+\] -> \[[\d ]*\]", line) for line in lines[-5:])
     assert summary == "Learned from 300 sequences; saved, loaded and searched sorting.keras."
-    assert comparison == "100.0% of the results are those of the model before it was saved."
+    assert comparison == "100.0% of the results equal those of the model before saving."
     assert 0.0 <= share("% of 1,000 new sequences exact", result) <= 100.0
     assert (tmp_path / "sorting.keras").stat().st_size > 10_000
 
@@ -70,7 +70,7 @@ def test_the_loaded_model_with_its_own_cell_sorts_as_the_trained_one(tmp_path: P
 def test_translation_is_learned_from_two_files(tmp_path: Path) -> None:
     files = []
     for name, sentences in zip(("source", "target"), pairs(300, seed=5), strict=True):
-        # Some sentences occur twice: once to learn from and once to test, they would be known.
+        # Some sentences occur twice, to see that none is in both the training and the test set.
         files.append(f"--{name}={write_lines(tmp_path / name, sentences + sentences[:40])}")
     small = ["--held_out=20", "--vocab_size=90", "--units=16", "--epochs=2"]
     *lines, summary, result = run(tmp_path, "translation", *files, *small)

@@ -8,7 +8,7 @@ from experiments.reproduction.study import Study
 
 
 def result_of(row: Row, bleu: float) -> dict[str, Any]:
-    """A result with two validations, the second with `bleu`."""
+    """A result with two validations; `bleu` is the score of the second."""
     return {
         **identity(row),
         "label": row.label,
@@ -28,7 +28,7 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
 
 
 def write_results_of(study: Study) -> list[dict[str, Any]]:
-    """Writes results of all rows of a study; returns them."""
+    """Writes and returns results of all rows of a study."""
     results = [result_of(row, 50.0 + i) for i, row in enumerate(study.rows)]
     for row, result in zip(study.rows, results, strict=True):
         write_json(study.result_path(row), result)

@@ -1,4 +1,4 @@
-"""The files for schedulers are valid, and their commands ones that `train` takes."""
+"""The files for schedulers are valid, and `train` accepts their commands."""
 
 import os
 import shlex
@@ -16,7 +16,7 @@ from seq2seq_memattn.training.distributed.cluster import find_cluster
 from tests.running import ROOT
 
 FOLDER = ROOT / "experiments" / "clusters"
-RELEASE = "1.31"  # of Kubernetes
+RELEASE = "1.31"  # the version of Kubernetes
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
     assert options["task_index"] == "$JOB_COMPLETION_INDEX"
     assert options["config"] in PRESETS
     port = service["spec"]["ports"][0]["port"]
-    # What an indexed job calls its pods.
+    # The host names of an indexed job's pods.
     count = job["spec"]["completions"]
     hosts = [f"{name}-{index}.{pod['subdomain']}:{port}" for index in range(count)]
     assert job["spec"]["parallelism"] == count
@@ -67,7 +67,7 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
         (0, 75, 0),
         (1, 75, 1),
         (75, 137, 75),
-        (75, 1, 1),  # such as data that this worker has not: waiting would not help
+        (75, 1, 1),  # such as missing data on this worker: requeueing would not help
         (137, 75, 137),
         (143, 143, 143),
     ],
@@ -75,7 +75,7 @@ def test_kubernetes_starts_a_whole_cluster(documents: dict[str, Any]) -> None:
 def test_slurm_gets_a_command_for_each_task_and_goes_by_their_statuses(
     tmp_path: Path, status: int, other: int, ends_with: int
 ) -> None:
-    # Slurm's own commands, as far as the script uses them; SIGTERM comes to each task's shell.
+    # Replacements of Slurm's commands that the script uses. Each task's shell gets SIGTERM.
     fakes = {
         "scontrol": 'if [ "$1" = show ]; then printf "n1\\nn2\\n"; else echo "$@" > queued; fi',
         "srun": 'shift; SLURM_PROCID=1 "$@"; SLURM_PROCID=0 "$@"; exit 139',

@@ -16,7 +16,7 @@ OWN = ROOT / "results"
 
 
 def lines_of(page: str, start: str) -> list[str]:
-    """The lines of tables whose second cell begins with something."""
+    """The lines of a page's tables whose second cell begins with `start`."""
     lines = (line.split(" | ") for line in page.splitlines() if line.startswith("| "))
     return [" | ".join(line) for line in lines if line[1].startswith(start)]
 
@@ -63,7 +63,7 @@ def test_the_projects_own_pages_are_what_its_files_give(
     made = shutil.copytree(OWN, tmp_path / "results", ignore=shutil.ignore_patterns("*.svg"))
     for name in study_names():
         (made / f"{name}.md").unlink(missing_ok=True)
-    # Figures are drawn, but not written: their bytes depend on matplotlib's version.
+    # Figures are drawn but not written, because their bytes depend on matplotlib's version.
     monkeypatch.setattr(plots, "save", lambda figure, path: [Path(path).with_suffix(".png")])
     written = results_page.write_pages(made)
     assert (made / "README.md") in written

@@ -1,4 +1,4 @@
-"""A user's own cell, and a decoder's cell stepped by hand: what decoders are compared with."""
+"""A user's own cell, and single steps of a decoder's cell, to which decoders are compared."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.tolerances import as_array
 
 @keras.saving.register_keras_serializable(package="tests")
 class OwnCell(keras.layers.Layer):
-    """A user's cell: its output is not its state, and its first state is a weight."""
+    """A user's cell whose output differs from its state and whose first state is a weight."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -48,13 +48,13 @@ def step_by_step(
     mask: Any,
     training: bool = False,
 ) -> list[Any]:
-    """What single steps of a cell give: outputs, alignments and the last states of each row.
+    """Outputs, alignments and the last states of each row, by single steps of a cell.
 
     Args:
-        cell: built.
+        cell: a built cell.
         inputs: float [batch, target_length, n].
-        real: bool [batch, target_length]. True on the real steps of the targets, one at least.
-        outputs, mask: of the sources; see `Attention.prepare`.
+        real: bool [batch, target_length]. True on the real steps of the targets, at least one each.
+        outputs, mask: encoder outputs and mask of the sources; see `Attention.prepare`.
         training: bool.
     """
     memory = cell.attention.prepare(outputs, mask)

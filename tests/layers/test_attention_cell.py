@@ -221,11 +221,11 @@ def test_xla_takes_gradients_of_a_users_loop_over_sizes_that_are_unknown() -> No
     assert "while" in lower_to_hlo(gradients, tensor(EMBEDDED[:, 0]), tensor(ENCODER_OUTPUTS))
 
 
-# Any Keras cell
+# Other Keras cells
 
 
 class Halving(keras.layers.Layer):
-    """A cell of a user: it has one state, and an output that is not that state."""
+    """A user's cell with one state and an output that differs from the state."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""The public layer; that its loops take the cell's steps: `test_teacher_forcing.py`."""
+"""The public layer; `test_teacher_forcing.py` tests that its loops take the cell's steps."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ CELLS: dict[str, Any] = {
 
 
 def make(attention: str = "k_memory", cell: str = "lstm", **options: Any) -> AttentionDecoder:
-    """A decoder with random weights that returns all that it can."""
+    """A decoder with random weights that returns outputs, alignments and states."""
     decoder = AttentionDecoder(
         CELLS[cell](),
         ATTENTIONS[attention](),
@@ -199,7 +199,7 @@ def test_wrong_arguments_are_refused_when_the_layer_is_made() -> None:
     )
     ready = AttentionCell(cell, attention)
     for options in ({"attention": attention}, {"mixing_units": 3}, {"read": "before"}):
-        assert "give them to it" in refused(AttentionDecoder, ready, **options)
+        assert "pass these options to it" in refused(AttentionDecoder, ready, **options)
     assert "`cell`: expected dtype policy mixed_bfloat16" in refused(
         AttentionDecoder, cell, attention, dtype="mixed_bfloat16"
     )
@@ -230,7 +230,7 @@ def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
         AttentionDecoder, cell, KMemoryAttention(4)
     )
     own = OwnCell(UNITS)
-    own.dropout = keras.layers.Dropout(0.1)  # which is a layer of the cell's own
+    own.dropout = keras.layers.Dropout(0.1)  # a layer of the cell's own
     AttentionDecoder(own, KMemoryAttention(4))
 
 
@@ -292,7 +292,7 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
-    with pytest.raises(ValueError, match="expected padding behind the real tokens"):
+    with pytest.raises(ValueError, match="expected padding after the real tokens"):
         decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 

@@ -1,4 +1,4 @@
-"""Every attention in an `AttentionDecoder`, with every kind of cell, of model and of precision."""
+"""Every attention works in an `AttentionDecoder` with all cells, models and precisions."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ SOURCE = np.array([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]], np.int32)
 TARGET = np.array([[1, 5, 0, 0], [1, 10, 6, 4]], np.int32)
 BATCH, SOURCE_LENGTH = SOURCE.shape
 TARGET_LENGTH = TARGET.shape[1]
-# What options name each attention, and the variants that compute differently.
+# The options of each attention, and of variants with code of their own.
 ATTENTIONS: dict[str, dict[str, Any]] = {
     **{name: {"attention": name} for name in ATTENTION_NAMES if name != K_MEMORY},
     "k_memory": {"attention": "k_memory:3"},
@@ -61,7 +61,7 @@ ALL = [Case(*case) for case in itertools.product(ATTENTIONS, CELLS, STYLES, POLI
 
 
 def sample() -> list[Case]:
-    """Two cases of each attention, in which every two values meet but for attentions and cells."""
+    """Two cases of each attention. All pairs of values occur, except of attention and cell."""
     return [
         Case(attention, CELLS[(i // 2 + 2 * k) % 4], STYLES[k], POLICIES[(i + k) % 2])
         for i, attention in enumerate(ATTENTIONS)
@@ -88,12 +88,12 @@ def cells_of(name: str, policy: str) -> Any:
 
 
 def encoder_units(attention: str) -> int:
-    """Width of the encoder's outputs, which a dot product wants as wide as the queries."""
+    """Width of the encoder's outputs; a dot product needs the width of the queries."""
     return UNITS if attention == "luong_dot" else ENCODER_UNITS
 
 
 class Parts:
-    """The layers of a model, and how a user joins them."""
+    """The layers of a model, and the code that connects them."""
 
     def __init__(self, attention: str, cell: str, policy: str) -> None:
         self.embedding = keras.layers.Embedding(VOCABULARY, WIDTH, mask_zero=True, dtype=policy)
@@ -121,7 +121,7 @@ class Subclassed(keras.Model):
         super().__init__(**kwargs)
         self.options = {"attention": attention, "cell": cell, "policy": policy}
         self.parts = Parts(attention, cell, policy)
-        # Keras finds the layers of a model among its attributes.
+        # Keras tracks only layers that are attributes of the model.
         self.layers_of_parts = list(vars(self.parts).values())
 
     def call(self, inputs: Any) -> list[Any]:
@@ -152,12 +152,12 @@ def make(case: Case) -> Made:
         model = keras.Model(inputs, parts.join(*inputs))
     made = Made(case, model, parts)
     made(SOURCE, TARGET)
-    randomise(model, scale=0.3)  # with larger ones, rounding is amplified from step to step
+    randomise(model, scale=0.3)  # larger weights would amplify rounding from step to step
     return made
 
 
 FEW = sample()[::4]
-few = pytest.mark.parametrize(  # for what takes longest
+few = pytest.mark.parametrize(  # for the slowest tests
     "made",
     [*named(FEW), *named((case for case in ALL if case not in FEW), is_slow=True)],
     indirect=True,
@@ -214,7 +214,7 @@ def test_lengths_of_none_survive_in_shapes(made: Made) -> None:
 @few
 def test_padding_changes_nothing(made: Made) -> None:
     found, compute = made(SOURCE, TARGET), made.__call__
-    if made.case.style == "subclassed":  # a functional model has been traced for any lengths
+    if made.case.style == "subclassed":  # a functional model is already traced for all lengths
         spec = tf.TensorSpec([None, None], tf.int32)
         compute = tf.function(compute, [spec, spec], autograph=False)
     padded = compute(np.pad(SOURCE, [(0, 0), (0, 2)]), np.pad(TARGET, [(0, 0), (0, 3)]))
@@ -259,7 +259,7 @@ def test_a_saved_model_comes_back(made: Made, tmp_path: Path) -> None:
 
 # Single steps
 
-# Those attentions and cells that do not meet in the sample of models.
+# Pairs of attention and cell that do not occur in the sample of models.
 PAIRS = [
     (attention, CELLS[(i // 2 + 2 * k + 1) % 4], POLICIES[k])
     for i, attention in enumerate(ATTENTIONS)
@@ -295,7 +295,7 @@ def test_the_decoder_equals_its_cell_stepped(case: Any) -> None:
 
 # Gradients
 
-STEP = 1e-6  # of central differences, whose error is then about 1e-9
+STEP = 1e-6  # step of central differences; their error is about 1e-9
 QUICK_GRADIENTS = [("bahdanau", "gru"), ("k_memory", "own")]
 OTHER_GRADIENTS = [
     each for each in itertools.product(ATTENTIONS, CELLS) if each not in QUICK_GRADIENTS
@@ -304,12 +304,12 @@ OTHER_GRADIENTS = [
 
 @pytest.mark.parametrize(("attention", "cell"), [*QUICK_GRADIENTS, *slow(*OTHER_GRADIENTS)])
 def test_gradients_are_the_limits_of_differences(attention: str, cell: str) -> None:
-    """Of each weight, the inputs, the encoder's outputs and the first states, one at a time."""
+    """For each weight, the inputs, the encoder's outputs and the first states, one at a time."""
     decoder = Parts(attention, cell, "float64").decoder
     inputs = normal(BATCH, TARGET_LENGTH, WIDTH)
     outputs = normal(BATCH, SOURCE_LENGTH, encoder_units(attention))
     states = [state_units(each) for each in decoder.cell.cells]
-    # An own cell's first state is one of its weights.
+    # The first state of `OwnCell` is one of its weights.
     first = [] if cell == "own" else [normal(BATCH, units) for units in sum(states, [])]
     given = {"inputs_mask": TARGET != 0, "encoder_outputs_mask": tensor(SOURCE != 0, "bool")}
 
@@ -372,7 +372,7 @@ for name in names:
 
 
 def store(attention: str, cell: str, folder: Path) -> Any:
-    """Stores a functional model; what it returns here."""
+    """Saves a functional model; returns its predictions."""
     parts = Parts(attention, cell, "float32")
     inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
     model = keras.Model(inputs, parts.join(*inputs))
@@ -381,6 +381,7 @@ def store(attention: str, cell: str, folder: Path) -> Any:
     return keras.tree.flatten(model.predict([SOURCE, TARGET], verbose=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attentions",
     [

@@ -18,7 +18,7 @@ LENGTHS = (4, 7, 1, 6)
 MASK = mask_of(LENGTHS, SOURCE_LENGTH)
 INPUTS = normal(len(LENGTHS), SOURCE_LENGTH, EMBEDDING_DIM)
 
-# Packed and padded; the compiled forms of both meet them in a test of their own.
+# Packed and padded steps. A separate test compares them with their compiled forms.
 modes = pytest.mark.parametrize("mode", ["eager", "eager_padded"])
 cells = pytest.mark.parametrize("cell", ["lstm", "gru"])
 directions = pytest.mark.parametrize(
@@ -199,11 +199,11 @@ def test_the_mask_of_keras_is_taken_and_handed_on() -> None:
     np.testing.assert_array_equal(as_array(encoded.outputs._keras_mask), as_array(given))
 
 
-# Dropout. A layer of ones and zeros shows which inputs it was given.
+# Dropout. A cell that outputs its inputs shows which of them were dropped.
 
 
 class Echo(keras.layers.LSTMCell):
-    """Shows its inputs as its output."""
+    """A cell that outputs its inputs."""
 
     def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
         return inputs, [inputs, states[1]]
@@ -223,7 +223,7 @@ def test_dropout_is_drawn_for_each_token_and_sentence(mode: str) -> None:
         seen = as_array(run(mode, lambda x: encoder(x, training=True), ones[:batch]).outputs)
         assert set(np.unique(seen)) == {0.0, 2.0}
         assert 0.4 < np.mean(seen > 0) < 0.6
-        assert len({tuple(row) for row in seen[0]}) > 5  # of 2 ** 5, over 11 tokens
+        assert len({tuple(row) for row in seen[0]}) > 5  # different masks over 11 tokens
         assert len({tuple(row) for row in seen[:, 0]}) > 3
         again = as_array(run(mode, lambda x: encoder(x, training=True), ones[:batch]).outputs)
         assert (seen != again).any()

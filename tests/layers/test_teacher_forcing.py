@@ -26,7 +26,7 @@ EMBEDDED = normal(len(LENGTHS), TARGET_LENGTH, EMBEDDING_DIM)
 ENCODER_OUTPUTS = normal(len(LENGTHS), SOURCE_LENGTH, ENCODER_UNITS)
 
 attentions = pytest.mark.parametrize("attention", ATTENTIONS)
-# Each attention once and each variant once; all pairs are slow.
+# Each attention and each variant occurs in the quick tests; all pairs are slow tests.
 PAIRS = [(attention, variant) for attention in ATTENTIONS for variant in VARIANTS]
 FIRST = [pair for pair in PAIRS if "k_memory" in pair or "reference" in pair]
 attentions_and_variants = pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def tensors(cell: AttentionCell) -> list[Any]:
 
 
 def step_by_step(cell: AttentionCell, embedded: Any, outputs: Any, cell_states: Any) -> Any:
-    """What single steps of the cell give, 0 on padding."""
+    """The outputs of single steps of the cell, 0 on padding."""
     memory = cell.attention.prepare(outputs, tensor(MASK, "bool"))
     state, every = cell.initial_state(memory, 1, cell_states), []
     for step in range(TARGET_LENGTH):
@@ -100,7 +100,7 @@ def test_reading_in_parallel_equals_stepping(
 
 
 class ByInputs(KMemoryAttention):
-    """Scores the slots by the embeddings fed back as well; keeps no state."""
+    """An attention without a state whose scores also depend on the embeddings fed back."""
 
     needs_inputs = True
 
@@ -183,7 +183,7 @@ def test_padding_and_the_other_sentences_change_nothing(
 
 
 def gradients_of(cell: AttentionCell, training: bool, *inputs: Any) -> Any:
-    """Of every weight, the embeddings, the encoder's outputs and the first states."""
+    """Gradients of every weight, the embeddings, the encoder's outputs and the first states."""
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         decoded = decode(cell, training, *inputs)
@@ -235,7 +235,7 @@ def test_compiled_gradients_equal_those_of_single_steps(
 
 
 class Doubled(KMemoryAttention):
-    """Combines rows in a way of its own."""
+    """An attention with a `combine` of its own."""
 
     def combine(self, scores: Any, rows: Any) -> Any:
         return 2.0 * ops.matmul(scores, rows)
@@ -252,11 +252,11 @@ def test_an_attention_may_combine_in_its_own_way() -> None:
     check_gradients(cell, "eager", "float64")
 
 
-# Dropout. Cells that show their inputs reveal what was dropped.
+# Dropout. Cells that output their inputs show which of them were dropped.
 
 
 class Echo(keras.layers.Layer):
-    """A cell whose output is its input; the input is as wide as `units` says."""
+    """A cell that outputs its input, of width `units`."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -267,7 +267,7 @@ class Echo(keras.layers.Layer):
 
 
 class Ones(Attention):
-    """Reads a context of ones, `ENCODER_UNITS` wide."""
+    """An attention whose context is ones, of width `ENCODER_UNITS`."""
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
         return KMemoryAttention(1).prepare(encoder_outputs, mask)
@@ -285,7 +285,7 @@ BATCH, STEPS = 11, 13
 
 
 def echo(layers: int, fed: bool) -> Any:
-    """(batch, training) -> what the top cell was given at every step, of inputs of ones."""
+    """A function of (batch, training): the top cell's inputs at each step, for inputs of ones."""
     attention = Ones() if fed else NoAttention()
     width = EMBEDDING_DIM + (ENCODER_UNITS if fed else 0)
     cells = [Echo(width) for _ in range(layers)]
@@ -324,10 +324,10 @@ def test_dropout_is_drawn_for_each_step_and_sentence_of_batches_of_any_size(
 
     first = seen(BATCH)
     for values in (first, seen(BATCH - 4), seen(BATCH)):
-        later = values[:, 1:]  # no context comes into the first step
+        later = values[:, 1:]  # the first step has no context
         assert set(np.unique(later)) == {0.0, 2.0}
         assert 0.4 < np.mean(later > 0) < 0.6
-        assert len({tuple(row) for row in later[0]}) > 6  # of 12 steps
+        assert len({tuple(row) for row in later[0]}) > 6  # different masks in 12 steps
         assert len({tuple(row) for row in later[:, 0]}) > 4
         assert len({tuple(row) for row in later[0, :, -5:]}) > 6
     assert (values != first).any()

@@ -39,7 +39,7 @@ def build(name: str, dtype: str) -> tuple[Any, list[Any]]:
 
 
 def take(cell: Any, ahead: int, inputs: Any, states: Any) -> Any:
-    """One step, taken apart after `ahead` inputs: output, states."""
+    """Output and states of one step, split after `ahead` inputs."""
     step = cell_step(cell, "cell", ahead)
     projected = step.project(inputs[:, :ahead])
     return step.take(Products(step.weights()), projected, inputs[:, ahead:], states)

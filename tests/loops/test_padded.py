@@ -1,4 +1,4 @@
-"""Both views of a batch: `PaddedSteps` and `PackedSteps`."""
+"""The two views of a batch, `PaddedSteps` and `PackedSteps`."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.tolerances import as_array
 LENGTHS, STEPS, WIDTH = (3, 7, 1, 5, 7), 7, 2
 X = normal(len(LENGTHS), STEPS, WIDTH)
 REAL = mask_of(LENGTHS, STEPS)
-# Rows by falling length; equal lengths keep their order.
+# Rows from longest to shortest; equal lengths keep their order.
 ORDER = (1, 4, 3, 0, 2)
 
 views = pytest.mark.parametrize("view", [PaddedSteps, PackedSteps])
@@ -33,7 +33,7 @@ def on_steps(mode: str, view: Any, function: Any, *arrays: Any, lengths: Any = L
 
 
 def turned(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The real steps of every row, last first."""
+    """The real steps of every row, in reverse order."""
     x = x.copy()
     for row, length in enumerate(LENGTHS):
         x[row, :length] = x[row, :length][::-1]
@@ -140,7 +140,7 @@ def test_by_row_keeps_the_order_of_the_loop(mode: str) -> None:
 
 
 def weighted(steps: Any, x: Any, weights: Any) -> Any:
-    """Something that depends on every method, each with weights of its own."""
+    """A sum that depends on every method, each with its own weights."""
     forward, backward = steps.pack(x), steps.pack(x, reverse=True)
     total = tf.reduce_sum(steps.unpack(forward**2) * weights)
     total += tf.reduce_sum(steps.unpack(backward**3, reverse=True) * weights)

@@ -1,4 +1,4 @@
-"""The loop over steps: against Keras's cells, packed against padded, and its gradients."""
+"""The loop over steps equals Keras's cells, packed and padded, including gradients."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LENGTHS, STEPS, INPUTS, UNITS = (2, 5, 3), 5, 4, 7
 X = normal(len(LENGTHS), STEPS, INPUTS)
 REAL = mask_of(LENGTHS, STEPS)
 
-MODES = ("eager", "graph", "xla")  # under XLA rows are padded, else finished ones are left out
+MODES = ("eager", "graph", "xla")  # XLA pads rows; the others leave finished rows out
 
 cells = pytest.mark.parametrize("name", ["lstm", "gru", "simple"])
 modes = pytest.mark.parametrize("mode", MODES)
@@ -33,7 +33,7 @@ trainings = pytest.mark.parametrize("training", [False, True])
 
 
 def build(name: str, dtype: str) -> tuple[Any, list[Any]]:
-    """A cell with random weights, and random first states of every row."""
+    """A cell with random weights, and random first states for every row."""
     cell = CELLS[name](dtype=dtype)
     cell.build((None, INPUTS))
     randomise(cell)
@@ -42,7 +42,7 @@ def build(name: str, dtype: str) -> tuple[Any, list[Any]]:
 
 
 def run_over_sources(cell: Any, training: bool, x: Any, lengths: Any, states: Any) -> Any:
-    """The states after every step, [batch, step, units] each, 0 on padding."""
+    """The states after every step, each [batch, step, units], 0 on padding."""
     steps = make_steps(lengths, X.shape[1])
     step = cell_step(cell, "cell", INPUTS)
     first = [steps.sort(state) for state in states]
@@ -76,7 +76,7 @@ def test_a_layer_equals_the_cell_called_step_by_step(
 
 
 def gradients_of(cell: Any, training: bool, x: Any, lengths: Any, states: Any) -> Any:
-    """Of every weight, the inputs and the first states."""
+    """Gradients of every weight, the inputs and the first states."""
     with tf.GradientTape() as tape:
         tape.watch([x, states])
         every = run_over_sources(cell, training, x, lengths, states)
@@ -155,7 +155,7 @@ def test_the_loop_ends_with_the_longest_row(padded: bool, longest: int) -> None:
     lengths = tensor([min(longest, 2), longest, 0], "int32")
     steps = PaddedSteps(lengths, STEPS) if padded else PackedSteps(lengths, STEPS)
     (outputs,) = scan(step, [], [steps.pack(tensor(X))], Products({}), steps, [INPUTS])
-    # An array of no steps cannot be split: the packed loop takes an empty one.
+    # An array cannot be split into no steps, so the packed loop takes one step without rows.
     assert len(taken) == max(longest, 0 if padded else 1)
     expected = X * mask_of(lengths, STEPS)[:, :, None]
     assert_close(steps.unpack(outputs), expected)
@@ -199,7 +199,7 @@ def test_rows_are_packed_where_xla_does_not_compile(compiled_by: str) -> None:
 
     @tf.function(jit_compile=True if compiled_by == "itself" else None)
     def inner(lengths: Any) -> Any:
-        def body(step: Any) -> Any:  # a graph of its own
+        def body(step: Any) -> Any:  # the body has a graph of its own
             made.append(make_steps(lengths, STEPS))
             return step + 1
 

@@ -1,4 +1,4 @@
-"""A small preparation of parallel text, and what it made."""
+"""A small preparation of parallel text, and access to its results."""
 
 import subprocess
 from pathlib import Path
@@ -32,7 +32,7 @@ runpy.run_module("{command}", run_name="__main__")
 
 
 def killed(command: str, flags: list[str], moment: int) -> Done:
-    """Runs a command that SIGKILL ends at its `moment`-th call of fsync."""
+    """Runs a command and kills it at its `moment`-th call of fsync."""
     return run_python("-c", KILLED.format(command=command, flags=flags, moment=moment))
 
 

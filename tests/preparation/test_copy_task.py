@@ -55,7 +55,7 @@ def test_lengths_and_symbols_are_uniform_over_their_whole_range() -> None:
     lengths = np.bincount([len(example) for example in examples])
     symbols = np.bincount(np.concatenate(examples))
     assert len(examples) == 20_000
-    # Binomial: five standard deviations around 4,000 and about 5,714.
+    # Counts are binomial, with means 4,000 and about 5,714; five standard deviations are allowed.
     np.testing.assert_allclose(lengths, [4_000] * 5, atol=5 * 57)
     np.testing.assert_allclose(symbols, [sum(symbols) / 7] * 7, atol=5 * 70)
 
@@ -118,7 +118,7 @@ def test_the_directory_holds_text_and_a_manifest_that_describes_it(tmp_path: Pat
         assert files[f"{name}.source.txt"] == files[f"{name}.target.txt"]
         assert len(lines) == split.num_examples == count
         lengths = [len(line.split()) for line in lines]
-        assert min(lengths) == 0  # an empty line
+        assert min(lengths) == 0  # some lines are empty
         assert split.max_source_length == split.max_target_length == max(lengths) + 1 == 6
         assert split.num_target_tokens == sum(lengths) + count
         assert {symbol for line in lines for symbol in line.split()} == {"0", "1", "2", "3"}
@@ -154,7 +154,7 @@ def test_other_options_are_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as caught:
         prepare(other)
     differing = "num_train (there 70, now 71), seed (there 2, now 3)"
-    assert f"data: prepared with other options: {differing}; it is kept" in str(caught.value)
+    assert f"data: prepared with other options: {differing}; choose another" in str(caught.value)
     assert contents(tmp_path / "data") == before
 
 
@@ -201,7 +201,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_leftovers_go_unless_their_process_still_runs(tmp_path: Path) -> None:
     running = tmp_path / f".data.preparing-{os.getppid()}"
-    for path in (running, tmp_path / f".data.preparing-{os.getpid()}"):  # the latter: an id reused
+    for path in (running, tmp_path / f".data.preparing-{os.getpid()}"):  # our id, used before
         path.mkdir()
         (path / "train.source.txt").write_text("half")
     prepare(options_for(tmp_path / "data"))
@@ -229,8 +229,8 @@ def test_options_out_of_range_are_refused_and_named(
 # The command
 
 
-# Each file is synced, and then its directory: 1 is in the middle of train.source.txt, 9 in that of
-# the manifest, 10 before the directory takes its name.
+# Each file is synced, then its directory. 1: while train.source.txt is written; 9: while the
+# manifest is written; 10: before the directory is renamed.
 @pytest.mark.parametrize("moment", [1, 9, 10])
 def test_a_killed_preparation_leaves_nothing_that_looks_ready_and_the_next_one_works(
     moment: int, tmp_path: Path

@@ -1,4 +1,4 @@
-"""Corpora by name: from a made-up server or folder in their layout to a data directory."""
+"""Corpora by name are prepared from a made-up server or folder with their layout."""
 
 import base64
 import gzip
@@ -38,9 +38,9 @@ def text(name: str, side: int) -> bytes:
 
 
 def release(pair: str, prefix: str = "") -> dict[str, bytes]:
-    """Files of the WMT'17 release for a pair such as de-en, by path."""
+    """Files of the WMT'17 release for a pair such as "de-en", by path."""
     sides = list(enumerate(reversed(pair.split("-"))))
-    sets = {  # what came to the task in the year of its release is in a folder of its own
+    sets = {  # development sets that were new in WMT'17 are in a folder of their own
         f"{prefix}{'dev/' * name.startswith('newsdev')}{name}.{language}": text(name, side)
         for name in list(SETS)[1:]
         for side, language in sides
@@ -54,7 +54,7 @@ def release(pair: str, prefix: str = "") -> dict[str, bytes]:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """A packed tar archive."""
+    """A compressed tar archive."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for name, content in files.items():
@@ -65,7 +65,7 @@ def archive(files: dict[str, bytes]) -> bytes:
 
 
 def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
-    """Writes files below a folder."""
+    """Writes files into a folder, by their paths, and returns the folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
     assert decoded(directory, "newstest2016") == lines_of("newstest2016.tc", 1)
     server.requests.clear()
     assert prepare("wmt17", options_in(tmp_path), server.url) == (manifest, False)
-    # Another vocabulary needs no further download.
+    # Preparing the corpus with another vocabulary downloads nothing.
     other = options_in(
         tmp_path, vocab_size=420, output_dir=str(tmp_path / "b"), unescape=True,
         download_dir=str(tmp_path / "data.downloads"),
@@ -198,7 +198,7 @@ def test_text_may_come_without_its_truecase_model(
     files = release("de-en")
     del files["de-en/true.tgz"], server.files["de-en/true.tgz"]
     there = unpacked(tmp_path / "there", files)
-    # That of another pair is of no use.
+    # The truecase model of another pair is not used.
     unpacked(there, {"cs-en/true.tgz": release("cs-en")["cs-en/true.tgz"]})
     without = archive({"other": b"x"})
     for name, message, options in (
@@ -213,7 +213,7 @@ def test_text_may_come_without_its_truecase_model(
         assert manifest.text_form["truecase_model"] == ""
         said = capsys.readouterr().err
         assert message in said
-        assert "without it, translate leaves the case of sources as it is" in said
+        assert "without it, translate does not truecase sources" in said
 
 
 def test_a_start_without_the_files_does_not_stand_in_the_way_of_one_with_them(

@@ -99,7 +99,7 @@ def test_lines_with_strange_characters_are_one_line_each_and_come_back(tmp_path:
     sources = [*TRAIN[0], *STRANGE, "carriage\rreturn"]
     targets = [*TRAIN[1], *STRANGE, "carriage\rreturn"]
     prepare(text_options(tmp_path, (sources, targets), (sources[-9:], targets[-9:])))
-    expected = [*STRANGE, "carriage return"]  # as decoded: a line break would end the line
+    expected = [*STRANGE, "carriage return"]  # decoded; a line break would end the line
     assert decoded(tmp_path / "data", "train")[-9:] == list(zip(expected, expected, strict=True))
     assert decoded(tmp_path / "data", "valid") == list(zip(expected, expected, strict=True))
     raw = (tmp_path / "data" / "valid.target.txt").read_bytes()
@@ -193,7 +193,7 @@ def test_a_model_without_byte_fallback_is_used_and_that_is_said(
     valid = (["ba dö", "日 ba"], ["ba", "ki"])
     options = text_options(tmp_path, TRAIN, valid, model_file=str(tmp_path / "foreign"))
     manifest, _ = prepare(options)
-    assert "foreign: trained without byte fallback" in capsys.readouterr().err
+    assert "foreign: has no byte fallback" in capsys.readouterr().err
     (source, _) = vocabularies(manifest, tmp_path / "data")
     assert source.size == 3 + 80
     found = decoded(tmp_path / "data", "valid")

@@ -1,4 +1,4 @@
-"""What the command says: to bad input, and at its end."""
+"""Messages of the command: errors for bad input, and its figures."""
 
 import dataclasses
 import json
@@ -53,7 +53,7 @@ def test_missing_empty_and_wrongly_encoded_files_are_named(name: str, tmp_path: 
 
 def test_training_text_of_which_nothing_is_left_is_an_error(tmp_path: Path) -> None:
     options = text_options(tmp_path, (TRAIN[0], [""] * 300), VALID)
-    refused(options, "train: no pair is left; left out: {'empty': 300}")
+    refused(options, "train: every pair was left out: {'empty': 300}")
 
 
 def test_text_of_empty_lines_has_no_vocabulary(tmp_path: Path) -> None:

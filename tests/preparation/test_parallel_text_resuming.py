@@ -1,4 +1,4 @@
-"""A preparation is made once, and goes on where it was stopped."""
+"""A preparation is done once, and resumes where it was stopped."""
 
 import dataclasses
 import os
@@ -59,12 +59,12 @@ def test_text_of_the_same_size_that_is_newer_is_noticed(
     options = options_in(tmp_path)
     prepare(options)
     prepare(options)
-    assert "was written after" not in capsys.readouterr().err
+    assert "is newer than" not in capsys.readouterr().err
     made = (tmp_path / "data" / "manifest.json").stat().st_mtime
     os.utime(options.train_source, (made + 1, made + 1))
     _, is_new = prepare(options)
     assert not is_new
-    lines = [line for line in capsys.readouterr().err.splitlines() if "was written after" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is newer than" in line]
     assert len(lines) == 1 and lines[0].startswith(options.train_source)
 
 
@@ -94,7 +94,7 @@ def children(pid: int) -> list[int]:
 def interrupt(
     options: ParallelTextOptions, stop: Callable[[subprocess.Popen[bytes]], None]
 ) -> tuple[int, str, dict[str, int]]:
-    """Stops the command between shards; returns its status, its errors and the shards' times."""
+    """Stops the command between shards; returns its status, errors and the shards' times."""
     kept = Path(options.output_dir).with_name(KEPT)
     process = subprocess.Popen(
         [sys.executable, "-m", "data_prep.parallel_text", *flags(options)],
@@ -117,7 +117,7 @@ def interrupt(
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> tuple[ParallelTextOptions, dict[str, bytes]]:
-    """Options of a small preparation, and what it makes undisturbed."""
+    """Options of a small preparation, and the files that it makes without interruption."""
     folder = tmp_path_factory.mktemp("few")
     options = options_in(folder, shard_pairs=100)
     prepare(options)
@@ -126,7 +126,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> tuple[ParallelTextOptions, 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[ParallelTextOptions, dict[str, bytes]]:
-    """Options of a preparation with many shards, and what it makes undisturbed."""
+    """Options of a preparation with many shards, and its files without interruption."""
     folder = tmp_path_factory.mktemp("many")
     options = text_options(folder, pairs(20_000, 5), VALID, shard_pairs=100, processes=2)
     prepare(options)
@@ -167,9 +167,9 @@ def test_a_stopped_preparation_goes_on_with_the_next_shard(
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-# Each file is synced, and then its directory. 1: while the state is written; 4: the validation
-# text; 7: the sample; 9: what the reading found; 11: the vocabulary's dict; 13: the manifest;
-# 14: before the directory takes its name.
+# Each file is synced, then its directory. The command is killed while it writes 1: its state,
+# 4: the validation text, 7: the sample, 9: the result of reading, 11: the vocabulary's dict,
+# 13: the manifest; or 14: before it renames the directory.
 @pytest.mark.parametrize("moment", [4, 9, 13, *slow(1, 7, 11, 14)])
 def test_a_preparation_killed_at_any_stage_leaves_nothing_that_looks_ready(
     moment: int, few: tuple[ParallelTextOptions, dict[str, bytes]], tmp_path: Path

@@ -30,5 +30,5 @@ def test_every_line_has_the_same_chance() -> None:
     counts = np.zeros(40)
     for seed in range(4000):
         counts[sample(5, seed, 40)] += 1
-    # Binomial: 500 of 4,000 in the mean, with a standard deviation of 20.9.
+    # The count is binomial: the mean is 500 of 4,000, the standard deviation 20.9.
     np.testing.assert_allclose(counts, 500, atol=5 * 20.9)

@@ -43,9 +43,9 @@ def test_a_pair_counts_for_the_first_filter_that_takes_it_out(tmp_path: Path) ->
         ("w1", "   "),
         ("w1 w2", "w3"),  # a duplicate
         ("w1 w2 w3 w4", "w3"),  # 5 tokens with the end token
-        ("w1", "w1 w2 w3"),  # as long as allowed, but three times the source
+        ("w1", "w1 w2 w3"),  # not over-long, but three times the source
         ("w1 w2", "w1 w2 w3"),
-        ("", ""),  # empty before a duplicate
+        ("", ""),  # empty and a duplicate: counts as empty
     ]
     shard = write(tmp_path, pairs, Limits(4, 2.0), bytes([0, 0, 0, 1, 0, 0, 0, 1]))
     assert shard.left_out == {"empty": 3, "duplicate": 1, "over_long": 1, "length_ratio": 1}

@@ -42,7 +42,7 @@ def test_a_workers_own_error_comes_through() -> None:
 def test_an_error_of_the_block_ends_tasks_at_once() -> None:
     started = time.monotonic()
     with pytest.raises(KeyError), worker_pool(1) as pool:
-        pool.submit(double, 1).result()  # the process is there
+        pool.submit(double, 1).result()  # now the process is running
         pool.submit(time.sleep, 60)
         raise KeyError
     assert time.monotonic() - started < 30

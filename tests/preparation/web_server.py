@@ -1,4 +1,4 @@
-"""A local web server of made-up files that answers as servers and lines do, bad ones too."""
+"""A local web server of made-up files, which can imitate faulty servers and connections."""
 
 import dataclasses
 import hashlib
@@ -10,14 +10,14 @@ from threading import Thread
 
 @dataclasses.dataclass
 class Server:
-    """What is served, and what was asked for.
+    """The files and behaviour of a web server, and its requests so far.
 
     Args:
-        files: contents by path, without the first `/`.
-        url: of the server.
-        cuts: for each of the next answers, bytes of its body after which the connection is cut.
-        busy: answers that are 503 before all others.
-        knows_ranges: whether a part of a file can be asked for.
+        files: contents by path, without the leading `/`.
+        url: the server's address.
+        cuts: for each of the next answers, the bytes after which the connection is cut.
+        busy: number of requests that are first answered with status 503.
+        knows_ranges: whether the server honours requests for a part of a file.
         requests: path and range of each request.
     """
 
@@ -31,7 +31,7 @@ class Server:
 
 @contextmanager
 def serving(files: dict[str, bytes]) -> Iterator[Server]:
-    """Serves files while a block runs."""
+    """Serves files for a block."""
     server = Server(files)
     listener = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     server.url = f"http://127.0.0.1:{listener.server_port}"

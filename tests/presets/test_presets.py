@@ -1,4 +1,4 @@
-"""Presets are what their names say, as the papers have it."""
+"""Presets match their names and the papers."""
 
 import dataclasses
 
@@ -63,7 +63,7 @@ def test_presets_of_flexible_attention_are_the_models_of_its_paper(name: str) ->
     units = 500 if "characters" in name else 1000
     assert (config.encoder_units, config.decoder_units) == (units, units)
     assert tuple(model.bridge.dense.kernel.shape) == (3, 6)
-    # The embedding and the context of this step enter the cell; the output alone is read out.
+    # The cell reads the embedding and the context of this step; mixing reads only the output.
     assert model.cell.cells[0].kernel.shape[0] == 5 + 6
     assert tuple(model.cell.mixing.kernel.shape) == (6, 7)
     assert model.cell.read == "before"

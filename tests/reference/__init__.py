@@ -1,1 +1,1 @@
-"""The papers' equations once more, in plain NumPy loops; they share no code with the library."""
+"""The papers' equations in plain NumPy loops, which share no code with the library."""

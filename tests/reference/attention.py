@@ -1,7 +1,7 @@
 """Attention for one sentence and one query, equation by equation.
 
-Matrices have the layout of Keras kernels, [inputs, outputs]: the transpose of the papers' W.
-Positions at and after `length` are padding: they are never read, and their score is exactly 0.
+Matrices have the layout of Keras kernels, [inputs, outputs], which is the transpose of the papers'
+W. Positions from `length` on are padding: they are never read, and their score is exactly 0.
 """
 
 import numpy as np
@@ -93,8 +93,8 @@ def luong_concat_scores(
     Args:
         query: float [query_units]. The decoder state h.
         encoder_outputs: float [source_length, encoder_units].
-        W_h: float [query_units, units]. The share of W_a that h meets.
-        W_s: float [encoder_units, units]. The share that s meets.
+        W_h: float [query_units, units]. The part of W_a that multiplies h.
+        W_s: float [encoder_units, units]. The part of W_a that multiplies s.
         v: float [units].
         length: int. Real positions, end token included.
 
@@ -116,7 +116,7 @@ def luong_location_scores(query: Array, encoder_outputs: Array, W_a: Array, leng
 
     Args:
         query: float [query_units]. The decoder state h.
-        encoder_outputs: float [source_length, encoder_units]. For its length alone.
+        encoder_outputs: float [source_length, encoder_units]. Only its length is used.
         W_a: float [query_units, max_source_length].
         length: int. Real positions, end token included.
 
@@ -157,8 +157,8 @@ def k_memory_alpha(
 ) -> Array:
     """Encoder scores of K-memory attention.
 
-    Source: Britz, Guan and Luong (2017), equations 5, 8, 9 and 10. The encodings are multiplied
-    onto the energies (bias included), before the softmax or sigmoid.
+    Source: Britz, Guan and Luong (2017), equations 5, 8, 9 and 10. The energies, including the
+    bias, are multiplied by the encodings before the softmax or sigmoid.
 
     Args:
         encoder_outputs: float [source_length, encoder_units].
@@ -207,8 +207,8 @@ def position_encodings(
     Source: Britz, Guan and Luong (2017), section 3.2, equation 10:
     L_ks = (1 - k/K)(1 - s/S) + (k/K)(s/S), with k from 1 to K and s from 0 to length - 1.
 
-    The last slot has L_K0 = 0, so in a sentence of one token its values sum to 0 and cannot be
-    renormalised; they stay 0 there in every mode.
+    The last slot has L_K0 = 0. In a sentence of one token, its values therefore sum to 0 and cannot
+    be renormalised, so they stay 0 in every mode.
 
     Args:
         num_slots: int. K.
@@ -283,7 +283,7 @@ def k_memory_beta(
 
 
 def context(scores: Array, rows: Array) -> Array:
-    """Weighted sum of rows: Britz, Guan and Luong (2017), equation 6 (and, over the source, 1).
+    """Weighted sum of rows: Britz, Guan and Luong (2017), equation 6 (over the source: equation 1).
 
     Args:
         scores: float [rows].

@@ -1,9 +1,9 @@
 """Beam search for one sentence over any function from a prefix to log-probabilities.
 
-The rules are those of google/seq2seq (`inference/beam_search.py`): successors are the best of
-beam x vocabulary by log_prob / penalty(length), the length leaves out the end token, and a finished
-hypothesis keeps its score and its place among the candidates. Its rule for stopping is not taken
-over; see `can_stop`.
+The rules are those of google/seq2seq (`inference/beam_search.py`). Successors are the best of
+beam x vocabulary by log_prob / penalty(length). The length excludes the end token. A finished
+hypothesis keeps its score and stays among the candidates. Only the rule for stopping differs; see
+`can_stop`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Hypothesis(NamedTuple):
     """One partial or complete output."""
 
     tokens: tuple[int, ...]  # without start and end token
-    log_prob: float  # in nats, that of the end token included once finished
+    log_prob: float  # in nats; includes the end token if finished
     score: float  # log_prob / length_penalty(len(tokens), factor)
     is_finished: bool  # ended with the end token
 
@@ -35,7 +35,7 @@ class SearchResult(NamedTuple):
     """What a search returns."""
 
     hypotheses: list[Hypothesis]  # best first
-    num_steps: int  # steps that were taken, at most max_length
+    num_steps: int  # steps taken, at most max_length
 
 
 def length_penalty(length: int, factor: float) -> float:
@@ -55,10 +55,10 @@ def beam_search(
 ) -> SearchResult:
     """Beam search for one sentence.
 
-    A step adds one token, the end token included; after `max_length` steps a hypothesis that has
-    not ended is returned as it is, with `max_length` tokens. Equal scores go to the lower index
-    beam * vocab_size + token. A candidate of probability 0 is never taken, so the beam holds fewer
-    than `beam_size` hypotheses where there are no more.
+    A step adds one token, which may be the end token. After `max_length` steps, an unfinished
+    hypothesis is returned with `max_length` tokens. Among equal scores, the lower index
+    beam * vocab_size + token wins. Candidates of probability 0 are never taken, so the beam may
+    hold fewer than `beam_size` hypotheses.
 
     Args:
         log_probs_fn: The model.
@@ -94,9 +94,9 @@ def can_stop(
 ) -> bool:
     """Whether no later step can change the n_best results.
 
-    That is so when none is live, or when `n_best` finished hypotheses score above the best that any
-    live one can still reach: its log-probability as it is (it can only fall), at the length from
-    now to `max_length` that favours it most.
+    This holds if no hypothesis is live, or if `n_best` finished hypotheses score above every score
+    that a live one can still reach. That bound is its current log-probability, which can only fall,
+    at the most favourable length up to `max_length`.
     """
     live = [hypothesis for hypothesis in beam if not hypothesis.is_finished]
     if not live:
@@ -115,7 +115,7 @@ def can_stop(
 def greedy_search(
     log_probs_fn: LogProbsFn, start_id: int, end_id: int, max_length: int
 ) -> Hypothesis:
-    """The likeliest token at each step, the lowest of equals; the score is the log-probability."""
+    """Takes the likeliest token at each step, the lowest of equals; the score is the log_prob."""
     tokens: tuple[int, ...] = ()
     log_prob = 0.0
     for _ in range(max_length):
@@ -135,17 +135,17 @@ def exhaustive_search(
     max_length: int,
     length_penalty_factor: float = 0.0,
 ) -> list[Hypothesis]:
-    """Every output: those that end within `max_length` steps, and those that do not.
+    """All outputs: those that end within `max_length` steps, and those that are cut there.
 
     Args:
         log_probs_fn: The model.
         start_id: int. First token of every prefix.
         end_id: int. The token that finishes a hypothesis.
-        max_length: int. Steps; an unfinished output has as many tokens.
+        max_length: int. Number of steps; a cut output has as many tokens.
         length_penalty_factor: float. 0 for the plain log-probability.
 
     Returns:
-        All outputs of positive probability by falling score, equal ones by their tokens.
+        All outputs of positive probability, sorted by falling score, then by tokens.
     """
     live = [Hypothesis((), 0.0, 0.0, False)]
     finished: list[Hypothesis] = []
@@ -168,7 +168,7 @@ def _successors(
     end_id: int,
     length_penalty_factor: float,
 ) -> list[tuple[int, Hypothesis]]:
-    """The hypothesis with each next token, by index beam * vocab_size + token."""
+    """The successors of a hypothesis by each next token, by index beam * vocab_size + token."""
     log_probs = log_probs_fn((start_id, *hypothesis.tokens))
     vocab_size = log_probs.shape[0]
     if hypothesis.is_finished:

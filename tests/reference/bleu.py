@@ -10,10 +10,10 @@ MAX_ORDER = 4  # n-grams of 1 to 4 tokens, as in Papineni et al. (2002)
 
 
 class BLEU(NamedTuple):
-    """BLEU of a corpus and what it is made of."""
+    """BLEU of a corpus and its parts."""
 
     score: float  # 0 to 100
-    precisions: tuple[float, ...]  # fractions, of n-grams of 1 to 4 tokens
+    precisions: tuple[float, ...]  # fractions, for n-grams of 1 to 4 tokens
     brevity_penalty: float
     system_length: int  # tokens
     reference_length: int  # tokens
@@ -23,15 +23,16 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BLEU:
     """BLEU of Papineni et al. (2002), section 2.3, over the whole corpus, without smoothing.
 
     exp(min(0, 1 - r/c)) * (p_1 p_2 p_3 p_4) ** (1/4), where p_n is the share of the hypotheses'
-    n-grams that occur in the reference of their line (each counted at most as often as there), and
-    0 where the corpus has no such n-gram. Tokens are split at ASCII white space alone.
+    n-grams that occur in the reference of their line. An n-gram counts at most as often as it
+    occurs in the reference. p_n is 0 if the corpus has no n-gram. Only ASCII white space separates
+    tokens.
 
     Args:
         hypotheses: One line per sentence.
         references: As many lines.
 
     Returns:
-        BLEU; 0 where any precision is 0, or where either side is empty.
+        BLEU; 0 if any precision is 0 or either side is empty.
 
     Raises:
         ValueError: if the numbers of lines differ.

@@ -1,8 +1,8 @@
 """The decoder of google/seq2seq for one sentence: one step, and the teacher-forced loop over it.
 
-Source: Britz, Guan and Luong (2017), section 2.1, equation 3, and the code that it builds on, which
-adds input feeding of the raw context and a tanh mixing layer. With `read="before"` the context is
-read as in Bahdanau et al. (2014), from the state before the step.
+Source: Britz, Guan and Luong (2017), section 2.1, equation 3, and the code that the paper builds
+on, which adds input feeding of the raw context and a tanh mixing layer. With `read="before"`, the
+context is read with the state before the step, as in Bahdanau et al. (2014).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Attend = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class DecoderWeights(NamedTuple):
-    """Weights of the decoder, kernels in Keras's layout; no mixing kernel means no mixing layer."""
+    """Weights of the decoder in Keras's layout; the mixing layer is optional."""
 
     cells: Sequence[CellWeights]  # lowest first
     logits_kernel: Array  # [mixing_units, target_vocab_size]
@@ -28,13 +28,13 @@ class DecoderWeights(NamedTuple):
 
 
 class DecoderOptions(NamedTuple):
-    """The variants; the defaults are the reference's."""
+    """The variants of the decoder; the defaults are google/seq2seq's."""
 
     read: str = (
         "after"  # "after": query = top output of this step; "before": h of the top cell before
     )
-    input_feeding: bool = True  # False: the context enters the output alone
-    mixing_inputs: str = "output_and_context"  # or "output"; holds without a mixing layer, too
+    input_feeding: bool = True  # False: the context enters only the output
+    mixing_inputs: str = "output_and_context"  # or "output"; also used without a mixing layer
     mixing_activation: str = "tanh"  # or "linear"
 
 
@@ -42,17 +42,17 @@ REFERENCE_OPTIONS = DecoderOptions()
 
 
 class DecoderState(NamedTuple):
-    """What passes from step to step."""
+    """The state that passes from step to step."""
 
     cells: list[State]
-    context: Array  # [memory_units]. The raw context last read; zeros at first
+    context: Array  # [memory_units]. The last raw context; zeros at first
 
 
 class StepResult(NamedTuple):
-    """What one step gives."""
+    """The results of one step."""
 
     logits: Array  # [target_vocab_size]
-    output: Array  # [mixing_units]. What the logits are linear in
+    output: Array  # [mixing_units]. The input of the output layer
     scores: Array  # [rows]
     state: DecoderState
 
@@ -60,7 +60,7 @@ class StepResult(NamedTuple):
 def initial_state(
     cells: Sequence[CellWeights], memory_units: int, cell_states: Sequence[State] | None = None
 ) -> DecoderState:
-    """The first state: zeros (the reference's zero bridge), or the given states of the cells."""
+    """The first state: zeros (google/seq2seq's zero bridge), or the given states of the cells."""
     if cell_states is None:
         cell_states = [zero_state(weights) for weights in cells]
     return DecoderState(list(cell_states), np.zeros(memory_units))
@@ -75,10 +75,10 @@ def decoder_step(
 ) -> StepResult:
     """One decoder step.
 
-    Reading after the cells, the step's input is [embedding; previous context] and the query is the
-    top output. Reading before them, the query is the top cell's first state as it was, and the
-    context enters this step: [embedding; context]. Either way the output is made from the context
-    of this step: tanh(W [output; context] + b).
+    With `read="after"`, the step's input is [embedding; previous context] and the query is the top
+    output. With `read="before"`, the query is h of the top cell before the step, and the input is
+    [embedding; context] with the context of this step. In both cases, the output is
+    tanh(W [output; context] + b) with the context of this step.
 
     Args:
         embedding: float [embedding_dim]. Of the token fed back.

@@ -1,7 +1,7 @@
 """LSTM and GRU cells with weights in Keras's layout, and the recurrent encoders made of them.
 
-A cell's state is a tuple in Keras's order, (h, c) for an LSTM and (h,) for a GRU; the first is also
-its output. Cells and layers work on one sentence, the encoders at the end on a batch.
+A cell's state is a tuple in Keras's order: (h, c) for an LSTM and (h,) for a GRU. h is also the
+output. Cells and layers process one sentence. The encoders at the end process a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ CellWeights = LSTMWeights | GRUWeights
 
 
 class EncoderResult(NamedTuple):
-    """What an encoder returns; states are after the last real token that a direction reads."""
+    """An encoder's results; states are those after the last real token that a direction reads."""
 
     outputs: Array  # [batch, source_length, units, or 2 * units]; 0 on padding
     forward_states: list[State]  # one per layer, each of arrays [batch, units]
@@ -75,8 +75,8 @@ def lstm_step(inputs: Array, state: State, weights: LSTMWeights) -> tuple[Array,
 def gru_step(inputs: Array, state: State, weights: GRUWeights) -> tuple[Array, State]:
     """One GRU step: Cho et al. (2014), equations 5 to 8, as in Keras.
 
-    z, r = sigmoid(W x + U h + b); h' = z h + (1 - z) g; with the reset gate before the recurrent
-    product g = tanh(W x + U (r h) + b), and after it g = tanh(W x + b_0 + r (U h + b_1)).
+    z, r = sigmoid(W x + U h + b); h' = z h + (1 - z) g. With the reset gate before the recurrent
+    product, g = tanh(W x + U (r h) + b). After it, g = tanh(W x + b_0 + r (U h + b_1)).
 
     Args:
         inputs: float [inputs].
@@ -125,10 +125,10 @@ def zero_state(weights: CellWeights) -> State:
 def stack_step(
     inputs: Array, states: Sequence[State], cells: Sequence[CellWeights]
 ) -> tuple[Array, list[State]]:
-    """One step of cells on top of each other: each reads the output of the one below.
+    """One step of stacked cells: each reads the output of the cell below.
 
     Args:
-        inputs: float [inputs]. Read by the first cell.
+        inputs: float [inputs]. The first cell's inputs.
         states: One state per cell.
         cells: The weights, lowest cell first.
 
@@ -150,11 +150,11 @@ def run_layer(
     backward: bool = False,
     initial_state: State | None = None,
 ) -> tuple[Array, State]:
-    """One recurrent layer over one sentence, unrolled over its real tokens alone.
+    """One recurrent layer over the real tokens of one sentence.
 
     Args:
         inputs: float [source_length, inputs].
-        length: int. Real tokens; what lies behind them is never read.
+        length: int. Real tokens; later positions are never read.
         weights: The cell's weights.
         backward: bool. Reads from the last real token to the first.
         initial_state: The first state; zeros if None.
@@ -197,7 +197,7 @@ def bidirectional_stack(
     forward: Sequence[CellWeights],
     backward: Sequence[CellWeights],
 ) -> EncoderResult:
-    """The default encoder of google/seq2seq: stacked inside each direction, joined at the top.
+    """The default encoder of google/seq2seq: layers stacked in each direction, joined at the top.
 
     Layer 2 of the forward stack never sees layer 1 of the backward stack.
 
@@ -226,14 +226,13 @@ def bidirectional_concatenated(
     forward: Sequence[CellWeights],
     backward: Sequence[CellWeights],
 ) -> EncoderResult:
-    """Bidirectional layers on top of each other: both directions are joined after every layer.
+    """Stacked bidirectional layers: both directions are joined after every layer.
 
     Args:
         inputs: float [batch, source_length, inputs].
         lengths: int [batch]. Real tokens of each sentence.
-        forward: Weights of the forward layers, lowest first; from the second on they read
-            2 * units.
-        backward: Weights of the backward layers, likewise.
+        forward: Weights of the forward layers, lowest first; all but the first read 2 * units.
+        backward: Weights of the backward layers, in the same form.
 
     Returns:
         EncoderResult with outputs [batch, source_length, 2 * units], forward half first.

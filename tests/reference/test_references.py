@@ -1,4 +1,4 @@
-"""The references themselves: against cases that a reader can check on paper, Keras and sacrebleu.
+"""The references agree with cases that a reader can check on paper, with Keras and sacrebleu.
 
 The numbers are chosen so that softmax(ln 2, 0) = (2/3, 1/3), sigmoid(ln 3) = 3/4 and
 tanh(ln 3 / 2) = 1/2.
@@ -78,7 +78,7 @@ def test_luong_dot_by_hand() -> None:
 
 
 def test_luong_general_by_hand() -> None:
-    # The map gives 5 and 7; times the query, ln 2 / 2, the energies differ by ln 2.
+    # The map gives 5 and 7. Multiplied by the query, ln 2 / 2, the energies differ by ln 2.
     encoder_outputs = np.array([[1.0, 0.0], [0.0, 1.0], [NAN, NAN]])
     to_query = np.array([[5.0], [7.0]])
     scores = attention.luong_general_scores(
@@ -111,7 +111,7 @@ def test_k_memory_alpha_by_hand(
 
 
 def test_position_encodings_multiply_the_energies() -> None:
-    # L = [[1/2, 1/2], [0, 1/2]] turns these energies, bias included, into those of the case above.
+    # L = [[1/2, 1/2], [0, 1/2]] turns these energies, with bias, into those of the case above.
     alpha = attention.k_memory_alpha(
         IDENTITY,
         2,
@@ -192,7 +192,7 @@ def test_lstm_step_by_hand() -> None:
 
 
 def test_gru_step_by_hand() -> None:
-    # z = 3/4, r = 1/2; ln 3 / 4 from the input and as much from the state: g = 1/2;
+    # z = 3/4, r = 1/2; input and state contribute ln 3 / 4 each, so g = 1/2;
     # h' = 3/4 * 2 + 1/4 * 1/2.
     state = (np.array([2.0]),)
     reset_after = recurrent.GRUWeights(
@@ -279,11 +279,11 @@ def test_the_stack_inside_each_direction_is_two_stacks_joined_at_the_top() -> No
     assert [part.shape for part in result.backward_states[1]] == [(2, 7), (2, 7)]
     alone = recurrent.unidirectional_stack(inputs, lengths, forward)
     assert_equal(result.outputs[..., :7], alone.outputs)
-    reversed_sentence = inputs[1:, 2::-1]  # its three real tokens, last first
+    reversed_sentence = inputs[1:, 2::-1]  # its three real tokens in reverse
     alone = recurrent.unidirectional_stack(reversed_sentence, [3], backward)
     assert_equal(result.outputs[1, :3, 7:], alone.outputs[0, ::-1])
     assert_equal(result.outputs[1, 3:], np.zeros([2, 14]))
-    # Forward ends at the last real token, backward at the first; its state is its output there.
+    # The forward direction ends at the last real token, the backward direction at the first.
     assert_equal(result.forward_states[1][0][1], result.outputs[1, 2, :7])
     assert_equal(result.backward_states[1][0], result.outputs[:, 0, 7:])
 
@@ -314,7 +314,7 @@ FED_WEIGHTS = decoder.DecoderWeights(
 
 
 def attend(query: Array, embedding: Array) -> tuple[Array, Array]:
-    """One row ln 3 / 2, read whole whatever the query, which is shown as the score."""
+    """Returns the only row, ln 3 / 2, as context, and the query as score."""
     return query, np.array([LN3 / 2])
 
 
@@ -322,12 +322,12 @@ def test_decoder_that_reads_after_the_cell_by_hand() -> None:
     first = decoder.decoder_step(
         np.zeros(1), decoder.initial_state([FED_CELL], 1), FED_WEIGHTS, attend
     )
-    assert_equal(first.scores, [0])  # no context came in, so h = 0
+    assert_equal(first.scores, [0])  # no context was fed, so h = 0
     assert_equal(first.output, [1 / 2])  # tanh(-4 * 0 + ln 3 / 2)
     assert_equal(first.logits, [1, 0])
     assert_equal(first.state.context, [LN3 / 2])
     second = decoder.decoder_step(np.zeros(1), first.state, FED_WEIGHTS, attend)
-    assert_equal(second.scores, [1 / 4])  # the context came in: h = 1/2 * tanh(ln 3 / 2)
+    assert_equal(second.scores, [1 / 4])  # the context was fed: h = 1/2 * tanh(ln 3 / 2)
     assert_equal(second.output, [np.tanh(-1 + LN3 / 2)])
     assert_equal(second.state.cells, [[[1 / 4]]])
 
@@ -397,7 +397,7 @@ END, A, B, START = 0, 1, 2, 3
 
 
 def scripted(prefix: tuple[int, ...]) -> Array:
-    """The likeliest first token, A, leads to nothing likely; B ends at once."""
+    """A model whose likeliest first token, A, has no likely successor, while B ends at once."""
     probabilities = {
         (START,): [0.0, 0.6, 0.4],
         (START, A): [0.4, 0.3, 0.3],
@@ -427,13 +427,13 @@ def test_beam_search_by_hand() -> None:
     (best,), num_steps = beam_search.beam_search(scripted, START, END, 1, max_length=4)
     assert best.tokens == (A,)
     assert_equal(np.exp(best.log_prob), 0.6 * 0.4)
-    # Beam 2: {A 0.6, B 0.4} -> {B end 0.36, A end 0.24}: nothing is live, so it stops.
+    # Beam 2: {A 0.6, B 0.4} -> {B end 0.36, A end 0.24}. No hypothesis is live, so search stops.
     hypotheses, num_steps = beam_search.beam_search(scripted, START, END, 2, max_length=4, n_best=2)
     assert [h.tokens for h in hypotheses] == [(B,), (A,)]
     assert [h.is_finished for h in hypotheses] == [True, True]
     assert_equal(np.exp([h.log_prob for h in hypotheses]), [0.36, 0.24])
     assert num_steps == 2
-    # Beam 3 keeps A A 0.18 (before A B: lower index) alive, which ends with certainty in step 3.
+    # Beam 3 keeps A A 0.18 (A B has a higher index). A A ends with certainty in step 3.
     for early_stopping, steps in [(True, 3), (False, 4)]:
         hypotheses, num_steps = beam_search.beam_search(
             scripted, START, END, 3, max_length=4, n_best=3, early_stopping=early_stopping
@@ -452,8 +452,8 @@ def test_what_has_not_ended_at_the_limit_is_returned_as_it_is() -> None:
 
 
 def test_the_length_penalty_decides_by_hand() -> None:
-    # "end" scores -1 / (5/6)^a = -1.2^a and "A end", whose end is certain, -1.2 / 1^a: the longer
-    # one wins as soon as a > 1.
+    # "end" scores -1 / (5/6)^a = -1.2^a. "A end", whose end is certain, scores -1.2 / 1^a, so the
+    # longer one wins if a > 1.
     log_probs = np.array([-1.0, -1.2, -np.inf])
     certain_end = np.array([0.0, -np.inf, -np.inf])
 
@@ -475,10 +475,10 @@ def test_stopping_by_hand() -> None:
     assert can_stop([finished, live], 1, 10, 0.0)
     assert not can_stop([finished, live], 2, 10, 0.0)
     assert can_stop([finished, finished, live], 2, 10, 0.0)
-    # a = 1: with 4 tokens the live one reaches -1.5 * 6/9 = -1, with 3 only -1.5 * 6/8.
+    # a = 1: with 4 tokens, the live hypothesis reaches -1.5 * 6/9 = -1; with 3, only -1.5 * 6/8.
     assert can_stop([finished, live], 1, 3, 1.0)
     assert not can_stop([finished, live], 1, 4, 1.0)
-    # a = -1: the shortest favours it: -1.5 * 7/6.
+    # a = -1: the shortest length is the most favourable: -1.5 * 7/6.
     assert can_stop([finished, live], 1, 10, -1.0)
     assert can_stop([finished], 2, 10, 0.0)
     assert not can_stop([live], 1, 10, 0.0)
@@ -486,7 +486,7 @@ def test_stopping_by_hand() -> None:
 
 def test_a_finished_hypothesis_can_be_pushed_out() -> None:
     def model(prefix: tuple[int, ...]) -> Array:
-        # "end" 0.3 and A 0.7, which goes on to A A and A B with 1/2 each: 0.35 twice.
+        # "end" has 0.3 and A has 0.7. A continues to A A and A B with 1/2 each, 0.35 twice.
         probabilities = {1: [0.3, 0.7, 0.0], 2: [0.0, 0.5, 0.5]}.get(len(prefix), [1.0, 0.0, 0.0])
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(probabilities))
@@ -534,7 +534,7 @@ def test_a_beam_as_wide_as_all_outputs_is_exhaustive(factor: float) -> None:
     for seed in range(3):
         model = random_model(seed)
         everything = beam_search.exhaustive_search(model, START, END, 4, factor)
-        # 1 + 2 + 4 + 8 outputs end after 0 to 3 tokens, 16 do not within 4 steps.
+        # 1 + 2 + 4 + 8 outputs end after 0 to 3 tokens; 16 do not end within 4 steps.
         assert len(everything) == 31
         assert_equal(np.sum(np.exp([h.log_prob for h in everything])), 1)
         hypotheses, _ = beam_search.beam_search(model, START, END, 31, 4, factor, n_best=31)
@@ -554,7 +554,7 @@ def test_bleu_by_hand() -> None:
 
 
 def test_bleu_counts_over_the_corpus_and_clips_by_line() -> None:
-    # Line 1 has one "the" to give, line 2 three: 1 of 4 and 3 of 3.
+    # The references have one and four "the", so 1 of 4 and 3 of 3 count.
     result = bleu.corpus_bleu(["the the the the", "the the the"], ["the cat", "the the the the"])
     assert_equal(result.precisions, [4 / 7, 2 / 5, 1 / 3, 0])
     assert (result.system_length, result.reference_length) == (7, 6)

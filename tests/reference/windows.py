@@ -1,7 +1,7 @@
-"""Attentions that look at a window of the source, for one sentence and one step.
+"""Attentions that read a window of the source, for one sentence and one step.
 
-Matrices have the layout of Keras kernels, [inputs, outputs]. Positions count from 0; those at and
-after `length` are padding.
+Matrices have the layout of Keras kernels, [inputs, outputs]. Positions count from 0; positions from
+`length` on are padding.
 """
 
 import math
@@ -53,7 +53,7 @@ def local_scores(
         sigma: float, or None for no Gaussian (local-m).
 
     Returns:
-        float [source_length]. 0 outside of the window.
+        float [source_length]. 0 outside the window.
     """
     window = [s for s in range(length) if abs(s - centre) <= half_window]
     energies = [concat_energy(query, encoder_outputs[s], W_h, W_s, v) for s in window]
@@ -70,7 +70,7 @@ def flexible_strength(query: Array, embedding: Array, W_g: Array, v_g: Array, b_
 
     Args:
         query: float [query_units]. h.
-        embedding: float [embedding_dim]. i, of the token fed back.
+        embedding: float [embedding_dim]. i, the embedding of the token fed back.
         W_g: float [query_units + embedding_dim, units].
         v_g: float [units].
         b_g: float.
@@ -97,15 +97,15 @@ def flexible_scores(
 
     Args:
         query, encoder_outputs, W_h, W_s, v, length: as in `luong_concat_scores`.
-        focus: float. p of the step before.
+        focus: float. p of the previous step.
         strength: float. g.
         sigma: float.
         threshold: float, tau; infinity scores every position.
 
     Returns:
-        scores: float [source_length]. 0 outside of the window.
+        scores: float [source_length]. 0 outside the window.
         focus: float. p of this step.
-        positions: int. How many were scored.
+        positions: int. Number of positions scored.
     """
     nearest = min(round(focus), length - 1)
     window, energies = [], []

@@ -1,4 +1,4 @@
-"""The data that trainings of the tests read."""
+"""A data directory for the trainings of the tests."""
 
 from tests.training.conftest import data_dir as data_dir
 from tests.training.conftest import finished as finished

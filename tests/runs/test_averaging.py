@@ -15,7 +15,7 @@ UPDATES = (10, 20, 30, 40)
 
 @pytest.fixture
 def run_dir(data_dir: Path, tmp_path: Path) -> Path:
-    """A run with a checkpoint of other weights at each of `UPDATES`."""
+    """A run with a checkpoint at each of `UPDATES`, each with different weights."""
     directory = tmp_path / "run"
     open_run(directory, data_dir, MODEL, TRAINING)
     for update in UPDATES:
@@ -24,7 +24,7 @@ def run_dir(data_dir: Path, tmp_path: Path) -> Path:
 
 
 def assert_mean_of(run_dir: Path, name: str, updates: list[int]) -> None:
-    """Asserts that a file is read as the mean, rounded once, of the models of `updates`."""
+    """Asserts that a file holds the mean of the models of `updates`, rounded once."""
     run = load_run(run_dir, name)
     assert run.update == max(updates)
     models = [model_of(seed=update).weights for update in updates]

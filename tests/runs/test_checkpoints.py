@@ -24,7 +24,7 @@ RECORD = {"update": 3, "best_bleu": 99.25, "position": [1, 4]}
 
 
 def variables(seed: int) -> list[keras.Variable]:
-    """Different dtypes and shapes, one of them empty."""
+    """Variables of different dtypes and shapes; one is empty."""
     generator = np.random.default_rng(seed)
     return [
         keras.Variable(generator.normal(size=[2, 3]), dtype="float32", name="kernel"),
@@ -64,7 +64,7 @@ def test_variables_and_record_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_names_that_keras_counts_up_do_not_matter(tmp_path: Path) -> None:
     def make() -> list[Any]:
-        dense = keras.layers.Dense(2)  # "dense", then "dense_1"
+        dense = keras.layers.Dense(2)  # Keras names it "dense", then "dense_1"
         dense.build((None, 3))
         return dense.variables
 
@@ -79,7 +79,7 @@ def test_a_variable_that_is_listed_twice_stands_in_a_file_once(tmp_path: Path) -
     first, second = variables(1), variables(2)
     write_arrays(tmp_path / "a.npz", [*first[:2], first[0], *first[2:]], RECORD)
     with np.load(tmp_path / "a.npz") as archive:
-        assert len(archive.files) == len(first) + 1  # and the record
+        assert len(archive.files) == len(first) + 1  # the record is one more
     read_arrays(tmp_path / "a.npz", [*second[:1], second[0], *second[1:]])
     assert_equal(values(second), values(first))
 
@@ -142,7 +142,7 @@ def test_wherever_a_file_is_cut_it_is_refused(tmp_path: Path) -> None:
             read_arrays(path, variables(2))
 
 
-# Weights alone
+# Only weights
 
 
 def model_and_optimizer(seed: int, **options: Any) -> tuple[Seq2Seq, Any]:
@@ -281,7 +281,7 @@ def test_other_files_are_no_checkpoints(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     save(folder, 2)
     assert updates(folder) == [2]
-    # Whoever reads a run while it trains must not remove what it is about to rename.
+    # A reader of a run in training must not remove a file that is about to be renamed.
     assert len(list(tmp_path.iterdir())) == 4
 
 
@@ -315,7 +315,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_old_checkpoint(
     def refuse(*arguments: Any) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a temporary name")
 
-    monkeypatch.setattr("builtins.open", refuse)  # permissions do not hold the superuser back
+    monkeypatch.setattr("builtins.open", refuse)  # permissions do not stop the superuser
     with pytest.raises(PermissionError) as raised:
         save(folder, 2)
     monkeypatch.undo()
@@ -336,7 +336,7 @@ def test_what_cannot_be_read_again_does_not_replace_the_old_checkpoint(
         stream.write(b"other bytes")
 
     monkeypatch.setattr("numpy.savez", damage)
-    with pytest.raises(OSError, match="not to be read again") as raised:
+    with pytest.raises(OSError, match="failed its read-back check") as raised:
         save(folder, 2)
     assert raised.value.filename == str(tmp_path / "checkpoint-000000002.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000001.npz"]

@@ -220,7 +220,7 @@ def test_without_a_validation_the_last_weights_are_loaded(run_dir: Path) -> None
     run = load_run(run_dir)
     assert_weights_equal(run.model, saved)
     assert run.update == 20
-    assert being_written.exists()  # the run may be training now
+    assert being_written.exists()  # a training may be writing it
 
 
 def save_checkpoint(run_dir: Path, update: int, model: Seq2Seq) -> None:

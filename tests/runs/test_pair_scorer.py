@@ -13,7 +13,7 @@ TARGETS = sources_of(2, 4, 0, 4, 3, seed=4)
 
 
 def targets() -> list[np.ndarray]:
-    """Within a vocabulary of 6."""
+    """The targets with ids of a vocabulary of 6."""
     return [np.minimum(target, 5) for target in TARGETS]
 
 
@@ -31,13 +31,13 @@ def test_scores_are_sums_of_log_probabilities_with_the_end_token(attention: str)
 @pytest.mark.parametrize("options", [{}, *slow({"tied_embeddings": "target", "mixing_units": 5})])
 def test_scores_are_those_that_search_gives_its_hypotheses(options: dict[str, object]) -> None:
     model = small_model("bahdanau", **options)
-    model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])  # hypotheses that end
+    model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])  # makes hypotheses end
     found = BatchDecoder(model, beam_size=4, n_best=3)(SOURCES, batch_size=5)
     pairs = [
         (source, hypothesis)
         for source, hypotheses in zip(SOURCES, found, strict=True)
         for hypothesis in hypotheses
-        if len(hypothesis.tokens) < 2 * (len(source) + 1) + 10  # the limit cut none off
+        if len(hypothesis.tokens) < 2 * (len(source) + 1) + 10  # not cut at the limit
     ]
     assert len(pairs) >= 10
     log_probs = PairScorer(model)(
@@ -94,12 +94,13 @@ def test_what_cannot_be_scored_is_refused() -> None:
         scorer(SOURCES, targets(), 0)
 
 
+@pytest.mark.slow
 def test_long_targets_are_scored_fewer_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model, done = small_model(), []
     together = PairScorer(model)(SOURCES, targets(), 5)
     monkeypatch.setattr(pair_scorer, "MAX_LOGITS", 10 * model.config.target_vocab_size)
     few = PairScorer(model)(SOURCES, targets(), 5, done.append)
-    assert done == [2, 2, 1]  # of 5, 5, 4, 3 and 1 tokens with the end token, 10 in all at most
+    assert done == [2, 2, 1]  # lengths 5, 5, 4, 3, 1 with the end token; at most 10 per batch
     np.testing.assert_allclose(few, together, rtol=1e-5)
     monkeypatch.setattr(pair_scorer, "MAX_LOGITS", 1)
     alone = PairScorer(model)(SOURCES, targets(), 5, done.append)

@@ -29,7 +29,7 @@ WITH_POSITIONS = {"position_encoding": "masked", "max_source_length": 7}
     [
         (None, {}, None),
         (5, {}, 5),
-        (None, {"max_source_length": 7}, None),  # said, and of no use to this model
+        (None, {"max_source_length": 7}, None),  # this model ignores the option
         (None, WITH_POSITIONS, 7),
         (5, WITH_POSITIONS, 5),
         (21, WITH_POSITIONS, 7),  # positions beyond 7 have no encoding
@@ -58,5 +58,5 @@ def test_a_line_has_the_same_samples_in_whatever_part_of_a_file_it_comes() -> No
         for found in translate(part, 2, first_line=first)
     ]
     assert apart == together
-    assert together[0] != together[3]  # lines that are equal are drawn each for itself
+    assert together[0] != together[3]  # equal lines get different samples
     assert together[1] == [""] * 4

@@ -1,4 +1,4 @@
-"""Small Keras models of a user's, of which `Searchable`s are made. TensorFlow is not needed."""
+"""Small Keras models, as users write them, for `Searchable`. They do not need TensorFlow."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from seq2seq_memattn.vocabulary import PAD_ID, START_ID
 SOURCE_VOCABULARY, VOCABULARY, WIDTH, ENCODER_UNITS, UNITS = 9, 7, 5, 6, 8
 SOURCE = np.array([[3, 4, 5, 7, 2], [6, 5, 2, 0, 0], [8, 2, 0, 0, 0]], np.int32)
 
-# What an encoder makes of symbolic source ids: outputs, states or (), a mask or None.
+# An encoder's results for symbolic source ids: outputs, states or (), a mask or None.
 Encoded = tuple[Any, Any, Any]
 
 
@@ -36,7 +36,7 @@ def outputs_and_states(source: Any) -> Encoded:
 
 
 def outputs_and_mask(source: Any) -> Encoded:
-    """With a mask that leaves a real token out."""
+    """An encoder whose mask leaves out a real token."""
     outputs, _, _ = outputs_alone(source)
     return outputs, (), ops.logical_and(source != PAD_ID, source != 5)
 
@@ -56,8 +56,8 @@ class Own(NamedTuple):
     """The parts of a model.
 
     Fields:
-        encode: makes a flat list of what the encoder made.
-        trained: of source and target inputs it makes logits, under teacher forcing.
+        encode: maps sources to a flat list of the encoder's results.
+        trained: maps sources and target inputs to logits, under teacher forcing.
     """
 
     encode: Any
@@ -95,14 +95,14 @@ def make(
     encoded = [outputs, *states, *([] if mask is None else [mask])]
     encode = keras.Model(source, encoded[0] if len(encoded) == 1 else encoded)
     model = keras.Model([source, target], logits(decoded))
-    for index, weight in enumerate(model.weights):  # as large as after training
+    for index, weight in enumerate(model.weights):  # as large as trained ones
         generator = np.random.default_rng([index, *weight.shape])
         weight.assign(0.7 * generator.normal(size=weight.shape))
     return Own(encode, embedding, decoder, logits, model)
 
 
 class Stepped:
-    """The same parts without `Searchable`: the cell called at each step. For ids 0, 1 and 2."""
+    """The same parts without `Searchable`: calls the cell at each step, for ids 0, 1 and 2."""
 
     def __init__(self, own: Own) -> None:
         self.own = own
@@ -128,7 +128,7 @@ def rescored(model: Any, source: Any, tokens: Any, starts: Any = START_ID) -> An
         model: see `Own.trained`.
         source: int32 [batch, source_length].
         tokens: int32 [batch, n_best, length].
-        starts: int. What the targets start with.
+        starts: int. The first token of the targets.
 
     Returns:
         float [batch, n_best, length].
@@ -136,17 +136,17 @@ def rescored(model: Any, source: Any, tokens: Any, starts: Any = START_ID) -> An
     batch, n_best, length = tokens.shape
     flat = np.reshape(tokens, (batch * n_best, length))
     inputs = np.concatenate([np.full_like(flat[:, :1], starts), flat[:, :-1]], axis=1)
-    # Padding within the target is an id like others here, of which the decoder knows nothing.
+    # Padding within the targets is an ordinary id here, because the decoder gets no mask.
     log_probs = np.array(ops.log_softmax(model([np.repeat(source, n_best, axis=0), inputs])))
     chosen: npt.NDArray[Any] = np.take_along_axis(log_probs, flat[:, :, None], axis=2)
     return chosen.reshape(batch, n_best, length)
 
 
 def found_while_weights_change() -> list[Any]:
-    """First log-probabilities of searches with one `Searchable`: float [searches, batch, n_best].
+    """Log-probabilities found by several searches: nested lists [searches, batch, n_best].
 
-    Before each but the first the weights of another part change. The last one is with a new
-    `Searchable` of the same parts.
+    All but the last search use one `Searchable`, and before each of them except the first, the
+    weights of another part change. The last search uses a new `Searchable` of the same parts.
     """
     own = make()
 

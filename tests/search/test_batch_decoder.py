@@ -36,6 +36,7 @@ def test_batches_are_sorted_by_falling_length_and_remember_their_places() -> Non
             assert (row[length + 1 :] == PAD_ID).all()
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
     decoder = BatchDecoder(small_model(), beam_size=3, n_best=2, max_length=6)
     together = decoder(SOURCES, batch_size=len(SOURCES))
@@ -99,6 +100,7 @@ def test_weights_that_stay_as_they_are_are_read_once(
     assert len(read) == (1 if is_frozen else 3)
 
 
+@pytest.mark.slow
 def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
     decoder = BatchDecoder(small_model(), 3, n_best=2, return_alignments=True)
     together = decoder(SOURCES, 4)
@@ -126,6 +128,7 @@ def test_a_beam_that_is_too_narrow_is_refused() -> None:
         BatchDecoder(small_model(), 2, n_best=3)(SOURCES, 4)
 
 
+@pytest.mark.slow
 def test_samples_of_a_source_follow_its_seed_in_any_batch() -> None:
     decoder = BatchDecoder(small_model(), 3, n_best=3, max_length=6, sampling=Sampling())
     seeds = np.array([[8, row] for row in range(len(SOURCES))], np.uint32)

@@ -31,7 +31,7 @@ BATCH = len(LIMITS)
 
 
 def search(model: Any, batch: int = 1, *arguments: Any, **options: Any) -> BeamResult:
-    """Searches with a `PrefixModel`, to which sources mean nothing; the result as arrays."""
+    """Searches with a `PrefixModel`, which ignores sources; returns arrays."""
     source = np.full([batch, 1], END_ID, np.int32)
     return as_arrays(beam_search(model, source, *arguments, **options))
 
@@ -55,7 +55,7 @@ def assert_equals_reference(
         assert_close(result.normalised_log_probs[row, rank], np.array(hypothesis.score))
 
 
-# Against the reference
+# Comparison with the reference
 
 
 @pytest.mark.parametrize("early_stopping", [True, False])
@@ -85,7 +85,7 @@ def test_a_search_with_pruning_equals_the_reference(
         )
         assert expected.hypotheses == late.hypotheses
         assert_equals_reference(result, row, expected.hypotheses)
-        # What the model rules out (some here cannot end) fills the rest.
+        # The other hypotheses have probability 0 in the model (some here cannot end).
         assert (result.log_probs[row, len(expected.hypotheses) :] < DEAD / 2).all()
         num_steps = max(num_steps, expected.num_steps)
     assert model.num_steps == num_steps == 6
@@ -109,7 +109,7 @@ def test_a_search_of_one_sentence_takes_the_steps_of_the_reference(exponent: flo
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_a_wide_beam_finds_what_exhaustive_enumeration_finds(exponent: float) -> None:
     model = PrefixModel(random_tables(5, [0.0] * 3, vocab_size=7))
-    # 4 ** 4 outputs are cut at the limit, and 1 + 4 + 16 + 64 end before it.
+    # 4 ** 4 outputs are cut at the limit; 1 + 4 + 16 + 64 end before it.
     result = search(model, 3, 341, 341, exponent, 4)
     for row in range(3):
         expected = reference.exhaustive_search(
@@ -162,11 +162,11 @@ def test_a_wide_beam_over_a_model_finds_what_exhaustive_enumeration_finds(attent
         assert_close(result.log_probs[row], [of_output[tuple(output)] for output in found])
 
 
-# By hand
+# Cases by hand
 
 
 def test_a_script_gives_the_string_that_greedy_search_misses() -> None:
-    # The likelier first symbol leads nowhere: 0.6 * 0.4 < 0.4 * 0.9.
+    # The likelier first symbol leads to a less likely output: 0.6 * 0.4 < 0.4 * 0.9.
     model = scripted(
         {
             (): {A: 0.6, B: 0.4},
@@ -229,7 +229,7 @@ def test_early_stopping_saves_steps() -> None:
     early, late = scripted(script, 4), scripted(script, 4)
     first = search(early, 1, 2, 1, 0.0, 20)
     second = search(late, 1, 2, 1, 0.0, 20, early_stopping=False)
-    # The end token alone scores above 0.1 from the first step on, but 0.06, 0.036, ... lives on.
+    # "end" has 0.9 after the first step; the live hypothesis has 0.1, 0.06, 0.036, ...
     assert (early.num_steps, late.num_steps) == (1, 20)
     keras.tree.map_structure(np.testing.assert_array_equal, first, second)
 
@@ -311,7 +311,7 @@ def test_eager_graph_and_xla_agree(attention: str) -> None:
             assert_close(getattr(result, name), as_array(getattr(eager, name)))
 
 
-# What the attention did
+# Alignments and scores of the attention
 
 
 @every_attention

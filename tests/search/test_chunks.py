@@ -8,6 +8,7 @@ from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import Compaction, drop_done, keep_all
 from seq2seq_memattn.search.prepared import prepare
 from seq2seq_memattn.search.rules import Rules, step_limits
+from tests.marks import slow
 from tests.search.models import (
     assert_same_search,
     one_quick_attention,
@@ -36,7 +37,7 @@ def searched(model: Any, source: Any, max_length: Any, compaction: Compaction) -
     return search_in_graph(decoding, *started, rules, num_steps, compaction)
 
 
-@pytest.mark.parametrize("max_length", [None, 5])
+@pytest.mark.parametrize("max_length", [None, *slow(5)])
 @pytest.mark.parametrize("policy", POLICIES)
 @one_quick_attention
 def test_policies_find_the_same_in_a_graph_of_any_batch(
@@ -59,7 +60,7 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
         sizes.append(len(last.tokens))
         return extend_beam(model, memory, state, last, *more)
 
-    # Limits of 10, 26 and 16 steps, in chunks of 2.
+    # The limits are 10, 26 and 16 steps, in chunks of 2.
     model, source = small_model(), tf.constant(padded(sources_of(0, 8, 3)))
     expected = searched(model, source, None, keep_all())
     monkeypatch.setattr(beam, "extend_beam", watched)

@@ -20,12 +20,12 @@ from tests.search.models import (
 )
 from tests.tolerances import as_array, assert_close
 
-# In chunks of 2 steps, sentences leave after each of the first chunks.
+# With chunks of 2 steps, some sentences are finished after each chunk.
 LIMITS = np.array([9, 1, 3, 7, 2, 5, 2], np.int32)
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
 compilers = pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "xla"])
-# Where the plain graph is what other tests compare with, XLA is the quick one.
+# Other tests use the plain graph already, so here XLA is the quick case.
 xla_quickly = pytest.mark.parametrize("jit_compile", [True, *slow(False)])
 
 
@@ -42,6 +42,7 @@ def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None
     assert_same_search(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
+@pytest.mark.slow
 @one_quick_attention
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)
@@ -85,15 +86,17 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(search, "_chunk", counted)
     found = search(padded(SOURCES), LIMITS)
     assert found.lengths[:, 0].tolist() == LIMITS.tolist()
-    # Done after 2, 4, 6, 8 and 10 steps: 3, 4, 5, 6 and 7 of them.
+    # After 2, 4, 6, 8 and 10 steps, 3, 4, 5, 6 and 7 sentences are done.
     assert sizes == [7, 4, 4, 2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attention", "jit_compile"),
     [
         ("k_memory", False),
-        *slow(("k_memory", True), ("bahdanau", True)),
+        ("k_memory", True),
+        ("bahdanau", True),
     ],
 )
 def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
@@ -119,13 +122,13 @@ def test_weights_are_read_on_demand() -> None:
     before = search(source, LIMITS)
     embeddings = model.target_embedding.embeddings
     embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
-    assert_same_search(search(source, LIMITS), before)  # of the table that was made of them
+    assert_same_search(search(source, LIMITS), before)  # uses the table of the old embeddings
     search.update_weights()
     assert_same_search(search(source, LIMITS), beam_search(model, source, 2, 1, 0.0, LIMITS))
     assert not np.allclose(search(source, LIMITS).log_probs, before.log_probs)
 
 
-@compilers
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)], ids=["plain", "xla"])
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window", "none")])
 def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     attention: str, jit_compile: bool
@@ -138,6 +141,7 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     assert (rounded.log_probs != exact.log_probs).any()
 
 
+@pytest.mark.slow
 @xla_quickly
 @one_quick_attention
 def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: bool) -> None:
@@ -156,6 +160,7 @@ def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: b
         assert_close(found.normalised_log_probs, found.log_probs)
 
 
+@pytest.mark.slow
 @xla_quickly
 def test_a_sentence_alone_is_sampled_in_one_graph_with_its_alignments(jit_compile: bool) -> None:
     model, options = small_model(), {"jit_compile": jit_compile, "sampling": Sampling(top_k=3)}

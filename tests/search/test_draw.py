@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def probabilities(logits: Array, sampling: Sampling) -> Array:
-    """What each token is drawn with: sorted, one after the other."""
+    """The probability of each token, computed by sorting and a loop."""
     logits = np.asarray(logits, np.float64) / sampling.temperature
     logits[[PAD_ID, START_ID]] = -np.inf
     order = np.argsort(-logits)[: sampling.top_k or None]
@@ -42,7 +42,7 @@ def probabilities(logits: Array, sampling: Sampling) -> Array:
 
 
 def draws(logits: Array, count: int, sampling: Sampling, seed: int = 1, step: int = 0) -> Array:
-    """Draws so many tokens from one distribution."""
+    """Draws `count` tokens from one distribution."""
     many = tensor(np.broadcast_to(logits, (1, count, len(logits))))
     token, logit = draw(
         many, row_seeds(seed, tensor([0], "int32")), tensor(step, "int32"), sampling
@@ -53,7 +53,7 @@ def draws(logits: Array, count: int, sampling: Sampling, seed: int = 1, step: in
 
 
 def assert_drawn_with(found: Array, expected: Array) -> None:
-    """Asserts that tokens come as often as their probabilities say: a test of chi-square."""
+    """Asserts that tokens occur as often as their probabilities, by a chi-square test."""
     counts = np.bincount(found, minlength=len(expected))
     assert not counts[expected == 0.0].any()
     means = len(found) * expected
@@ -95,8 +95,8 @@ def test_what_has_no_probability_is_not_drawn() -> None:
 @pytest.mark.parametrize(
     ("weights", "number", "place"),
     [
-        ([0.0, 1.0, 2.0, 0.0, 0.0, 0.0], 1.0, 2),  # as if it had been rounded up
-        ([5.0, 0.0, 0.0, 1e8], 6e-8, 3),  # 5 + 1e8 - 1e8 is 8, more than the 6 to be reached
+        ([0.0, 1.0, 2.0, 0.0, 0.0, 0.0], 1.0, 2),  # a number rounded up to 1
+        ([5.0, 0.0, 0.0, 1e8], 6e-8, 3),  # in float32, 5 + 1e8 - 1e8 is 8, above the goal of 6
         ([0.0, 0.0, 3.0], 0.0, 2),
     ],
 )
@@ -122,7 +122,7 @@ def test_equally_probable_tokens_are_in_or_out_of_top_p_together() -> None:
 def test_numbers_differ_between_seeds_sentences_queries_and_steps() -> None:
     logits, count = np.zeros(5000, np.float32), 30
     first = draws(logits, count, Sampling())
-    assert len(set(first)) > count - 3  # queries
+    assert len(set(first)) > count - 3  # queries differ
     assert (draws(logits, count, Sampling(), seed=2) != first).sum() > count - 3
     assert (draws(logits, count, Sampling(), step=1) != first).sum() > count - 3
     both = tensor(np.zeros((2, count, len(logits))))

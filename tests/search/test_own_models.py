@@ -1,4 +1,4 @@
-"""Search in a user's own model: it asks for `start` and `step`, whatever the class."""
+"""Search works with any model that has `start` and `step`."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ TABLES = random_tables(5, [0.5, 0.0])
 
 
 class OwnModel(keras.Model):
-    """Searched as it is: a table of log-probabilities, as `PrefixModel`."""
+    """A `keras.Model` that looks up log-probabilities like `PrefixModel`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ INPUTS = np.concatenate(
     [np.full([len(SOURCES), QUERIES, 1], START_ID), TOKENS[:, :, :-1]], axis=2
 ).astype(np.int32)
 
-# Every way that a step can be put together, beside the attentions.
+# The attentions, and every other variant of a step.
 OPTIONS: dict[str, dict[str, Any]] = {
     **{name: {"attention": name} for name in ATTENTIONS},
     "read before": {"attention": "bahdanau", "read": "before"},
@@ -58,7 +58,7 @@ WAYS = [
 
 
 def step_through(model: Any, source: Any, inputs: Any, folded: bool = True) -> list[Any]:
-    """Logits and scores of every step, and the last state."""
+    """The logits and scores of every step, and the last state."""
     decoding = PreparedModel(model, folded)
     memory, state = decoding.start(source, QUERIES)
     steps = []
@@ -69,7 +69,7 @@ def step_through(model: Any, source: Any, inputs: Any, folded: bool = True) -> l
 
 
 def assert_same_numbers(ours: Any, theirs: Any) -> None:
-    """As `assert_close`, of positions and truth values too."""
+    """Like `assert_close`, but also for integers and booleans."""
     assert_close(as_array(ours).astype(float), as_array(theirs).astype(float))
 
 
@@ -85,7 +85,7 @@ def test_steps_equal_those_of_the_cell_and_teacher_forcing(name: str, folded: bo
         outputs, expected_scores, state = model.cell(embedded, memory, state)
         assert_close(logits, as_array(model.to_logits(outputs)))
         keras.tree.map_structure(assert_same_numbers, scores, expected_scores)
-    if folded:  # then the last context comes mapped
+    if folded:  # the last context is mapped, so it differs
         last, state = last._replace(context=()), state._replace(context=())
     keras.tree.map_structure(lambda ours, theirs: assert_close(ours, as_array(theirs)), last, state)
 
@@ -108,7 +108,7 @@ def test_every_way_of_running_gives_logits_of_float32(mode: str) -> None:
 
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window")])
 def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention: str) -> None:
-    # Few operands: one that lies between two numbers of bfloat16 may be rounded to either.
+    # A small model: an operand midway between two bfloat16 numbers may be rounded to either.
     one_layer = {"encoder_layers": 1, "bidirectional": False, "decoder_layers": 1}
     model = with_rounded_products(small_model(attention, **one_layer))
     model.logits.bias.assign(ops.zeros_like(model.logits.bias))

@@ -44,7 +44,7 @@ def test_scores_are_those_of_each_target_alone(mode: str) -> None:
             assert not as_array(scores)[row, rank, taken:].any()
             assert not as_array(scores)[row, rank, :, width:].any()
     np.testing.assert_array_equal(as_array(alignments), as_array(scores))
-    # Every real step scores its whole source, the end token included.
+    # Every real step scores its whole source, including the end token.
     assert_close(positions, np.array([[7], [1], [4]]) * (TAKEN > 0))
 
 

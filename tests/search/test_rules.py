@@ -13,7 +13,7 @@ def test_the_penalty_equals_the_reference(exponent: float) -> None:
     lengths = np.array([[0, 1, 2, 7], [19, 50, 199, 1]], np.int32)
     expected = [[reference.length_penalty(int(n), exponent) for n in row] for row in lengths]
     penalties = length_penalty(lengths, exponent)
-    assert as_array(penalties).dtype == np.float64  # of float32
+    assert as_array(penalties).dtype == np.float64  # `as_array` converts float32
     assert_close(penalties, expected)
 
 

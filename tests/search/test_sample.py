@@ -50,7 +50,7 @@ def test_the_first_token_comes_as_often_as_the_model_says(setting: str) -> None:
     for row, source in enumerate(sources):
         targets = [[token] for token in range(VOCAB_SIZE)]
         logits = teacher_forced(model, padded([source])[0], targets)
-        logits[PAD_ID] = 0.0  # which `teacher_forced` leaves out
+        logits[PAD_ID] = 0.0  # `teacher_forced` does not score padding
         assert_drawn_with(found.tokens[row, :, 0].astype(int), probabilities(logits, sampling))
 
 

@@ -1,6 +1,7 @@
-"""Search with the parts of a user's own model."""
+"""Search with the layers of a user's own model."""
 
 import json
+import logging
 from typing import Any
 
 import keras
@@ -39,7 +40,7 @@ def search(model: Any, source: Any = SOURCE) -> BeamResult:
 
 
 def written(found: BeamResult) -> Any:
-    """Which tokens the hypotheses wrote themselves, the end token included."""
+    """A mask of the tokens that hypotheses wrote, including the end token."""
     return np.arange(found.tokens.shape[2]) < as_array(found.steps)[:, :, None]
 
 
@@ -62,10 +63,10 @@ IDS = {
 
 
 def with_ids_of_ours(own: Own, start_id: int, end_id: int, pad_id: int) -> Own:
-    """A model that does the same with the ids 0, 1 and 2, each of which has one part alone.
+    """A model that does the same with ids 0, 1 and 2, each for one purpose only.
 
-    Where one id of `own` has two parts, there are two ids here. What can never be written has a
-    probability of its own only if no other id has it already.
+    If one id of `own` has two purposes, there are two ids here. An id that can never be written
+    gets probability 0 if another id already has its probability.
     """
     special = [pad_id, start_id, end_id]
     ids = [*special, *(index for index in range(VOCABULARY) if index not in special)]
@@ -85,7 +86,7 @@ def with_ids_of_ours(own: Own, start_id: int, end_id: int, pad_id: int) -> Own:
 
 
 def sources(pad_id: int) -> tuple[Any, Any]:
-    """Sources padded with an id, and with 0; none of their tokens is either."""
+    """The sources padded with `pad_id`, and with 0; neither id occurs as a token."""
     real, ids = SOURCE != PAD_ID, np.where(pad_id == SOURCE, 1, SOURCE)
     return np.where(real, ids, pad_id).astype(np.int32), np.where(real, ids, 0).astype(np.int32)
 
@@ -116,7 +117,7 @@ def test_ids_may_be_any(name: str) -> None:
 def test_probabilities_are_those_of_the_models_own_ids(name: str) -> None:
     start_id, end_id, pad_id = IDS[name]
     own = own_parts.make(own_parts.outputs_and_mask)
-    for logits in (own.logits, keras.Sequential([own.logits])):  # a plain layer is folded
+    for logits in (own.logits, keras.Sequential([own.logits])):  # only a plain layer is folded
         logits(np.zeros([1, 1, 4]))
         own = own._replace(logits=logits)
         found = search(own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id))
@@ -189,7 +190,7 @@ def test_an_encoder_may_make_states_and_a_mask(name: str) -> None:
 
 
 class Triple(keras.layers.Layer):
-    """Makes a tuple of outputs, states and mask, each of the last two or None."""
+    """An encoder that returns a tuple of outputs, states or None, and mask or None."""
 
     def __init__(self, encode: Any, has_states: bool, has_mask: bool) -> None:
         super().__init__()
@@ -240,7 +241,7 @@ def test_a_wide_beam_finds_what_exhaustive_enumeration_finds() -> None:
         found[[ids[0], ids[2]]] = -np.inf
         return found
 
-    # 4 ** 3 outputs are cut at the limit, and 1 + 4 + 16 end before it.
+    # 4 ** 3 outputs are cut at the limit; 1 + 4 + 16 end before it.
     expected = exhaustive_search(log_probs, *ids[:2], max_length)
     assert len(expected) == 85
     found = beam_search(searchable, source, 85, 85, max_length=max_length)
@@ -269,7 +270,7 @@ print(json.dumps(found_while_weights_change()))
 """
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax")])
 def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
     if backend == "jax":
         process = run_python("-c", SCRIPT)
@@ -363,6 +364,17 @@ def test_a_limit_of_numpy_is_one_number() -> None:
     found = [beam_search(searchable, SOURCE, 2, max_length=kind(5)) for kind in (int, np.int64)]
     assert_close(found[0], found[1])
     assert len(vars(searchable)["_searches"]) == 1
+
+
+def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(caplog.handler)
+    try:
+        for _ in range(6):
+            search(own_parts.make().searchable())
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert caplog.text == ""
 
 
 def test_float32_logits_of_a_narrower_decoder_stay_so() -> None:

@@ -14,13 +14,13 @@ BATCH, BEAM = 3, 4
 
 
 def case(vocab_size: int) -> tuple[Any, Any]:
-    """Logits, and hypotheses of which some may end, some may go on and some are frozen or dead."""
+    """Logits, and hypotheses that may end or continue, or are frozen or dead."""
     go_on, end = -10 + normal(BATCH, BEAM), -8 + normal(BATCH, BEAM, seed=1)
     go_on[0, 1] = end[1, 2] = go_on[2, 0] = DEAD
     go_on[1, 3] = end[1, 3] = DEAD
     penalties = 1 + np.abs(normal(BATCH, BEAM, seed=2)), 1 + np.abs(normal(BATCH, BEAM, seed=3))
     logits = 2 * normal(BATCH, BEAM, vocab_size, seed=4)
-    logits[:, :, :END_ID] = 100.0  # padding and the start token, which nobody may write
+    logits[:, :, :END_ID] = 100.0  # padding and the start token, which are never written
     return logits.astype(np.float32), Successors(
         *(array.astype(np.float32) for array in (end, go_on, *penalties))
     )

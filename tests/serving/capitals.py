@@ -1,4 +1,4 @@
-"""Hand-made exports that write a sentence in capitals, with attention that is known by heart."""
+"""Hand-made exports that write a sentence in capitals, with a simple, known attention."""
 
 import json
 from pathlib import Path
@@ -6,18 +6,20 @@ from typing import Any
 
 import tensorflow as tf
 
+from seq2seq_memattn.attention.registry import label
+
 NUM_SLOTS = 8
-LONGEST = 300  # words; what is longer is said to be cut
-MOST, REST = 0.93, 0.01  # of what a slot or a piece looks at, and of each of the others
+LONGEST = 300  # words; longer sources are reported as cut
+MOST, REST = 0.93, 0.01  # the weight of the one piece or slot that is read, and of each other
 SPACE_MARK, END = "\u2581", "</s>"
 
 
 class Capitals(tf.Module):
-    """Writes each word in capitals; a piece is a word.
+    """A model that writes each word in capitals; each word is a piece.
 
     Args:
-        has_slots: True: piece i reads slot i modulo 8, and so does source piece i write it; False:
-            it looks at the source from its end.
+        has_slots: True: source piece i writes slot i modulo 8, and target piece i reads it. False:
+            target pieces attend to the source pieces in reverse order.
     """
 
     def __init__(self, has_slots: bool) -> None:
@@ -62,13 +64,13 @@ def _for_each(values: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
 def export_capitals(
     folder: Path, has_slots: bool = True, has_align: bool = True, **said: Any
 ) -> Path:
-    """Exports version 1 of such a model.
+    """Exports version 1 of a `Capitals` model.
 
     Args:
-        folder: of the model; made here.
-        has_slots: as of `Capitals`.
-        has_align: whether the signature "align" is exported.
-        said: entries of export.json that are others than usual.
+        folder: the model's folder, which is created.
+        has_slots: see `Capitals`.
+        has_align: whether to export the signature "align".
+        said: entries of export.json that replace the usual ones.
 
     Returns:
         The folder.
@@ -80,8 +82,10 @@ def export_capitals(
         signatures["align"] = tf.function(model.align, input_signature=[text])
     version = folder / "1"
     tf.saved_model.save(model, str(version), signatures=signatures)
+    attention = f"k_memory:{NUM_SLOTS}" if has_slots else "bahdanau"
     about = {
-        "attention": f"k_memory:{NUM_SLOTS}" if has_slots else "bahdanau",
+        "attention": attention,
+        "attention_label": label(attention),
         "source_language": "en",
         "target_language": "de",
         "beam_size": 10,

@@ -1,4 +1,4 @@
-"""A server's application and a client for it, in one event loop, without a network between."""
+"""A server's application and a client in one event loop, without a network."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ class Running:
     """A service and its event loop.
 
     Args:
-        service: that is asked.
-        runner: of the loop in which it is always used.
+        service: the service that answers.
+        runner: runs the loop in which the service is always used.
     """
 
     def __init__(self, service: Service, runner: asyncio.Runner) -> None:
@@ -31,10 +31,10 @@ class Running:
         self._runner = runner
 
     def ask(self, work: Work, token: str | None = None) -> Any:
-        """Does work with a client of the application."""
+        """Runs `work` with a client of the application; returns its result."""
 
         async def run() -> Any:
-            # What it answers with 500 is not raised here.
+            # Errors become answers with status 500 instead of exceptions.
             transport = httpx.ASGITransport(
                 make_app(self.service, BODY_BYTES, token), raise_app_exceptions=False
             )
@@ -53,7 +53,7 @@ class Running:
 
 @contextlib.contextmanager
 def running(folders: Mapping[str, Path], **options: Any) -> Iterator[Running]:
-    """A service that is closed at the end; by default it looks for no new versions."""
+    """A service for a block; by default, it does not look for new versions."""
     with asyncio.Runner() as runner:
         service = Service(folders, ServerOptions(**{"poll_seconds": 1000.0, **options}))
         try:

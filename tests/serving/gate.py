@@ -1,4 +1,4 @@
-"""A gate before all models: tests let a model compute when they like."""
+"""A gate in front of all models, which tests open to let them compute."""
 
 import threading
 
@@ -9,11 +9,10 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
 
 class Gate:
-    """Holds every batch until it is opened.
+    """Holds every batch until the gate is opened.
 
     Args:
-        monkeypatch: of the test that it lasts for. Models are to be loaded before, or warm-up is
-            held too.
+        monkeypatch: that of the test. Load models before; otherwise, their warm-up is held too.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,5 +35,5 @@ class Gate:
         self._is_open.set()
 
     def open_soon(self) -> None:
-        """Opens it after what comes next has had time to happen."""
+        """Opens the gate after 0.3 seconds, so that the next statements can run first."""
         threading.Timer(0.3, self.open).start()

@@ -1,4 +1,4 @@
-"""The clients that `experiments/clients` offers, each against a server in another thread."""
+"""Each client in `experiments/clients` works with a server in another thread."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ CLIENTS = ROOT / "experiments" / "clients"
 
 
 class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """What TensorFlow Serving's `Predict` does with a SavedModel."""
+    """Implements TensorFlow Serving's `Predict` for a SavedModel."""
 
     def __init__(self, folder: Path) -> None:
         self._model = tf.saved_model.load(str(folder))
@@ -46,7 +46,7 @@ def grpc_address(reverser_folder: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_folder: Path) -> None:
-    lines = [f"a b {i}" for i in range(250)] + ["a\rb"]  # a lone carriage return ends no line
+    lines = [f"a b {i}" for i in range(250)] + ["a\rb"]  # a carriage return does not end a line
     with serving(reverser_folder) as server:
         process = run_python(
             str(CLIENTS / "http_client.py"),

@@ -1,4 +1,4 @@
-"""The page in a real browser, against the real server, with models that write capitals."""
+"""The page in a real browser with the real server and models that write capitals."""
 
 import os
 import re
@@ -25,13 +25,13 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SENTENCE = "a dog runs fast"
 TOKEN = "open sésame"
 MAX_TEXT_BYTES = 9_000
-REFUSED = "Failed to load resource"  # the browser's own line for a status from 400 on
+REFUSED = "Failed to load resource"  # the browser's message for status 400 and above
 SCRIPT = "<script>window.wasRun = true</script>"
 
 
 @contextmanager
 def serving(folders: dict[str, Path], token: str | None = None) -> Iterator[str]:
-    """Serves models on a free port; gives the address of the page."""
+    """Serves models on a free port for a block; yields the address of the page."""
     service = Service(folders, ServerOptions(max_text_bytes=MAX_TEXT_BYTES))
     app = make_app(service, max_body_bytes=1_000_000, token=token)
     config = uvicorn.Config(app, port=0, http="h11", ws="none", lifespan="off", log_config=None)
@@ -78,7 +78,7 @@ def browser() -> Iterator[Browser]:
             pytrace=False,
         )
     with sync_playwright() as playwright:
-        # Without the sandbox, which refuses to run as the root of a container.
+        # The sandbox refuses to run as root in a container, so it is switched off.
         opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield opened
         opened.close()
@@ -88,7 +88,7 @@ def browser() -> Iterator[Browser]:
 def opened(
     browser: Browser, address: str, expects_refusal: bool = False, **options: Any
 ) -> Iterator[Page]:
-    """A page of its own; at its end, nothing was asked elsewhere and the console has no error."""
+    """A new page; afterwards, asserts that it sent no request elsewhere and logged no error."""
     context = browser.new_context(**options)
     page = context.new_page()
     asked: list[str] = []
@@ -110,7 +110,7 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
 
 
 def translate(page: Page, text: str = SENTENCE) -> None:
-    """Translates a text, and waits until its answer is there."""
+    """Translates a text, and waits for the answer."""
     page.get_by_label(re.compile("^(Text|Symbols)")).fill(text)
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#status")).to_contain_text("Translated in")
@@ -125,13 +125,13 @@ def pieces(page: Page, side: str) -> Locator:
 
 
 def shares(page: Page, side: str) -> list[float]:
-    """How strongly each piece of a side is lit."""
+    """The strength of the highlight of each piece of a side."""
     script = "all => all.map(one => Number(one.style.getPropertyValue('--share')))"
     return pieces(page, side).evaluate_all(script)
 
 
 def colours(page: Page) -> list[list[int]]:
-    """The map's colours, row by row, each as red, green, blue."""
+    """The colours of the map's cells, row by row: red, green, blue each."""
     script = """canvas => {
         const { width, height } = canvas;
         return Array.from(canvas.getContext("2d").getImageData(0, 0, width, height).data);
@@ -141,7 +141,7 @@ def colours(page: Page) -> list[list[int]]:
 
 
 def darkest(page: Page, num_columns: int) -> list[int]:
-    """The column with the darkest cell of each row of the map."""
+    """The column of the darkest cell in each row of the map."""
     sums = [sum(colour) for colour in colours(page)]
     rows = [sums[at : at + num_columns] for at in range(0, len(sums), num_columns)]
     return [row.index(min(row)) for row in rows]
@@ -176,7 +176,7 @@ def test_the_others_of_a_long_translation_are_folded_away(page: Page) -> None:
     expect(page.get_by_text("A DOG RUNS FAST!")).to_be_visible()
     translate(page, "and so on " * 50)
     expect(page.locator("#other-translations")).to_be_hidden()
-    page.get_by_text("The next 2 of the beam").click()
+    page.get_by_text("The next 2 translations of the beam").click()
     expect(page.locator("#other-translations li")).to_have_count(2)
 
 
@@ -207,22 +207,22 @@ def test_pointing_into_the_map_names_the_cell(page: Page) -> None:
     translate(page)
     canvas = page.locator("#map-grid canvas")
     cell = canvas.evaluate("canvas => canvas.clientWidth") / 5
-    canvas.hover(position={"x": 3.5 * cell, "y": 0.5 * cell}, force=True)  # lines lie above it
+    canvas.hover(position={"x": 3.5 * cell, "y": 0.5 * cell}, force=True)  # lines cover it
     expect(page.locator("#readout")).to_have_text("A from fast 0.02")
     canvas.click(position={"x": 3.5 * cell, "y": 3.5 * cell}, force=True)
-    page.mouse.move(0, 0)  # what was clicked stays
+    page.mouse.move(0, 0)  # a clicked cell stays marked
     expect(page.locator("#readout")).to_contain_text("FAST from fast 0.87")
 
 
 def test_all_of_it_works_with_the_keyboard_alone(page: Page) -> None:
     expect(page.locator("#facts")).to_contain_text("k8")
     press = page.keyboard.press
-    for _ in range(2):  # the models, which are one stop, and the text
+    for _ in range(2):  # to the models (one stop) and the text
         press("Tab")
     page.keyboard.type(SENTENCE)
     press("Control+Enter")
     expect(page.locator("#status")).to_contain_text("Translated in")
-    for _ in range(5):  # translate, the example, the other translations, the pieces of both sides
+    for _ in range(5):  # past the buttons and the other translations to the pieces
         press("Tab")
     press("ArrowRight")
     dog = pieces(page, "target").nth(1)
@@ -234,16 +234,16 @@ def test_all_of_it_works_with_the_keyboard_alone(page: Page) -> None:
     press("End")
     expect(pieces(page, "target").last).to_be_focused()
     press("Home")
-    press("ArrowLeft")  # there is nothing before the first
+    press("ArrowLeft")  # stays at the first piece
     expect(pieces(page, "target").first).to_be_focused()
     press("Escape")
     assert shares(page, "source") == [0.0] * 5
-    for _ in range(2):  # the map's box, which scrolls, and the slots
+    for _ in range(2):  # past the map's scrolling box to the slots
         press("Tab")
     press("ArrowDown")
     expect(page.locator("#map-caption")).to_contain_text("alone")
     press("Tab")
-    press("Enter")  # the first bar is of the slot that the list has first: it is off again
+    press("Enter")  # the first bar is the selected slot, so it is switched off
     expect(page.locator("#map-caption")).to_contain_text("All slots, combined")
 
 
@@ -253,7 +253,7 @@ def test_a_slot_is_shown_alone(page: Page) -> None:
     page.get_by_label("Show in the map").select_option("3")
     expect(page.locator("#map-caption")).to_contain_text("Slot 4 alone")
     sums = [sum(colour) for colour in colours(page)]
-    assert sums.index(min(sums)) == 3 * 5 + 3  # piece 4 of each side has slot 4, and no other
+    assert sums.index(min(sums)) == 3 * 5 + 3  # only piece 4 of each side uses slot 4
     expect(page.locator("#highest")).to_contain_text("0.86")  # 0.93 times 0.93
     pieces(page, "target").nth(1).click()
     bars = page.locator("#slot-bars button")
@@ -267,7 +267,7 @@ def test_a_slot_is_shown_alone(page: Page) -> None:
 
 
 def test_the_slots_that_are_read_most_come_first(page: Page) -> None:
-    translate(page, "a dog runs fast and a cat runs after it")  # pieces 9 to 11: slots 1 to 3 again
+    translate(page, "a dog runs fast and a cat runs after it")  # pieces 9 to 11 use slots 1 to 3
     listed = page.locator("#slot option").all_inner_texts()
     assert [name.split(" (")[0] for name in listed[1:5]] == ["Slot 1", "Slot 2", "Slot 3", "Slot 4"]
     assert len(listed) == 9
@@ -371,8 +371,8 @@ def test_the_token_is_asked_for_sent_and_not_stored(
         page.keyboard.press("Enter")
         expect(best(page)).to_contain_text("A DOG RUNS FAST")
         expect(page.get_by_label("Access token")).to_be_hidden()
-        expect(page.locator("#models")).to_be_hidden()  # there is only one
-        translate(page, "again")  # with the token
+        expect(page.locator("#models")).to_be_hidden()  # there is only one model
+        translate(page, "again")  # the page keeps the token
         stored = "[localStorage.length, sessionStorage.length, document.cookie]"
         assert page.evaluate(stored) == [0, 0, ""]
 
@@ -440,7 +440,7 @@ def test_a_phone_shows_all_without_sideways_scrolling(browser: Browser, address:
 
 def test_what_belongs_to_a_piece_far_down_is_scrolled_into_sight(page: Page) -> None:
     translate(page, "and so on " * 60 + "and then")
-    page.get_by_role("radio", name="bahdanau").check()  # whose last piece looks at the first
+    page.get_by_role("radio", name="bahdanau").check()  # its last piece attends to the first
     expect(page.locator("#status")).to_contain_text("(bahdanau")
     last = pieces(page, "target").last
     last.click()
@@ -465,7 +465,7 @@ def test_light_and_dark_have_colours_of_their_own(page: Page) -> None:
     page.wait_for_timeout(100)
     assert page.evaluate(script) != light
     empty, full = colours(page)[1], colours(page)[0]
-    assert sum(empty) < sum(full)  # the strongest is the lightest
+    assert sum(empty) < sum(full)  # in dark mode, the strongest cell is the lightest
     assert sum(light_map[1]) > sum(light_map[0])
 
 

@@ -21,7 +21,7 @@ from tests.serving.gate import Gate
 def serve_while(
     folder: Path, scenario: Callable[[str], Any], **options: Any
 ) -> tuple[dict[str, float], Any]:
-    """Serves until a scenario has ended; returns the server's figures, and what came of it."""
+    """Serves until a scenario has ended; returns the server's figures and the scenario's result."""
     handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with ThreadPoolExecutor(1) as thread:
         futures: list[Future[Any]] = []
@@ -65,7 +65,7 @@ def test_a_signal_that_comes_before_it_listens_ends_it(
     run = uvicorn.Server.run
 
     def signalled(server: uvicorn.Server, sockets: Any) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)  # uvicorn does not handle them yet
+        os.kill(os.getpid(), signal.SIGTERM)  # before uvicorn handles signals
         run(server, sockets)
 
     monkeypatch.setattr(uvicorn.Server, "run", signalled)
@@ -82,11 +82,11 @@ def test_what_is_in_flight_at_the_end_is_answered(
         asking = client.submit(predict, url, "a b")
         assert gate.is_reached.wait(10)
         gate.open_soon()
-        return asking  # then SIGTERM comes
+        return asking  # then the server gets SIGTERM
 
     with ThreadPoolExecutor(1) as client:
         figures, asking = serve_while(reverser_folder, scenario)
-        answer = asking.result(0.5)  # it came before the server had ended
+        answer = asking.result(0.5)  # the answer arrived before the server ended
     assert answer.json()["predictions"][0]["translations"][0] == "b a"
     assert figures["rows"] == 1
 

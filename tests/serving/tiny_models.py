@@ -1,4 +1,4 @@
-"""Tiny SavedModels with the signatures of exported translation models, and of a number model."""
+"""Tiny SavedModels: one with the signatures of exported translation models, one of numbers."""
 
 import json
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 N_BEST = 2
-REFUSED = "@"  # a text that has it fails the whole batch
-SLOW = "sleepy"  # a text that has it takes long
+REFUSED = "@"  # a text that contains this makes the whole batch fail
+SLOW = "sleepy"  # a text that contains this takes long
 
 TEXT = tf.TensorSpec([None], tf.string)
 
 
 class Reverser(tf.Module):
-    """Translates by reversing the words of a text.
+    """A model that translates by reversing the words of a text.
 
     Args:
-        prefix: of every translation, to tell versions apart.
+        prefix: start of every translation, which identifies the version.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -46,7 +46,7 @@ class Reverser(tf.Module):
 
     @staticmethod
     def _sleep(text: tf.Tensor) -> tf.Tensor:
-        """Works for a second or more for each slow text of a batch."""
+        """Computes for a second or more for each slow text of a batch."""
         slow = tf.strings.regex_full_match(text, f".*{SLOW}.*")
         size = tf.constant([700, 700])
         steps = 200 * tf.reduce_sum(tf.cast(slow, tf.int32))
@@ -81,7 +81,7 @@ class Reverser(tf.Module):
 
 
 class HalfPlusTwo(tf.Module):
-    """TensorFlow Serving's example: half of a number, plus two; and signatures of other types."""
+    """TensorFlow Serving's example, half of a number plus two, and signatures of other types."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
     def half_plus_two(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -110,7 +110,7 @@ class HalfPlusTwo(tf.Module):
 def export_reverser(
     folder: Path, version: int, prefix: str = "", export: Mapping[str, Any] | None = None
 ) -> Path:
-    """Writes a version of the reversing model, complete as it appears; returns its folder."""
+    """Writes a version of the reversing model, which appears complete; returns its folder."""
     model = Reverser(prefix)
     making = folder.parent / f"{folder.name}.{version}.tmp"
     signatures = {
@@ -144,7 +144,7 @@ def export_half_plus_two(folder: Path, version: int = 123) -> Path:
 
 
 def write_warmup(file: Path, text: str) -> None:
-    """Records one request for the model to begin with."""
+    """Records one warm-up request."""
     request = predict_pb2.PredictRequest()
     request.model_spec.signature_name = "serving_default"
     request.inputs["text"].CopyFrom(tf.make_tensor_proto([text]))

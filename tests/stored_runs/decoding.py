@@ -1,4 +1,4 @@
-"""What a stored run says of its sentences: the same for `make.py` and for the tests."""
+"""Translations and scores of a stored run's sentences, for `make.py` and for the tests."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ def decoded(directory: Path, *names: str) -> list[Record]:
     """Translates the sources of a stored run, and scores its pairs.
 
     Args:
-        directory: of the run, with `sources.txt` and `targets.txt`.
-        names: what is asked for: names of `SEARCHES`, and "score"; by default all of them.
+        directory: the run's directory, with `sources.txt` and `targets.txt`.
+        names: results to return: names of `SEARCHES`, and "score"; by default all of them.
 
     Returns:
-        For each pair, by name: what `translations` returns for a search; as "score" the
-        log-probability of the target, in nats.
+        For each pair, the results by name: for a search, see `translations`; "score" is the
+        log-probability of the target in nats.
     """
     run = load_run(directory)
     lines, targets = (read_lines(directory / f"{side}.txt") for side in ("sources", "targets"))
@@ -37,7 +37,7 @@ def decoded(directory: Path, *names: str) -> list[Record]:
 
 
 def translations(run: Run, lines: list[str], beam_size: int, n_best: int) -> list[Any]:
-    """For each line its n_best translations, as `translate` makes them: text, ids and nats."""
+    """The n best translations of each line, as by `translate`: text, ids, log-probability."""
     sources = run.text_form.as_trained(lines, run.directory)
     found = Translator(run, beam_size, n_best)(sources, BATCH_SIZE)
     return [[_record(run, *translation) for translation in of_line] for of_line in found]
@@ -52,7 +52,7 @@ def _record(run: Run, text: str, hypothesis: Any) -> Record:
 
 
 def scores(run: Run, lines: list[str], targets: list[str]) -> list[Any]:
-    """The log-probability of each target, which has the form of the corpus, given its line."""
+    """The log-probability of each target given its line; targets have the corpus's form."""
     sources = SourceReader(run)(run.text_form.as_trained(lines, run.directory), "sources")
     ids = encode_lines(run.target_vocabulary, targets, "targets")
     return [round(float(score), 6) for score in PairScorer(run.model)(sources, ids, BATCH_SIZE)]

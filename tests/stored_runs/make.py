@@ -1,4 +1,4 @@
-"""Makes the stored runs: python -m tests.stored_runs.make [NAME ...]; README.md says when."""
+"""Makes the stored runs: python -m tests.stored_runs.make [NAME ...]; see README.md."""
 
 import dataclasses
 import json
@@ -24,10 +24,10 @@ from tests.texts import SYLLABLES, sentencepiece_model, write_lines
 
 STORED = Path(__file__).parent
 NUM_LINES = 8
-NUM_WORDS = 20  # of each language
-NUM_NAMES = 5  # the first of these words, which text with capitals writes with one
-NOISE = 1e-3  # of every weight, relative: a hundred times what processors differ by
-TRAINING: dict[str, Any] = {  # what differs from the defaults, which copy_20_k4 has
+NUM_WORDS = 20  # in each language
+NUM_NAMES = 5  # the first of these words, which text with capitals capitalises
+NOISE = 1e-3  # relative change of weights, a hundred times the difference between processors
+TRAINING: dict[str, Any] = {  # options that differ from those of copy_20_k4
     "embedding_dim": 12,
     "encoder_units": 12,
     "encoder_layers": 1,
@@ -53,13 +53,13 @@ Pairs = list[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a run is made.
+    """The recipe of a run.
 
     Args:
-        backend: Keras's, for the training.
-        prepare: writes text into a folder; returns the command that makes the data of it.
-        options: flags of the training, in place of those of `TRAINING` or beside them.
-        pairs: what is decoded before the pairs of the validation set, in the corpus's form.
+        backend: Keras backend of the training.
+        prepare: writes text into a folder; returns the command that prepares the data.
+        options: flags of the training that replace or extend those of `TRAINING`.
+        pairs: pairs to decode before those of the validation set, in the corpus's form.
     """
 
     backend: str
@@ -69,7 +69,7 @@ class Recipe:
 
 
 def words() -> tuple[list[str], list[str]]:
-    """The words of two languages; those at the same place mean the same."""
+    """The words of two languages; words with the same index have the same meaning."""
     generator = random.Random(0)
     made: dict[str, None] = {}
     while len(made) < 2 * NUM_WORDS:
@@ -78,7 +78,7 @@ def words() -> tuple[list[str], list[str]]:
 
 
 def sentence_pairs(count: int, longest: int) -> Pairs:
-    """Distinct pairs of 1 to `longest` words; the last word of a source is a target's first."""
+    """Distinct pairs of 1 to `longest` words; a source's last word comes first in the target."""
     generator, (ours, theirs) = random.Random(longest), words()
     pairs: dict[tuple[str, str], None] = {}
     while len(pairs) < count:
@@ -89,20 +89,20 @@ def sentence_pairs(count: int, longest: int) -> Pairs:
 
 
 def with_names(line: str) -> str:
-    """A sentence as Moses' scripts leave one with names and a full stop."""
+    """A sentence with names and a full stop, in the form that Moses' scripts produce."""
     names = [name for side in words() for name in side[:NUM_NAMES]]
     return " ".join(word.capitalize() if word in names else word for word in line.split(" ")) + " ."
 
 
 def copy_task(folder: Path) -> list[str]:
-    """Sequences of up to 8 of 20 symbols."""
+    """The command for a copy task of up to 8 symbols."""
     del folder
     sizes = {"max_length": 8, "num_train": 4000, "num_valid": 60}
     return ["data_prep.copy_task", *flags(sizes)]
 
 
 def text(longest: int, **options: Any) -> Callable[[Path], list[str]]:
-    """Sentences of up to `longest` words, prepared with these options of `parallel_text`."""
+    """A `prepare` function: sentences of up to `longest` words, options of `parallel_text`."""
 
     def prepare(folder: Path) -> list[str]:
         pairs = sentence_pairs(4000, longest)
@@ -129,7 +129,7 @@ MOSES = {
     "is_truecased": True,
     "truecase_model": "truecase.en",
 }
-UNKNOWN = [("ba xylo más", "xylo ba")]  # words and letters that no vocabulary has
+UNKNOWN = [("ba xylo más", "xylo ba")]  # words and letters outside every vocabulary
 RUNS = {
     "copy_k_memory": Recipe(
         "tensorflow",
@@ -148,7 +148,7 @@ RUNS = {
             "decoder_score": "sigmoid",
             "tied_embeddings": "all",
         },
-        [("日本 ne", "日本")],  # spelt in bytes
+        [("日本 ne", "日本")],  # encoded as bytes
     ),
     "subwords_bahdanau": Recipe(
         "tensorflow",
@@ -188,14 +188,14 @@ RUNS = {
 
 
 def main(names: Sequence[str]) -> None:
-    """Makes the runs of these names, or all."""
+    """Makes the runs with these names, or all runs."""
     for name in names or RUNS:
         with tempfile.TemporaryDirectory() as folder:
             make(RUNS[name], Path(folder), STORED / name)
 
 
 def make(recipe: Recipe, folder: Path, stored: Path) -> None:
-    """Makes a run in a folder, and stores what decoding needs of it with what it decodes."""
+    """Makes a run in a folder; stores the files that decoding needs, and decoded pairs."""
 
     def command(name: str, *arguments: str) -> None:
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": recipe.backend}
@@ -215,7 +215,7 @@ def make(recipe: Recipe, folder: Path, stored: Path) -> None:
 
 
 def store(run_dir: Path, stored: Path) -> None:
-    """Copies what decoding needs of a run, and leaves this machine's paths out of its command."""
+    """Copies the files that decoding needs, without this machine's paths in the command."""
     manifest = read_manifest(run_dir, check_files=False)
     vocabularies = vocabulary_files(manifest.source_vocabulary, manifest.target_vocabulary)
     truecase_model = manifest.text_form.get("truecase_model", "")
@@ -228,7 +228,7 @@ def store(run_dir: Path, stored: Path) -> None:
 
 
 def valid_pairs(data_dir: Path) -> Pairs:
-    """The pairs of the validation set, without those of empty lines."""
+    """The pairs of the validation set without empty lines."""
     split = read_manifest(data_dir).split("valid")
     files = [data_dir / split.files_of(side)[0].path for side in ("source", "target")]
     return [pair for pair in zip(*map(read_lines, files), strict=True) if all(pair)]
@@ -238,14 +238,14 @@ def steady_pairs(run: Run, pairs: Pairs) -> Pairs:
     """The first pairs whose translations stay the same when every weight changes a little.
 
     Args:
-        run: `Run`. Its weights are changed.
-        pairs: in the form of the corpus.
+        run: `Run`. The function changes its weights.
+        pairs: pairs in the form of the corpus.
 
     Returns:
-        `NUM_LINES` pairs, with sources as people write them.
+        `NUM_LINES` pairs, with sources as plain text.
 
     Raises:
-        ValueError: if there are not as many.
+        ValueError: if there are fewer.
     """
     sources = run.text_form.readable([source for source, _ in pairs])
     weights, generator = run.model.get_weights(), np.random.default_rng(0)
@@ -273,7 +273,7 @@ def steady_pairs(run: Run, pairs: Pairs) -> Pairs:
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:
-    """Options as a command takes them."""
+    """Options as flags of a command."""
     return [f"--{name}={value}" for name, value in options.items()]
 
 

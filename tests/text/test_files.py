@@ -169,7 +169,7 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
 def test_a_file_that_is_read_is_not_written(tmp_path: Path) -> None:
     text = write(tmp_path / "text", b"one")
     (tmp_path / "link").symlink_to(text)
-    with pytest.raises(ValueError, match="link: is read, and would be lost"):
+    with pytest.raises(ValueError, match="link: is an input and would be lost"):
         check_output(tmp_path / "link", "-", text)
     check_output(tmp_path / "other", text)
     check_output("-", text)

@@ -1,4 +1,4 @@
-"""Text as a corpus has it, as people write it, and as scores read it."""
+"""Text in a corpus's form, as plain text, and in the form of each score."""
 
 import dataclasses
 from pathlib import Path
@@ -20,7 +20,7 @@ MOSES = TextForm("en", "en", is_tokenised=True, is_truecased=True)
     ("line", "expected"),
     [
         ("it &apos;s a well @-@ known fact .", "It's a well-known fact."),
-        # A colon ends a sentence for detruecase.perl.
+        # For detruecase.perl, a colon ends a sentence.
         ("he said : &quot; no , thanks ! &quot;", 'He said: "No, thanks!"'),
         ("a &amp; b &#124; c &#91; d &#93;", "A & b | c [d]"),
         ("", ""),
@@ -41,7 +41,7 @@ def test_only_what_was_done_is_undone() -> None:
 
 @pytest.fixture
 def truecase_model(tmp_path: Path) -> Path:
-    """A model as train-truecaser.perl writes it."""
+    """A truecase model in the format of train-truecaser.perl."""
     path = tmp_path / "source.truecase"
     path.write_text("the (9/10) The (1/10)\nfact (3/3)\nLondon (4/4)\n")
     return path
@@ -71,7 +71,7 @@ def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
         (tmp_path / "model").write_bytes(content)
         with pytest.raises(ValueError, match="model: expected a model of truecase.perl"):
             check_truecase_model(tmp_path / "model")
-    with pytest.raises(ValueError, match="truecase_model: expected with is_truecased alone"):
+    with pytest.raises(ValueError, match="truecase_model: expected only with is_truecased"):
         TextForm("en", truecase_model="model")
 
 

@@ -1,4 +1,4 @@
-"""Lines some at a time, from files and from pipes."""
+"""Lines are read in chunks from files and from pipes."""
 
 import io
 import os
@@ -12,7 +12,7 @@ from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
 
 
 class Pipe:
-    """A pipe, and the end of it that is written."""
+    """A pipe and its writing end."""
 
     def __init__(self) -> None:
         self._reading, writing = os.pipe()
@@ -55,7 +55,7 @@ def test_a_line_of_a_pipe_is_there_before_the_next_is_written(pipe: Pipe) -> Non
         assert next(chunks) == [line]
     pipe.write(b"x\ny")
     pipe.end()
-    assert sum(chunks, []) == ["x", "y"]  # in one chunk or in two
+    assert sum(chunks, []) == ["x", "y"]  # in one or two chunks
 
 
 def test_chunks_of_a_pipe_are_no_larger_than_asked_for(pipe: Pipe) -> None:

@@ -1,4 +1,4 @@
-"""Runs that several files of tests look at."""
+"""Runs that several test files use."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,19 +27,19 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(
     data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, TrainingResult]]:
-    """A run that nothing interrupted, and its result; tests work on copies of it."""
+    """An uninterrupted run and its result; tests work on copies of the run."""
     run_dir = tmp_path_factory.mktemp("finished") / "run"
     yield run_dir, train(data_dir, run_dir)
 
 
 @pytest.fixture
 def scripted(data_dir: Path, tmp_path: Path) -> Scripted:
-    """Makes trainers whose updates and validations are told beforehand instead of computed."""
+    """Makes trainers whose updates and validations are given in advance instead of computed."""
 
     def make(
         updates: Iterable[UpdateResult] = UPDATES, bleus: Iterable[int] = BLEUS, **options: Any
     ) -> Trainer:
-        """`bleus`: how many of the sources each validation gets right."""
+        """Makes a trainer; `bleus` is the number of correct sources in each validation."""
         made = trainer(data_dir, tmp_path / "run", **options)
         results, rights = iter(updates), iter(bleus)
         made.updater = lambda batch, loss_scale: next(results)

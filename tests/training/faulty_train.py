@@ -1,8 +1,8 @@
-"""`experiments.train` with a fault: python -m tests.training.faulty_train FAULT [its flags].
+"""Runs `experiments.train` with a fault: python -m tests.training.faulty_train FAULT [flags].
 
-slow:S               each update takes S seconds longer
-SIGTERM:N, SIGINT:N  the signal arrives during the N-th update of this start
-kill_in_write:N      the process is killed when half of its N-th file of weights is written
+slow:S               makes each update S seconds longer
+SIGTERM:N, SIGINT:N  sends the signal during the N-th update of this start
+kill_in_write:N      kills the process when half of its N-th file of weights is written
 """
 
 import io
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def before_updates(action: Any) -> None:
-    """Calls `action` with the number of the update, from 1 on, before each."""
+    """Calls `action` before each update, with the update's number, starting at 1."""
     if keras.backend.backend() == "jax":
         from seq2seq_memattn.training.updates.jax_update import JaxUpdater as Updater
     else:

@@ -14,18 +14,18 @@ from seq2seq_memattn.commands.launch_local import free_addresses, tf_config
 from tests.training.runs import checkpoints
 
 LOOK_EVERY = 0.01  # seconds
-PATIENCE = 300.0  # seconds for anything that is waited for
+PATIENCE = 300.0  # seconds to wait for anything
 
 
 class Training:
-    """Processes of `experiments.train`, alone or as a cluster; each writes into a file.
+    """Processes of `experiments.train`, a single one or a cluster; each logs to a file.
 
     Args:
-        run_dir: of the run.
-        arguments: options of `train` but `--run_dir`.
-        jobs: processes of the cluster by kind of task; without them it is one alone.
-        last_runs: what the last process runs behind `python -m`: `experiments.train`, or a module
-            that takes the same options, and what stands before them.
+        run_dir: the run's directory.
+        arguments: options of `train` except `--run_dir`.
+        jobs: number of processes of the cluster by kind of task; None: a single process.
+        last_runs: arguments of `python -m` for the last process, before the options:
+            `experiments.train`, or a module that takes the same options.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Training:
                 )
 
     def end(self) -> list[int]:
-        """The exit statuses, when all have ended."""
+        """Waits until all processes have ended; returns their exit statuses."""
         return [process.wait(PATIENCE) for process in self.processes]
 
     def said(self, index: int = 0) -> str:
-        """What a process wrote."""
+        """The output of a process."""
         return self._logs[index].read_text(encoding="utf-8")
 
     def kill(self) -> None:
-        """Ends all that are left."""
+        """Kills the processes that are still running."""
         for process in self.processes:
             process.kill()
             process.wait()
@@ -72,7 +72,7 @@ class Training:
 
 @contextlib.contextmanager
 def started(*arguments: Any, **options: Any) -> Iterator[Training]:
-    """A `Training` that does not outlive the block."""
+    """A `Training` that is killed at the end of the block."""
     training = Training(*arguments, **options)
     try:
         yield training
@@ -81,7 +81,7 @@ def started(*arguments: Any, **options: Any) -> Iterator[Training]:
 
 
 def wait(ready: Callable[[], bool]) -> None:
-    """Returns when it is; raises TimeoutError if that takes too long."""
+    """Waits until `ready()` is true; raises TimeoutError if that takes too long."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
         if time.monotonic() > deadline:
@@ -90,7 +90,7 @@ def wait(ready: Callable[[], bool]) -> None:
 
 
 def logged(run_dir: Path) -> int:
-    """The last update that a run logged; a line that is being written does not count."""
+    """The last update that a run logged; an incomplete line does not count."""
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
         lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         return max((json.loads(line)["update"] for line in lines), default=0)
@@ -103,7 +103,7 @@ def saved(run_dir: Path) -> int:
 
 
 def finish(run_dir: Path, arguments: Sequence[str], jobs: dict[str, int]) -> str:
-    """Trains a run to its end; what its first process wrote."""
+    """Trains a run to its end; returns the output of its first process."""
     with started(run_dir, arguments, jobs) as training:
         assert not any(training.end()), training.said()
         return training.said()

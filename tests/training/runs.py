@@ -1,4 +1,4 @@
-"""A run that takes seconds, and what two starts of it must have in common."""
+"""A run that takes seconds, and comparisons of two such runs."""
 
 import dataclasses
 import json
@@ -29,7 +29,8 @@ MODEL = ModelConfig(
     attention="k_memory:3",
     dropout=0.2,
 )
-# Nothing here divides anything else; two epochs and a bit; a checkpoint after each update.
+# No interval is a multiple of another. A run has two epochs and a bit, and a checkpoint after each
+# update.
 TRAINING = TrainingConfig(
     batch_size=8,
     bucket_width=4,
@@ -69,19 +70,19 @@ def make_data(folder: Path, seed: int = 0) -> Path:
 
 
 def train(data_dir: Path, run_dir: Path, **options: Any) -> Any:
-    """Trains from wherever `run_dir` stands; returns the result."""
+    """Starts or resumes the run in `run_dir`; returns the result."""
     return trainer(data_dir, run_dir, **options).run()
 
 
 def trainer(
     data_dir: Path, run_dir: Path, init_from: Path | None = None, **options: Any
 ) -> Trainer:
-    """A trainer of the run, with other options of training."""
+    """A trainer of the run; `options` replace training options."""
     return Trainer(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, **options), init_from)
 
 
 def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:
-    """The same run as the flags of `experiments.train`."""
+    """The flags of `experiments.train` for the same run."""
     given = {**MODEL.to_dict(), **dataclasses.replace(TRAINING, **options).to_dict()}
     return [
         "--config=copy_20_k4",
@@ -92,12 +93,12 @@ def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:
 
 
 def train_with(fault: str = "") -> list[str]:
-    """The command that trains, with a fault of `faulty_train` if there is one."""
+    """The command that trains, with a fault of `faulty_train` if one is given."""
     return ["tests.training.faulty_train", fault] if fault else ["experiments.train"]
 
 
 def checkpoints(run_dir: Path) -> list[Path]:
-    """From the oldest to the newest."""
+    """The checkpoints of a run, from the oldest to the newest."""
     return sorted((run_dir / "checkpoints").glob("checkpoint-*.npz"))
 
 
@@ -119,7 +120,7 @@ def metrics(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def assert_same_arrays(ours: Path, theirs: Path) -> None:
-    """Asserts that two checkpoints are equal bit for bit, but for timings."""
+    """Asserts that two checkpoints are equal bit for bit, except for timings."""
     (arrays, record), (expected, expected_record) = arrays_of(ours), arrays_of(theirs)
     assert record == expected_record
     assert list(arrays.values()) and len(arrays) == len(expected)
@@ -129,7 +130,7 @@ def assert_same_arrays(ours: Path, theirs: Path) -> None:
 
 
 def assert_same_runs(ours: Path, theirs: Path) -> None:
-    """Asserts that two runs ended alike: weights, optimiser, seeds, best weights, metrics."""
+    """Asserts that two runs ended equal: weights, optimiser, seeds, best weights, metrics."""
     assert [path.name for path in checkpoints(ours)][-1:] == [
         path.name for path in checkpoints(theirs)
     ][-1:]
@@ -140,7 +141,7 @@ def assert_same_runs(ours: Path, theirs: Path) -> None:
 
 
 def damage(path: Path, how: str) -> None:
-    """Truncates a file in its middle, or flips a bit there."""
+    """Truncates a file in its middle, or flips a bit in its middle."""
     content = bytearray(path.read_bytes())
     middle = len(content) // 2
     if how == "truncated":
@@ -151,6 +152,6 @@ def damage(path: Path, how: str) -> None:
 
 
 def copy_run(run_dir: Path, to: Path) -> Path:
-    """A copy of a run, to be continued in another way."""
+    """Copies a run, so that the copy can continue differently."""
     shutil.copytree(run_dir, to)
     return to

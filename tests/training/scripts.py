@@ -1,4 +1,4 @@
-"""Trainers whose updates and validations are told beforehand."""
+"""Trainers whose updates and validations are given in advance."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Runs of several processes: as good as one, and nothing lost when one of them is."""
+"""Several processes train like one, and nothing is lost when a process is lost."""
 
 import json
 import re
@@ -30,7 +30,7 @@ from tests.training.runs import (
     train_with,
 )
 
-# Plain gradient descent with a clip that some updates meet: a wrong scale of the gradient shows.
+# Plain gradient descent with a clip that some updates reach, so a wrong gradient scale shows.
 EXACT: dict[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 1.0,
@@ -52,28 +52,28 @@ def arguments_of(
 def cluster_of(
     data_dir: Path, run_dir: Path, jobs: dict[str, int], fault: str = "", **options: Any
 ) -> AbstractContextManager[Training]:
-    """Starts a training of several processes, the last of them with a fault if there is one."""
+    """Starts a training of several processes; the last one has the fault, if one is given."""
     given = arguments_of(data_dir, run_dir, **options)
     return started(run_dir, given, jobs, last_runs=train_with(fault))
 
 
 def finish(data_dir: Path, run_dir: Path, jobs: dict[str, int], **options: Any) -> str:
-    """Runs a cluster to its end; what the chief said."""
+    """Runs a cluster to its end; returns the chief's output."""
     return processes.finish(run_dir, arguments_of(data_dir, run_dir, **options), jobs)
 
 
 def figures(run_dir: Path, name: str) -> list[float]:
-    """What every update logged under a name."""
+    """The figure with this name that every update logged."""
     return [line[name] for line in metrics(run_dir) if line["kind"] == "train"]
 
 
 def assert_close_updates(ours: Path, theirs: Path) -> None:
-    """Before the clip, which hides the scale of what it clips, and behind it."""
+    """Compares norms before the clip, which would hide a wrong scale, and weights after it."""
     for name in ("loss", "gradient_norm"):
         np.testing.assert_allclose(figures(ours, name), figures(theirs, name), rtol=1e-5)
     (found, _), (expected, _) = (arrays_of(checkpoints(one)[-1]) for one in (ours, theirs))
     for name, array in expected.items():
-        if "seed" not in name:  # each process has random generators of its own
+        if "seed" not in name:  # each process has its own random generators
             largest = np.abs(array.astype(np.float64)).max(initial=0.0)
             np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-5 * largest)
 
@@ -88,13 +88,14 @@ def assert_close_runs(ours: Path, theirs: Path) -> None:
 
 @pytest.fixture(scope="module")
 def alone(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process."""
+    """A run of one process."""
     run_dir = tmp_path_factory.mktemp("alone") / "run"
     done = run_here("experiments.train", *flags(data_dir, run_dir, **EXACT), WITHOUT_DROPOUT)
     assert done.returncode == 0, done.stderr
     return run_dir
 
 
+@pytest.mark.slow
 def test_two_workers_do_the_ten_updates_of_one(data_dir: Path, tmp_path: Path, alone: Path) -> None:
     finish(data_dir, tmp_path / "run", {"worker": 2}, more=(WITHOUT_DROPOUT,), **EXACT)
     assert len(figures(tmp_path / "run", "loss")) == 10
@@ -149,10 +150,10 @@ def test_when_one_of_four_is_killed_the_others_say_which_and_a_new_start_goes_on
         assert others == [EXIT_TRY_AGAIN] * 3, [cluster.said(i) for i in range(4)]
         said = [cluster.said(i) for i in range(4) if i != victim]
     assert any(f"error: worker {victim} (localhost:" in text for text in said)
-    assert all("go on from the last checkpoint" in text for text in said)
+    assert all("resume from the last checkpoint" in text for text in said)
     begun = saved(run_dir)
     assert 0 < begun < NUM_UPDATES
-    assert f"going on from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
+    assert f"resuming from update {begun}" in finish(data_dir, run_dir, {"worker": 4})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
 
 
@@ -182,7 +183,7 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
         assert f"SIGTERM: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
         assert "SIGTERM: the chief saved" in cluster.said(1)
     assert saved(run_dir) == 4
-    assert "going on from update 4" in finish(data_dir, run_dir, {"worker": 2})
+    assert "resuming from update 4" in finish(data_dir, run_dir, {"worker": 2})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
 
 
@@ -217,7 +218,7 @@ def test_half_precision_on_several_devices_in_parts_trains_and_goes_on(
         )
         assert saved(run_dir) == until
     losses = [loss for loss in figures(run_dir, "loss") if loss is not None]
-    assert len(losses) >= 30  # the scale of the loss falls at those that are skipped
+    assert len(losses) >= 30  # skipped updates only lower the scale of the loss
     assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
 
 
@@ -230,14 +231,14 @@ def test_parameter_servers_train_validate_and_go_on(data_dir: Path, tmp_path: Pa
         with cluster_of(data_dir, run_dir, jobs, **options) as cluster:
             assert cluster.processes[0].wait(timeout=PATIENCE) == 0, cluster.said()
             assert json.loads(cluster.said().splitlines()[-1])["update"] == until
-            # Those that served find out by themselves.
+            # Workers and servers notice that the chief has ended.
             assert cluster.end() == [0, 0, 0, 0], [cluster.said(i) for i in (1, 2, 3)]
-    assert "going on from update 6" in cluster.said()
+    assert "resuming from update 6" in cluster.said()
     lines = metrics(run_dir)
     told = [line["loss"] for line in lines if line["kind"] == "train" and line["loss"]]
     assert told[-1] < 0.95 * told[0]
     assert [line["update"] for line in lines if line["kind"] == "valid"] == [5, 6, 10, 15]
-    # The weights are those of any other run.
+    # Other runs can use the weights.
     options = {"num_updates": 16, "learning_rate": 0.02}
     assert train(data_dir, copy_run(run_dir, tmp_path / "copy"), **options).update == 16
 
@@ -253,7 +254,7 @@ def test_a_signal_to_all_lets_parameter_servers_help_the_chief_to_save(
     run_dir = tmp_path / "run"
     with cluster_of(data_dir, run_dir, ASYNCHRONOUS, **ENDLESS) as cluster:
         wait(lambda: len(checkpoints(run_dir)) >= 2)
-        for process in reversed(cluster.processes):  # the servers first
+        for process in reversed(cluster.processes):  # servers first
             process.send_signal(signal.SIGTERM)
         assert cluster.end() == [143] * 4, [cluster.said(i) for i in range(4)]
         assert f"SIGTERM: saved {checkpoints(run_dir)[-1]}" in cluster.said()
@@ -267,7 +268,7 @@ def test_those_that_served_a_killed_chief_end_and_say_so(data_dir: Path, tmp_pat
         cluster.processes[0].send_signal(signal.SIGKILL)
         assert cluster.end() == [-signal.SIGKILL, 0, 0, 0]
         for index in (1, 2, 3):
-            assert "has ended, or was lost: it alone says how" in cluster.said(index)
+            assert "has ended or was lost; see its output" in cluster.said(index)
 
 
 @pytest.mark.slow
@@ -279,11 +280,11 @@ def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path
             cluster.processes[index].send_signal(signal.SIGKILL)
         assert cluster.processes[0].wait(timeout=60) == EXIT_TRY_AGAIN, cluster.said()
         assert re.search(r"worker 0 .*, worker 1 .* did not answer for 10 s", cluster.said())
-        # The parameter server missed the workers itself, or the chief that had ended before.
+        # The parameter server noticed either the lost workers or the end of the chief.
         status, said = cluster.processes[3].wait(timeout=60), cluster.said(3)
         reasons = {
-            0: "has ended, or was lost: it alone says how",
+            0: "has ended or was lost; see its output",
             EXIT_TRY_AGAIN: "did not answer for 10 s",
         }
         assert reasons[status] in said
-    assert saved(run_dir) > 0  # and what is left can be read
+    assert saved(run_dir) > 0  # a checkpoint is left

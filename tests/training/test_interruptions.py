@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped and damaged end like one that was not: `experiments.train`."""
+"""Runs of `experiments.train` that are killed, stopped or damaged end like an undisturbed run."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ from tests.training.runs import (
 
 
 class Ended(NamedTuple):
-    """What came of a start."""
+    """The exit status and the output of a start."""
 
     status: int
     said: str
@@ -40,7 +40,7 @@ class Ended(NamedTuple):
 def run(
     data_dir: Path, run_dir: Path, fault: str = "", more: Sequence[str] = (), **options: Any
 ) -> Ended:
-    """Starts a run in a process of its own, plain or with a fault, and waits for its end."""
+    """Starts a run in a process of its own, with a fault if given, and waits for its end."""
     given = [*flags(data_dir, run_dir, **options), *more]
     with started(run_dir, given, last_runs=train_with(fault)) as training:
         (status,) = training.end()
@@ -48,11 +48,11 @@ def run(
 
 
 def here(data_dir: Path, run_dir: Path, fault: str = "", **options: Any) -> Ended:
-    """Does what `run` does in this process, for faults that do not end it."""
+    """Like `run`, but in this process; for faults that do not kill the process."""
     given = [*flags(data_dir, run_dir, **options), "--log_every=1"]
     with mock.patch.object(
         TensorFlowUpdater, "__call__", TensorFlowUpdater.__call__
-    ):  # which a fault replaces
+    ):  # a fault replaces it
         done = run_here(*train_with(fault), *given)
     return Ended(done.returncode, (done.stderr + done.stdout).decode())
 
@@ -73,14 +73,14 @@ def test_after_sigterm_a_run_goes_on_at_exactly_the_next_update(
     ended = here(data_dir, run_dir, "SIGTERM:4", checkpoint_minutes=30.0)
     assert ended.status == 128 + signal.SIGTERM
     (checkpoint,) = checkpoints(run_dir)
-    message = f"SIGTERM: saved {checkpoint}; the same command goes on from there"
+    message = f"SIGTERM: saved {checkpoint}; run the same command again to resume"
     assert message in ended.said.splitlines()
     assert "Traceback" not in ended.said
     assert saved(run_dir) == 4
 
     ended = here(data_dir, run_dir)
     assert ended.status == 0, ended.said
-    assert "going on from update 4" in ended.said
+    assert "resuming from update 4" in ended.said
     assert json.loads(ended.said.splitlines()[-1])["update"] == NUM_UPDATES
     assert_same_runs(run_dir, uninterrupted)
 
@@ -90,7 +90,7 @@ def test_a_run_killed_in_the_middle_of_a_checkpoint_goes_on_even_if_the_last_one
     data_dir: Path, tmp_path: Path, uninterrupted: Path
 ) -> None:
     run_dir = tmp_path / "run"
-    # Seven files are whole: the checkpoints of six updates, and the best weights of the fifth.
+    # Seven files are complete: checkpoints of six updates and the best weights of update 5.
     ended = run(data_dir, run_dir, "kill_in_write:8")
     assert ended.status == -signal.SIGKILL
     assert saved(run_dir) == 6
@@ -101,7 +101,7 @@ def test_a_run_killed_in_the_middle_of_a_checkpoint_goes_on_even_if_the_last_one
     assert ended.status == 0, ended.said
     assert "checkpoint-000000006.npz: damaged checkpoint (" in ended.said
     assert "the one before it is used" in ended.said
-    assert "going on from update 5" in ended.said
+    assert "resuming from update 5" in ended.said
     assert_same_runs(run_dir, uninterrupted)
 
 
@@ -123,7 +123,7 @@ def test_a_run_killed_at_twenty_random_moments_ends_like_one_that_was_not(
         given = flags(data_dir, run_dir, **options)
         with started(run_dir, given, last_runs=train_with("slow:0.1")) as training:
             wait_for_update(training, int(moment))
-            # While the next update waits, is computed, or its checkpoint written.
+            # The kill hits the next update while it waits, is computed, or is saved.
             time.sleep(generator.uniform(0.0, 0.15))
             training.processes[0].send_signal(signal.SIGKILL)
             assert training.end() == [-signal.SIGKILL], "it ended before it could be killed"
@@ -140,7 +140,7 @@ def test_a_run_killed_in_the_middle_of_any_file_ends_like_one_that_was_not(
     data_dir: Path, tmp_path: Path, uninterrupted: Path
 ) -> None:
     run_dir = tmp_path / "run"
-    # In the first checkpoint, in one of a later start, and in the best weights.
+    # Killed in the first checkpoint, in a checkpoint of a later start, and in the best weights.
     for number, expected in ((1, 0), (4, 3), (3, 5)):
         ended = run(data_dir, run_dir, f"kill_in_write:{number}")
         assert ended.status == -signal.SIGKILL
@@ -183,7 +183,7 @@ def test_on_two_mirrored_devices_too_a_run_goes_on_after_a_signal(
 
 
 def only_error(ended: Ended) -> str:
-    """The one line of a start that failed; everything else is the progress bar."""
+    """The only error line of a failed start; all other output is the progress bar."""
     assert ended.status == 1
     assert "Traceback" not in ended.said
     (line,) = [line for line in ended.said.splitlines() if "error: " in line]
@@ -225,7 +225,8 @@ def test_losses_that_are_not_finite_end_in_one_line_with_the_last_good_checkpoin
     assert error.endswith(f"last good checkpoint: {checkpoints(tmp_path / 'run')[-1]}")
 
 
-# One checkpoint and a half
+# The disk holds one and a half checkpoints.
+@pytest.mark.slow
 @small_disk_of(2**17)
 def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     data_dir: Path, tmp_path: Path, small_disk: Path, uninterrupted: Path
@@ -239,7 +240,7 @@ def test_a_full_disk_gives_one_line_and_the_next_start_goes_on(
     shutil.copytree(run_dir, elsewhere)
     ended = here(data_dir, elsewhere)
     assert ended.status == 0, ended.said
-    assert f"going on from update {update}" in ended.said
+    assert f"resuming from update {update}" in ended.said
     assert_same_runs(elsewhere, uninterrupted)
 
 
@@ -254,5 +255,5 @@ def test_a_read_only_folder_gives_one_line_and_the_run_goes_on_when_it_can_be_wr
         assert only_error(here(data_dir, run_dir)).endswith("Read-only file system")
     ended = here(data_dir, run_dir)
     assert ended.status == 0, ended.said
-    assert "going on from update 4" in ended.said
+    assert "resuming from update 4" in ended.said
     assert_same_runs(run_dir, uninterrupted)

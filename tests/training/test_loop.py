@@ -44,7 +44,7 @@ def test_a_run_ends_after_its_updates(finished: tuple[Path, TrainingResult]) -> 
     names = [path.name for path in checkpoints(run_dir)]
     assert names == [f"checkpoint-{n:09d}.npz" for n in (10, 11, 12)]
     _, record = arrays_of(checkpoints(run_dir)[-1])
-    # 40 examples in buckets of 4 tokens and batches of 8 are 6 batches or so an epoch.
+    # 40 examples in buckets of 4 tokens and batches of 8 make about 6 batches per epoch.
     assert record["position"][0] == 2
     assert record["best_bleu"] == result.best_bleu
 
@@ -73,7 +73,7 @@ def test_a_line_of_the_log_says_speed_memory_and_the_time_left(
     lines = [line for line in map(json.loads, text.splitlines()) if line["kind"] == "train"]
     for line in lines:
         assert line["tokens_per_second"] > 0
-        assert line["tokens_per_second_per_worker"] == line["tokens_per_second"]  # the only one
+        assert line["tokens_per_second_per_worker"] == line["tokens_per_second"]  # one worker
         assert 0 <= line["waiting"] <= 1
         assert line["memory_mib"] > 100
         assert line["seconds_left"] >= 0
@@ -177,8 +177,8 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_to_the_one_before(
     captured = capfd.readouterr().err
     assert f"{checkpoints(run_dir)[-1]}: damaged checkpoint (" in captured
     assert "; the one before it is used" in captured
-    assert f"going on from update {NUM_UPDATES - 1}" in captured
-    # The last line of the log was of the update that is done again.
+    assert f"resuming from update {NUM_UPDATES - 1}" in captured
+    # The last line of the log belongs to the update that is repeated.
     assert [line["update"] for line in metrics(run_dir)] == [3, 5, 6, 9, 10, 12, 12]
     assert arrays_of(checkpoints(run_dir)[-1])[1]["update"] == NUM_UPDATES
 
@@ -255,7 +255,7 @@ def test_a_run_of_another_configuration_is_refused(scripted: Scripted, tmp_path:
     message = "another configuration: clip_norm was 1.0, is 2.0; learning_rate was 0.01, is 0.5"
     with pytest.raises(ValueError, match=message):
         scripted(clip_norm=2.0, learning_rate=0.5)
-    # What leaves the updates as they are may change.
+    # Options that do not affect the updates may change.
     made = scripted(
         itertools.repeat(update()), num_updates=4, beam_size=3, keep=1, log_every=1, patience=7
     )

@@ -1,4 +1,4 @@
-"""How a run ends: by its options, by NaN, by a signal."""
+"""How a run ends: by its options, by NaN, or by a signal."""
 
 import itertools
 import os
@@ -59,7 +59,7 @@ def test_patience_and_the_best_score_outlive_a_restart(scripted: Scripted) -> No
 
 
 class Killed(Exception):
-    """In place of a kill: what was not written by then is lost."""
+    """Imitates a kill: everything not yet written is lost."""
 
 
 @pytest.mark.parametrize("moment", ["while_they_are_written", "in_the_next_update"])
@@ -148,7 +148,7 @@ def test_in_float16_the_scale_of_the_loss_falls_first(
     assert made.progress.loss_scale.value == FIRST / 2**7
     assert f"; the loss is scaled by {FIRST / 2:g} from now on" in capfd.readouterr().err
 
-    # Once it cannot fall any more, the loss itself must be wrong.
+    # When the scale cannot fall further, the loss itself must be wrong.
     halvings = int(np.log2(FIRST / SMALLEST))
     hopeless = scripted(itertools.repeat(update(np.nan)), num_updates=100, **options)
     assert hopeless.progress.update == 8
@@ -176,7 +176,7 @@ def test_a_signal_saves_after_the_update_and_ends_the_run(
     assert signal.getsignal(number) is before
     assert raised.value.signal_number == number
     (checkpoint,) = checkpoints(tmp_path / "run")
-    expected = f"{number.name}: saved {checkpoint}; the same command goes on from there"
+    expected = f"{number.name}: saved {checkpoint}; run the same command again to resume"
     assert str(raised.value) == expected
     again = scripted()
     assert again.progress.update == 3

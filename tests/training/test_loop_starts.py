@@ -1,4 +1,4 @@
-"""What a run begins with: another run's weights, the rates of its schedule."""
+"""How a run begins: locks, learning rates, and another run's weights."""
 
 import dataclasses
 import shutil
@@ -38,9 +38,10 @@ def test_a_run_is_locked_while_it_is_trained(scripted: Scripted, tmp_path: Path)
     made.updater = noted
     assert made.run().update == 3 == len(locked)
     with training_lock(tmp_path / "run"):
-        pass  # and free again
+        pass  # the lock is free again
 
 
+@pytest.mark.slow
 def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
     finished: tuple[Path, TrainingResult], data_dir: Path, tmp_path: Path
 ) -> None:
@@ -50,7 +51,7 @@ def test_a_trainer_that_was_overtaken_does_not_write_over_what_is_newer(
     late = trainer(data_dir, run_dir)
     train(data_dir, run_dir)
     before = {path: path.read_bytes() for path in checkpoints(run_dir)}
-    with pytest.raises(ValueError, match="run: it was trained elsewhere since it was read"):
+    with pytest.raises(ValueError, match="run: another process has trained this run since"):
         late.run()
     assert {path: path.read_bytes() for path in checkpoints(run_dir)} == before
 
@@ -116,7 +117,7 @@ def test_a_schedule_goes_on_bit_for_bit_after_a_stop(data_dir: Path, tmp_path: P
     rates = rates_of(tmp_path / "whole")
     assert rates == rates_of(tmp_path / "stopped")
     assert rates[1] == pytest.approx(TRAINING.learning_rate / 5) and len(rates) == NUM_UPDATES
-    assert min(rates.values()) < rates[1]  # there were plateaus
+    assert min(rates.values()) < rates[1]  # plateaus lowered the rate
     (ours, record), (theirs, expected) = (
         arrays_of(checkpoints(tmp_path / name)[-1]) for name in ("stopped", "whole")
     )
@@ -125,7 +126,7 @@ def test_a_schedule_goes_on_bit_for_bit_after_a_stop(data_dir: Path, tmp_path: P
         np.testing.assert_array_equal(array, other, err_msg=name)
 
 
-# Beginning with another run's weights
+# Starting with another run's weights
 
 
 def weights_of(variables: Any) -> list[Any]:
@@ -146,7 +147,10 @@ def test_a_new_run_begins_with_the_best_weights_of_another_and_goes_on_without_i
         np.testing.assert_array_equal(ours, theirs)
     assert (made.progress.update, int(made.optimizer.iterations)) == (0, 0)
     made.run()
-    assert f"beginning with {first}, update {finished[1].best_update}" in capfd.readouterr().err
+    assert (
+        f"starting with the weights of {first}, update {finished[1].best_update}"
+        in capfd.readouterr().err
+    )
     trained = weights_of(made.model.weights)
     shutil.rmtree(first)
     again = trainer(data_dir, tmp_path / "run", **{**options, "num_updates": 3})

@@ -5,7 +5,7 @@ from seq2seq_memattn.training.measurements import Clock, Sums, UpdateResult, Win
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time in seconds; its one entry is for the test to change."""
+    """The time in seconds, as a list of one entry, which tests change."""
     time = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: time[0])
     return time
@@ -37,7 +37,7 @@ def test_waits_for_the_input_are_a_share_of_the_time(now: list[float]) -> None:
     now[0] += 3.0
     assert window.take()["waiting"] == 0.25
     now[0] += 2.0
-    assert window.take()["waiting"] == 0.0  # each line of the log has its own
+    assert window.take()["waiting"] == 0.0  # counted anew for each line of the log
 
 
 def test_a_window_goes_on_from_the_sums_of_another_start() -> None:
@@ -48,6 +48,6 @@ def test_a_window_goes_on_from_the_sums_of_another_start() -> None:
     assert second.loss == 50 / 40
     figures = second.take()
     assert (figures["loss"], figures["gradient_norm"]) == (50 / 40, 1.5)
-    assert second.loss == 50 / 40  # until there is a newer one
+    assert second.loss == 50 / 40  # kept until the next update
     second.add(UpdateResult(3.0, 10.0, 0.5, True))
     assert second.loss == 3.0

@@ -29,7 +29,7 @@ def lines_of(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def report(run_dir: Path, begin: int, end: int) -> None:
-    """A start that goes on from `begin`, logs each update and validates every third."""
+    """Reports a start that continues from `begin`: logs each update, validates every third."""
     run_dir.mkdir(exist_ok=True)
     reporter = Reporter(run_dir, begin, 12)
     for update in range(begin + 1, end + 1):
@@ -55,7 +55,7 @@ def test_a_line_has_kind_update_and_nine_digits(tmp_path: Path) -> None:
 def test_the_time_left_needs_no_bar(
     hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # TQDM_DISABLE, which commands set that start several trainings, is read once, at import.
+    # Commands that start several trainings set TQDM_DISABLE, but tqdm reads it only at import.
     monkeypatch.setattr(reporting, "tqdm", partial(tqdm, disable=hidden))
     reporter = Reporter(tmp_path, 2, 5)
     assert math.isnan(reporter.seconds_left)
@@ -111,9 +111,9 @@ def test_tensorboard_has_the_same_figures(tmp_path: Path) -> None:
 def test_tensorboard_forgets_what_an_interrupted_start_left(tmp_path: Path) -> None:
     for begin, end in ((0, 5), (3, 6)):
         report(tmp_path, begin, end)
-        time.sleep(1.1)  # TensorBoard reads files in the order of their seconds
+        time.sleep(1.1)  # TensorBoard orders files by their time in seconds
     folder = str(tmp_path / "tensorboard")
-    events = plugin_event_accumulator.EventAccumulator(folder)  # of its pages
+    events = plugin_event_accumulator.EventAccumulator(folder)  # the one that its pages use
     events.Reload()
     assert [event.step for event in events.Tensors("train/loss")] == [1, 2, 3, 4, 5, 6]
 
@@ -130,7 +130,7 @@ def test_a_full_disk_is_an_os_error_that_names_the_file(small_disk: Path) -> Non
     ballast.write_bytes(bytes(16 * 1024))
     reporter = Reporter(small_disk, 0, 10**6)
     assert fill().endswith(("metrics.jsonl", "tensorboard"))
-    ballast.unlink()  # so that both can be closed
+    ballast.unlink()  # both files need space to be closed
     reporter.close()
 
 

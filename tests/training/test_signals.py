@@ -26,7 +26,7 @@ def test_ctrl_c_says_that_a_second_one_ends_the_training_at_once(
             assert capfd.readouterr().err == ""
             os.kill(os.getpid(), number)
             assert caught.number == number
-        (line,) = capfd.readouterr().err.split("\n")[1:-1]  # the first one ends a bar's line
+        (line,) = capfd.readouterr().err.split("\n")[1:-1]  # the first line ends the bar
         assert "a second Ctrl-C ends the training at once" in line
         with pytest.raises(KeyboardInterrupt, match="^interrupted at once"):
             os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Runs on shards of text: the same Trainer, positions and files as on the copy task."""
+"""Runs on shards of text have the same trainer, positions and files as on the copy task."""
 
 import dataclasses
 import shutil
@@ -19,8 +19,8 @@ from seq2seq_memattn.training.loop import Trainer
 from tests.texts import make_text_data, pairs, text_options
 from tests.training.runs import MODEL, TRAINING, assert_same_runs
 
-NUM_UPDATES = 12  # an epoch has fewer
-STOP = 6  # where the other run is validated too
+NUM_UPDATES = 12  # more than an epoch
+STOP = 6  # the whole run also validates here
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def train(data_dir: Path, run_dir: Path, num_updates: int) -> Trainer:
 
 @pytest.fixture(scope="module")
 def run_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupted."""
+    """An uninterrupted run."""
     run_dir = tmp_path_factory.mktemp("run") / "run"
     trainer = train(data_dir, run_dir, NUM_UPDATES)
     assert trainer.progress.position.epoch > 0
@@ -98,6 +98,7 @@ def test_weights_of_another_vocabulary_are_refused_though_they_fit(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_validation_scores_tokens_as_evaluate_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
-"""An update on two replicas; a program, for devices are set up before all else.
+"""Updates on two replicas equal updates on one device.
 
-Prints the largest difference between its weights and those of an update on one device.
+A program of its own, because devices must be set up first. It prints the largest difference
+between the weights after two updates.
 """
 
 import os
@@ -24,7 +25,7 @@ CONFIG = dataclasses.replace(TRAINING, clip_norm=0.05, embedding_clip_norm=0.01)
 def updated(strategy: tf.distribute.Strategy) -> tuple[list[UpdateResult], list[Any]]:
     """The results and the weights of two updates."""
     model, optimizer, updater = make(config=CONFIG, strategy=strategy)
-    # Two sentences and one: replicas have different numbers of tokens.
+    # The replicas get two sentences and one, so their numbers of tokens differ.
     results = [updater(batch()) for _ in range(2)]
     return results, [*model.get_weights(), *(as_array(v) for v in optimizer.variables)]
 

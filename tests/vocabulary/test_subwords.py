@@ -27,7 +27,7 @@ def model() -> bytes:
 def foreign_model() -> bytes:
     return sentencepiece_model(
         vocab_size=150
-    )  # SentencePiece's own special ids: unknown 0, start 1, end 2
+    )  # SentencePiece's default special ids: unknown 0, start 1, end 2
 
 
 def test_the_ids_of_a_model_of_the_project_are_those_of_the_model(model: bytes) -> None:
@@ -58,7 +58,7 @@ def test_no_character_is_unknown(model: bytes, line: str, splits_at_spaces: bool
 def test_words_one_by_one_are_encoded_as_the_whole_line(
     model: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subwords, "MAX_CACHED_WORDS", 7)  # so that words are forgotten
+    monkeypatch.setattr(subwords, "MAX_CACHED_WORDS", 7)  # so the cache drops words
     vocabulary = SubwordVocabulary(model, "m.model", splits_at_spaces=True)
     plain = SubwordVocabulary(model, "m.model")
     generator = random.Random(1)
@@ -103,7 +103,7 @@ def test_another_model_keeps_its_order_behind_the_special_ids(foreign_model: byt
         assert ids == [i + 3 for i in processor.encode(line)]
         assert vocabulary.decode([*ids, END_ID]) == line
     assert vocabulary.encode("日")[-1] == processor.unk_id() + 3
-    # Every id that a model could predict can be written.
+    # Every id that a model can predict can be decoded.
     assert isinstance(vocabulary.decode(range(3, vocabulary.size)), str)
 
 

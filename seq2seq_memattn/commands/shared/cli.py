@@ -1,8 +1,8 @@
-"""What all commands share: their flags, one-line errors, a JSON line at the end.
+"""The frame of every command: flags, one-line errors and a JSON line at the end.
 
-A command is a module with a docstring, which its help begins with, and two functions:
-`define(flags)` says which flags it has, on a `Flags`; `main(arguments)` does the work with their
-values. `run` joins the two.
+A command is a module with two functions: `define(flags)` defines its flags on a `Flags`, and
+`main(arguments)` does the work with their values. Its help begins with the module's docstring.
+`run` parses the flags and calls `main`.
 """
 
 import argparse
@@ -22,18 +22,18 @@ from absl import flags as absl_flags
 
 from seq2seq_memattn import packages
 
-# TensorFlow's start would fill standard error, where a user looks for the command's own lines.
+# TensorFlow's start-up log would hide the command's own lines on standard error.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# A graph for each shape of a batch is what is wanted; TensorFlow warns of it.
+# TensorFlow warns about retracing, but one graph for each shape of a batch is intended.
 _tensorflow_log = logging.getLogger("tensorflow")
 _tensorflow_log.addFilter(lambda record: "tf.function retracing" not in record.getMessage())
-_tensorflow_log.setLevel(logging.WARNING)  # or it tells of each sum over processes
+_tensorflow_log.setLevel(logging.WARNING)  # INFO would report every sum over processes
 
 EXIT_ERROR = 1
-# What schedulers know, from sendmail, as a failure that may pass (EX_TEMPFAIL).
+# sendmail's EX_TEMPFAIL, which schedulers know as a temporary failure.
 EXIT_TRY_AGAIN = 75
-# What a shell reports of a program that a signal ended.
+# The statuses that a shell reports for a program ended by a signal.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
@@ -46,14 +46,14 @@ Arguments = argparse.Namespace
 
 
 class Terminated(BaseException):
-    """SIGTERM came: unwinds the command, so that nothing half-written is left."""
+    """Raised on SIGTERM: the command unwinds and leaves nothing half-written."""
 
 
 class Flags:
     """The flags of one command, in groups for its help.
 
-    Each method defines a flag by name and meaning; `None` as default leaves it unset, and
-    `required` means that there is no command without it.
+    Each method defines one flag. With the default None, a flag that is not given stays unset. If
+    `required` is true, the command fails without the flag.
     """
 
     def __init__(self) -> None:
@@ -64,18 +64,18 @@ class Flags:
         self.group("")
 
     def group(self, title: str) -> None:
-        """Begins a group: flags defined from now on are listed under this title."""
+        """Begins a group: the help lists the flags defined after this call under its title."""
         self._title = title
         self._members = self._groups.setdefault(title, [])
 
     def positional(self, what: str) -> None:
-        """Lets the command take arguments that are no flags; the help calls them `what`."""
+        """Allows arguments that are not flags; the help calls them `what`."""
         self._positional = what
 
     def string(
         self, name: str, default: str | None, meaning: str, *, required: bool = False
     ) -> None:
-        """A text."""
+        """Defines a flag that takes text."""
         absl_flags.DEFINE_string(name, default, meaning, flag_values=self._flags)
         self._add(name, required)
 
@@ -88,7 +88,7 @@ class Flags:
         required: bool = False,
         lower_bound: int | None = None,
     ) -> None:
-        """A whole number."""
+        """Defines a flag that takes a whole number."""
         absl_flags.DEFINE_integer(
             name, default, meaning, lower_bound=lower_bound, flag_values=self._flags
         )
@@ -103,7 +103,7 @@ class Flags:
         required: bool = False,
         lower_bound: float | None = None,
     ) -> None:
-        """A number."""
+        """Defines a flag that takes a number."""
         absl_flags.DEFINE_float(
             name, default, meaning, lower_bound=lower_bound, flag_values=self._flags
         )
@@ -112,7 +112,7 @@ class Flags:
     def boolean(
         self, name: str, default: bool | None, meaning: str, *, required: bool = False
     ) -> None:
-        """A flag to be set, or unset by `--noNAME`."""
+        """Defines a switch: `--NAME` sets it, `--noNAME` unsets it."""
         absl_flags.DEFINE_bool(name, default, meaning, flag_values=self._flags)
         self._add(name, required)
 
@@ -125,30 +125,30 @@ class Flags:
         *,
         required: bool = False,
     ) -> None:
-        """One of some texts."""
+        """Defines a flag that takes one of several texts."""
         absl_flags.DEFINE_enum(name, default, list(choices), meaning, flag_values=self._flags)
         self._add(name, required)
 
     def items(
         self, name: str, default: Sequence[str] | None, meaning: str, *, required: bool = False
     ) -> None:
-        """Texts separated by commas."""
+        """Defines a flag that takes texts separated by commas."""
         absl_flags.DEFINE_list(name, default, meaning, flag_values=self._flags)
         self._add(name, required)
 
     def repeated(self, name: str, meaning: str) -> None:
-        """A text that is required, and may be given several times."""
+        """Defines a required flag that takes text and may be given several times."""
         absl_flags.DEFINE_multi_string(name, None, meaning, flag_values=self._flags)
         self._add(name, True)
 
     def options(self, kind: type, leave_out: Collection[str] = ()) -> None:
-        """A flag for each field of an option record; one without default must be given.
+        """Defines a flag for each field of an option record; fields without default are required.
 
         Args:
             kind: a dataclass whose fields are int, float, bool, str or Literal, each with its
-                meaning in `metadata["help"]`. Those with a `metadata["group"]` are listed there,
-                the others in the group that was begun.
-            leave_out: names of fields that are no flags.
+                meaning in `metadata["help"]`. A field with a `metadata["group"]` is listed in that
+                group, the others in the current group.
+            leave_out: names of fields that get no flag.
         """
         title = self._title
         for field in dataclasses.fields(kind):
@@ -162,16 +162,16 @@ class Flags:
     def replacements(
         self, kind: type, leave_out: Collection[str] = (), more: Mapping[str, str] | None = None
     ) -> None:
-        """Flags without defaults, each of which replaces what a configuration says.
+        """Defines flags that override the values of a configuration; the flags have no defaults.
 
-        Fields of a name that is a flag already, such as `seed`, share that flag. The help names the
-        default of the option record, which holds where neither flag nor configuration says
-        otherwise.
+        A field whose name is already a flag, such as `seed`, shares that flag. The help names the
+        default of the option record, which applies if neither the flag nor the configuration gives
+        a value.
 
         Args:
             kind: a dataclass as for `options`, each of whose fields has a default.
-            leave_out: names of fields that are no flags.
-            more: what the help of a field says beside its meaning.
+            leave_out: names of fields that get no flag.
+            more: text to append to the help of a field, by field name.
         """
         for field in dataclasses.fields(kind):
             if field.name in self._flags or field.name in leave_out:
@@ -181,20 +181,21 @@ class Flags:
             self._field(kind, field, None, f"{meaning} {default}", False)
 
     def change_default(self, name: str, default: Any) -> None:
-        """Gives a flag that is defined already another default."""
+        """Changes the default of a flag that is already defined."""
         self._flags.set_default(name, default)
 
     def parse(self, words: Sequence[str]) -> Arguments:
-        """The values of all flags by name; arguments that are no flags are in `rest`.
+        """Parses a command line; returns the values of all flags by name.
 
-        The names of flags that the command line has are in `given`.
+        The result has two more fields: `rest`, the arguments that are not flags, and `given`, the
+        names of the flags on the command line.
 
         Args:
-            words: the command line behind the command's name.
+            words: the command line after the command's name.
 
         Raises:
-            absl.flags.Error: for a wrong flag, or a required one that is missing.
-            ValueError: for an argument that is no flag, if the command takes none.
+            absl.flags.Error: for a wrong flag, or a missing required flag.
+            ValueError: for an argument that is not a flag, if the command allows none.
         """
         rest = self._flags(["", *words])[1:]
         if rest and not self._positional:
@@ -207,7 +208,7 @@ class Flags:
         return Arguments(rest=rest, given=given, **values)
 
     def help(self, usage: str, about: str) -> str:
-        """What `--help` prints: usage, what the command does, its flags by group."""
+        """The text of `--help`: usage, description, flags by group."""
         words = [usage, *(f"--{name}=..." for name in self._required), "[flags]", self._positional]
         parts = [f"usage: {' '.join(words).strip()}", about.strip()]
         for title, flags in self.described().items():
@@ -223,7 +224,7 @@ class Flags:
         return "\n\n".join(parts) + "\n"
 
     def described(self) -> dict[str, list[tuple[str, str]]]:
-        """By group, each flag as `--help` shows it, and its meaning with its default."""
+        """For each group, its flags as `--help` shows them: name, and meaning with default."""
         return {
             title: [self._described(name) for name in names]
             for title, names in self._groups.items()
@@ -238,7 +239,7 @@ class Flags:
     def _field(
         self, kind: type, field: dataclasses.Field, default: Any, meaning: str, required: bool
     ) -> None:
-        """A flag of a field, by the field's type."""
+        """Defines the flag of a field, according to the field's type."""
         declared = get_type_hints(kind)[field.name]
         if get_origin(declared) is Literal:
             self.choice(field.name, default, get_args(declared), meaning, required=required)
@@ -265,11 +266,11 @@ class Flags:
 
 
 def flags_of(command: ModuleType) -> Flags:
-    """All flags of a command, those that every command has included."""
+    """All flags of a command, including those that every command has."""
     flags = Flags()
     command.define(flags)
     flags.group(OTHER_FLAGS)
-    flags.integer("verbosity", 0, "1: an error's traceback too")
+    flags.integer("verbosity", 0, "1: also print the traceback of an error")
     flags.boolean("help", None, "show this help")
     return flags
 
@@ -277,14 +278,14 @@ def flags_of(command: ModuleType) -> Flags:
 def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
     """Parses the flags, calls the command's `main`, and exits.
 
-    ValueError (UnicodeDecodeError too), OSError, a wrong flag and a package that is not installed
-    give one line on standard error and exit status 1; `--verbosity=1` adds the traceback. SIGTERM
-    and SIGINT end in one line too, wherever the command does not see to them itself. Other
-    exceptions are mistakes in the program and keep their traceback.
+    A ValueError (including UnicodeDecodeError), an OSError, a wrong flag or a missing package gives
+    one line on standard error and exit status 1; `--verbosity=1` adds the traceback. SIGTERM and
+    SIGINT also give one line, unless the command handles them itself. Other exceptions are bugs and
+    keep their traceback.
 
     Args:
         command: the command's module.
-        words: the command line behind the command's name.
+        words: the command line after the command's name.
         usage: how the command is called, for its help.
 
     Raises:
@@ -316,7 +317,7 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
 
 
 def launch(command: ModuleType) -> NoReturn:
-    """Runs a command as `python -m`, with the flags of the process.
+    """Runs a command as `python -m` does, with the flags of this process.
 
     Args:
         command: the command's module.
@@ -329,7 +330,7 @@ def launch(command: ModuleType) -> NoReturn:
 
 
 def replaced(options: T, arguments: Arguments) -> T:
-    """Replaces the fields of an option record whose `replacements` were given."""
+    """Overrides the fields of an option record with the flags of `Flags.replacements`."""
     given = {
         field.name: getattr(arguments, field.name)
         for field in dataclasses.fields(options)  # type: ignore[arg-type]
@@ -339,13 +340,13 @@ def replaced(options: T, arguments: Arguments) -> T:
 
 
 def options_from(arguments: Arguments, kind: type[T]) -> T:
-    """Makes an option record of the values of flags that `Flags.options` defined."""
+    """Makes an option record from the flags that `Flags.options` defined."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: getattr(arguments, name) for name in names})
 
 
 def positive_numbers(flag: str, values: Sequence[str]) -> list[int]:
-    """The numbers that a list flag has; ValueError for what is none, or not above 0."""
+    """The numbers of a list flag; ValueError unless all are whole numbers above 0."""
     for value in values:
         if not (value.isascii() and value.isdigit() and int(value)):
             raise ValueError(f"--{flag}: expected whole numbers above 0; got {value!r}")
@@ -355,14 +356,14 @@ def positive_numbers(flag: str, values: Sequence[str]) -> list[int]:
 
 
 def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
-    """Prints a command's figures as one JSON line; the last thing that a command prints.
+    """Prints a command's figures as one JSON line, the last line of its output.
 
     Args:
         result: figures by name; NumPy scalars and paths are allowed, NaN and infinity are not.
-        to_stderr: True where standard output carries the command's text.
+        to_stderr: True if standard output carries the command's text.
 
     Raises:
-        ValueError: if a value is NaN or infinite, which JSON cannot say.
+        ValueError: if a value is NaN or infinite, which JSON cannot represent.
     """
     line = json.dumps(result, allow_nan=False, default=_json_value)
     print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
@@ -386,7 +387,7 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 
 
 def _forget_closed_output() -> None:
-    """Keeps Python from reporting at its exit that the reader of standard output has gone."""
+    """Keeps Python from reporting a closed standard output when it exits."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -394,7 +395,7 @@ def _forget_closed_output() -> None:
 
 
 def _one_line(error: BaseException) -> str:
-    """Returns an error's message without line breaks, and without the number of an OSError."""
+    """Returns an error's message on one line, without the number of an OSError."""
     message = str(error)
     if isinstance(error, ModuleNotFoundError):
         message = packages.what_to_install(error.name)
@@ -405,5 +406,5 @@ def _one_line(error: BaseException) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """Returns a NumPy scalar's Python value, or the name of a path."""
+    """Returns the Python value of a NumPy scalar, or a path as text."""
     return value.item() if hasattr(value, "item") else os.fspath(value)

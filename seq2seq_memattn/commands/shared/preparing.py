@@ -1,4 +1,4 @@
-"""What the commands that make a data directory have in common."""
+"""The common part of the commands that make a data directory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,11 +18,11 @@ def make_directory(
     """Makes a data directory, and prints its figures.
 
     Args:
-        command: its name.
+        command: name of the command.
         options: a record with an `output_dir`.
-        make: makes the directory from such a record; returns its manifest, and whether it was
-            made now.
-        summary: what is printed of a manifest.
+        make: makes the directory from `options`; returns the manifest, and whether the directory
+            is new.
+        summary: returns the figures of a manifest to print.
     """
     manifest, is_new = make(options)
     if not is_new:

@@ -1,4 +1,4 @@
-"""What commands share that start several processes at a time."""
+"""Output of commands that start several processes at a time."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ WITHOUT_BARS = {"TQDM_DISABLE": "1"}  # for the environment of processes that ru
 
 @contextlib.contextmanager
 def lines_under(name: str) -> Iterator[IO[bytes]]:
-    """A stream for what a process says, whose lines are shown on standard error under a name."""
+    """Opens a stream for a process's output; shows its lines on standard error under a name."""
     reading, writing = os.pipe()
     follower = threading.Thread(target=_show, args=(reading, name))
     follower.start()

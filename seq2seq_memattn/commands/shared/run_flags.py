@@ -1,4 +1,4 @@
-"""What the commands that use a trained run share: their flags, the run, pairs of files."""
+"""The common part of commands that use a trained run: flags, loading the run, pairs of files."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -53,8 +53,8 @@ def define_sampling(flags: Flags, samples: str) -> None:
     """Defines the flags of sampling.
 
     Args:
-        flags: of the command.
-        samples: what `--sample` asks for.
+        flags: the command's flags.
+        samples: help text of `--sample`.
     """
     flags.group("Sampling")
     flags.integer("sample", None, samples, lower_bound=1)
@@ -66,10 +66,10 @@ def define_sampling(flags: Flags, samples: str) -> None:
 
 
 def sampling_of(arguments: Arguments) -> Any:
-    """The `Sampling` that the flags ask for; None without `--sample`.
+    """The `Sampling` that the flags describe; None without `--sample`.
 
     Raises:
-        ValueError: for a number out of range, or a flag of sampling without `--sample`.
+        ValueError: for a number out of range, or another flag of sampling without `--sample`.
     """
     from seq2seq_memattn.search.rules import Sampling
 
@@ -82,19 +82,19 @@ def sampling_of(arguments: Arguments) -> Any:
 
 
 def define_batch_size(flags: Flags) -> None:
-    """Defines the flag of commands that read a file in batches of one size."""
+    """Defines `--batch_size`, for commands that read a file in batches."""
     flags.integer("batch_size", 100, "sources per batch", lower_bound=1)
 
 
 def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
-    """The run that the flags name.
+    """Loads the run that the flags name.
 
-    Notes on standard error name damaged checkpoints that were passed over, and a precision that
-    will be slow on this processor.
+    Prints a note for each damaged checkpoint that was skipped, and for a precision that is slow on
+    this processor.
 
     Args:
-        arguments: of the command.
-        precision: in place of the flag.
+        arguments: the command's arguments.
+        precision: replaces the flag's value if given.
     """
     from seq2seq_memattn.runs import directory
 
@@ -115,7 +115,7 @@ def make_translator(
     sampling: Any = None,
     seed: int = 0,
 ) -> tuple[Any, Any]:
-    """The run that the flags name and its `Translator`."""
+    """Loads the run that the flags name; returns it and its `Translator`."""
     from seq2seq_memattn.runs.translator import Translator
 
     run = load_run(arguments)
@@ -132,7 +132,7 @@ def make_translator(
 
 
 def report_slow_products(*precisions: str) -> None:
-    """Notes that products of bfloat16 will be slow, if the processor has no units for them."""
+    """Prints a note if bfloat16 products will be slow: the processor has no units for them."""
     if "bfloat16_products" not in precisions:
         return
     from seq2seq_memattn.compute.backend import gpu_name
@@ -146,13 +146,13 @@ def report_slow_products(*precisions: str) -> None:
 
 
 def report_cut(sources: Any) -> None:
-    """Says once how many sources a `SourceReader` found too long."""
+    """Prints a note with the number of sources that a `SourceReader` cut, if any."""
     if sources.num_cut:
         print_note(f"{sources.num_cut} sources were cut at {sources.limit} tokens")
 
 
 def read_pair(source: str, target: str) -> tuple[list[str], list[str]]:
-    """Two files of as many lines; raises ValueError with both counts if they differ."""
+    """Reads two parallel files; ValueError with both counts if their numbers of lines differ."""
     sources, targets = read_lines(source), read_lines(target)
     if len(sources) != len(targets):
         raise ValueError(

@@ -1,1 +1,1 @@
-"""SavedModels of a run, string to string."""
+"""Exports models as SavedModels that map strings to strings."""

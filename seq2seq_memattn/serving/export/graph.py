@@ -1,4 +1,4 @@
-"""What an exported model answers: from strings to strings, each answer one graph."""
+"""The graphs of an exported model: one per signature, from strings to strings."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 Outputs = dict[str, Any]
 Function = Callable[..., Outputs]
 
-# Texts, but for the seed.
+# The inputs of each signature: strings, except for the seed.
 _INPUTS = {
     "serving_default": ("text",),
     "align": ("text",),
@@ -33,9 +33,9 @@ _INPUTS = {
 
 
 class SearchOptions(NamedTuple):
-    """How an exported model searches; see `beam_search`, `SourceReader` and `sample`.
+    """Options of search in an exported model; see `beam_search`, `SourceReader` and `sample`.
 
-    Without `num_samples` it does not sample.
+    With `num_samples` 0, the model has no signature `sample`.
     """
 
     beam_size: int = 10
@@ -50,7 +50,7 @@ class SearchOptions(NamedTuple):
 
 
 def signatures(options: SearchOptions) -> dict[str, tuple[str, ...]]:
-    """The inputs of each signature by its name."""
+    """The names of the inputs of each signature, by name of the signature."""
     has_samples = options.num_samples > 0
     return {name: inputs for name, inputs in _INPUTS.items() if has_samples or name != "sample"}
 
@@ -59,9 +59,9 @@ class _Sources(NamedTuple):
     """Encoded texts.
 
     Fields:
-        ids: int32 [batch, source_length], with end token and padding.
-        is_empty: bool [batch].
-        is_cut: bool [batch]. Whether a text was longer than the model takes.
+        ids: int32 [batch, source_length], with end tokens (if the model has them) and padding.
+        is_empty: bool [batch]. Whether a text has no tokens.
+        is_cut: bool [batch]. Whether a text was longer than the limit and was cut.
     """
 
     ids: Any
@@ -70,13 +70,14 @@ class _Sources(NamedTuple):
 
 
 class ServedModel(NamedTuple):
-    """A model, and how texts become its sources and its targets become texts.
+    """A model with what it needs to read and write text.
 
     Fields:
         model: `Seq2Seq` or `Searchable`.
         source_text, target_text: `GraphVocabulary`.
-        source_end: int or None. The id behind every source; None: none.
-        limit: int or None. Tokens, end token included, at which sources are cut; None: nowhere.
+        source_end: int or None. The id that ends every source; None: sources have no end token.
+        limit: int or None. Most tokens of a source, end token included; longer sources are cut.
+            None: no limit.
     """
 
     model: Any
@@ -87,7 +88,7 @@ class ServedModel(NamedTuple):
 
 
 def served_run(run: Run, options: SearchOptions) -> ServedModel:
-    """A run's model with its vocabularies."""
+    """The `ServedModel` of a run."""
     return ServedModel(
         run.model,
         graph_vocabulary(run.source_vocabulary),
@@ -98,17 +99,17 @@ def served_run(run: Run, options: SearchOptions) -> ServedModel:
 
 
 class ServingGraph:
-    """The answers of a model, as functions of tensors [batch].
+    """The signatures of an exported model, as functions of tensors [batch].
 
     Args:
         served: `ServedModel`.
         options: `SearchOptions`.
 
     Attributes:
-        modules: what the graphs need beside variables: vocabularies.
+        modules: the vocabularies, which the SavedModel must keep beside the variables.
 
     Raises:
-        ValueError: if the beam's sizes are out of range.
+        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(self, served: ServedModel, options: SearchOptions) -> None:
@@ -117,14 +118,14 @@ class ServingGraph:
         self._options = options
         self.modules = [served.source_text, served.target_text]
         self._folded = folds_rows(self._model, options.beam_size)
-        # Made once, as in search: a graph that made them would do so at every call.
+        # Made once and stored as variables: a graph would otherwise make them at every call.
         self._weights: PreparedWeights = keras.tree.map_structure(
             lambda array: tf.Variable(array, trainable=False),
             make_weights(self._model, self._folded),
         )
 
     def function(self, name: str) -> Any:
-        """The traced function of one of the signatures."""
+        """Returns the traced function of a signature."""
         answers: dict[str, Function] = {
             "serving_default": self.translate,
             "align": self.align,
@@ -143,9 +144,9 @@ class ServingGraph:
 
         Returns:
             translations: string [batch, n_best], best first.
-            log_probs: float32 [batch, n_best]. Sums over tokens, in nats, the end token included.
-            num_tokens: int32 [batch, n_best]. Tokens, the end token included where it was written.
-            source_is_cut: bool [batch]. Whether a text was longer than the model takes.
+            log_probs: float32 [batch, n_best]. Sums over tokens in nats, end token included.
+            num_tokens: int32 [batch, n_best]. Tokens, including the end token if it was written.
+            source_is_cut: bool [batch]. Whether a text was longer than the limit and was cut.
         """
         sources, decoder = self._read(text), self._decoder()
         memory, state = decoder.start(sources.ids, self._options.beam_size)
@@ -153,15 +154,15 @@ class ServingGraph:
         return self._translations(sources, found, self._options.n_best)
 
     def align(self, text: Any) -> Outputs:
-        """As `translate`, with what the attention looked at along the best translation.
+        """The best translations of each text, and the alignment of the very best.
 
         Returns:
-            What `translate` returns, and
-            source_pieces: string [batch, source_length]. Tokens, "</s>", then "".
-            target_pieces: string [batch, target_length], likewise.
+            The outputs of `translate`, and
+            source_pieces: string [batch, source_length]. Tokens, "</s>", then "" as padding.
+            target_pieces: string [batch, target_length]. The same for the best translation.
             alignments: float32 [batch, target_length, source_length].
-            alpha: float32 [batch, source_length, num_slots]; K-memory alone. Encoder scores.
-            beta: float32 [batch, target_length, num_slots]; K-memory alone. Decoder scores.
+            alpha: float32 [batch, source_length, num_slots]. Encoder scores; only for K-memory.
+            beta: float32 [batch, target_length, num_slots]. Decoder scores; only for K-memory.
         """
         sources, decoder = self._read(text), self._decoder()
         memory, state = decoder.start(sources.ids, self._options.beam_size)
@@ -188,12 +189,12 @@ class ServingGraph:
         return outputs
 
     def score(self, text: Any, translation: Any) -> Outputs:
-        """How probable given translations are.
+        """Log-probabilities of given translations.
 
         Returns:
-            log_probs: float32 [batch]. Sums over tokens, in nats, the end token included.
-            num_tokens: int32 [batch]. Tokens of the translations, the end token included.
-            source_is_cut: bool [batch]. As of `translate`.
+            log_probs: float32 [batch]. Sums over tokens in nats, end token included.
+            num_tokens: int32 [batch]. Tokens of the translations, end token included.
+            source_is_cut: bool [batch]. See `translate`.
         """
         sources, target = self._read(text), self._served.target_text.encode(translation)
         target = target.with_flat_values(self._model.numbers(target.flat_values))
@@ -216,17 +217,16 @@ class ServingGraph:
 
         Args:
             text: string [batch].
-            seed: int32 [batch]. A text and its seed always give the same translations, whatever
-                else is in the batch. Below 0: others at each call.
+            seed: int32 [batch]. The same text and seed always give the same translations, whatever
+                else is in the batch. A seed below 0 gives new ones at each call.
 
         Returns:
-            What `translate` returns, with num_samples in place of n_best, as drawn: nothing tells
-            the first one from the others. log_probs are the model's own, whatever temperature,
-            top_k and top_p are.
+            The outputs of `translate`, with num_samples in place of n_best and in no order.
+            log_probs are the model's own; temperature, top_k and top_p do not change them.
         """
         options = self._options
         sources, decoder = self._read(text), self._decoder()
-        # The operation itself: TensorFlow's function would keep a seed that is set at the export.
+        # The raw operation: TensorFlow's function would keep a seed set at export time.
         other = tf.raw_ops.RandomUniformInt(shape=tf.shape(seed), minval=0, maxval=MAX_SEED)
         seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
         limits, most = step_limits(sources.ids, options.max_length, self._model.pad_id)
@@ -238,7 +238,7 @@ class ServingGraph:
         return self._translations(sources, found, options.num_samples)
 
     def _log_probs(self, *pairs: Any) -> Any:
-        """`target_log_probs`, of few pairs at a time where logits are many: float32 [batch]."""
+        """`target_log_probs` in parts that keep the logits below MAX_LOGITS: float32 [batch]."""
         num_pairs, num_steps = tf.shape(pairs[-1])[0], tf.shape(pairs[-1])[1]
         size = tf.maximum(MAX_LOGITS // self._model.config.target_vocab_size // num_steps, 1)
 
@@ -291,9 +291,9 @@ class ServingGraph:
         return search_in_graph(decoder, memory, state, rules, most, drop_done())
 
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
-        """What `translate` returns, of so many translations of each text.
+        """The outputs of `translate`, for `count` translations of each text.
 
-        As in files, an empty text has an empty translation.
+        As when translating files, an empty text has an empty translation.
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
@@ -310,7 +310,7 @@ class ServingGraph:
 
 
 def _of_any_batch(function: Function) -> Function:
-    """A function that also takes no texts: some of TensorFlow's kernels divide by the batch."""
+    """Makes a function accept empty batches; some TensorFlow kernels divide by the batch size."""
 
     def call(*inputs: Any) -> Outputs:
         num_texts = tf.shape(inputs[0])[0]
@@ -322,12 +322,12 @@ def _of_any_batch(function: Function) -> Function:
 
 
 def _column(ids: Any, token: int) -> Any:
-    """[batch, 1] of one token, for ragged ids [batch, None]."""
+    """A column [batch, 1] of one token, for ragged ids [batch, None]."""
     return tf.fill([ids.nrows(), 1], token)
 
 
 def _padded(ids: Any, pad_id: int) -> Any:
-    """Ragged ids with padding; at least a column, since a loop over none has no shapes."""
+    """Pads ragged ids, to at least one column: a loop over no columns has no shapes."""
     padded = ids.to_tensor(pad_id)
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     return tf.pad(padded, [[0, 0], [0, missing]], constant_values=pad_id)

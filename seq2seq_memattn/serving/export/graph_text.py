@@ -1,4 +1,4 @@
-"""Vocabularies inside of TensorFlow's graph: the same ids and texts as those of `vocabulary/`."""
+"""Vocabularies in a TensorFlow graph, with the same ids and texts as those of `vocabulary/`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -19,19 +19,19 @@ Function = Callable[[Any], Any]
 
 END_PIECE = "</s>"
 UNKNOWN = "[UNK]"
-_NOWHERE = -1  # the id of what is no token
+_NOWHERE = -1  # the id of an unknown token
 
 
 class GraphVocabulary(Protocol):
-    """What a kind of vocabulary does in the graph; a `tf.Module`, which a SavedModel keeps."""
+    """A vocabulary in a graph; also a `tf.Module`, so that a SavedModel keeps its tables."""
 
     first_id: int
-    """The first id of a token; those before are special."""
+    """The id of the first token; smaller ids are special."""
 
     def encode(self, texts: Any) -> Any:
         """Ids of texts, ragged int32 [batch, None], without start and end token.
 
-        Fails with InvalidArgumentError for what the vocabulary cannot express, and names it.
+        Fails with InvalidArgumentError for a token that the vocabulary cannot encode, and names it.
         """
 
     def decode(self, ids: Any) -> Any:
@@ -42,15 +42,16 @@ class GraphVocabulary(Protocol):
 
 
 def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVocabulary:
-    """The same vocabulary in the graph.
+    """Makes the graph form of a vocabulary.
 
     Args:
-        vocabulary: `Vocabulary`, or a list of tokens that stand between spaces, the token of id 0
-            first, as `keras.layers.TextVectorization.get_vocabulary` makes it. Unknown tokens are
-            `UNKNOWN` where the list has it, else they are errors. None: tokens are their ids.
+        vocabulary: a `Vocabulary`; or a list of tokens from id 0 on, as
+            `keras.layers.TextVectorization.get_vocabulary` returns it, for texts with spaces
+            between tokens; or None for texts of ids. With a list, unknown tokens become `UNKNOWN`
+            if the list has it, and are errors otherwise.
 
     Raises:
-        ValueError: if it is of another kind, or a token stands twice in the list.
+        ValueError: if the vocabulary is of another kind, or a list has a token twice.
     """
     if vocabulary is None:
         return _Numbers()
@@ -73,20 +74,20 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
 
 
 def pieces_with_ends(vocabulary: GraphVocabulary, ids: Any, is_end: Any, is_padding: Any) -> Any:
-    """The tokens of ids, as `GraphVocabulary.pieces`; "</s>" ends, "" is padding."""
+    """The tokens of ids, see `GraphVocabulary.pieces`; "</s>" for the end, "" for padding."""
     found = vocabulary.pieces(tf.where(is_end | is_padding, vocabulary.first_id, ids))
     found = tf.where(is_end, END_PIECE, found)
     return tf.where(is_padding, "", found)
 
 
 class _Subwords(tf.Module):
-    """A SentencePiece model."""
+    """A SentencePiece model in a graph."""
 
     first_id = NUM_SPECIAL_IDS
 
     def __init__(self, vocabulary: SubwordVocabulary) -> None:
         super().__init__()
-        # Here, since no other vocabulary needs it, and not every platform has it.
+        # Imported here: no other vocabulary needs it, and not every platform has it.
         import tensorflow_text as tf_text
 
         self._offset = vocabulary.id_offset
@@ -104,14 +105,14 @@ class _Subwords(tf.Module):
 
 
 class _Listed(tf.Module):
-    """A list of tokens.
+    """A vocabulary that is a list of tokens, in a graph.
 
     Args:
-        tokens: those from `first_id` on.
-        first_id: int.
-        unknown_id: of other tokens; None: they are errors.
-        split: string [batch] to the tokens of each text, ragged string [batch, None].
-        separator: what stands between tokens.
+        tokens: the tokens from `first_id` on.
+        first_id: int. The id of the first token.
+        unknown_id: the id of unknown tokens; None: they are errors.
+        split: turns texts, string [batch], into their tokens, ragged string [batch, None].
+        separator: text between two tokens.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class _Listed(tf.Module):
 
 
 class _Numbers(tf.Module):
-    """No vocabulary: a text is the ids themselves, with spaces between them."""
+    """No vocabulary: a text consists of ids with spaces between them."""
 
     first_id = 0
 
@@ -172,7 +173,7 @@ class _Numbers(tf.Module):
 
 
 def _unknown_symbol(unknown: Any) -> Any:
-    """The message about unknown symbols, string [n]: in UTF-8, whatever the first one is."""
+    """The message about the first of some unknown symbols, string [n]; always valid UTF-8."""
     first = tf.strings.unicode_transcode(unknown[:1], "UTF-8", "UTF-8", errors="replace")
     return tf.strings.join(["unknown symbol '", tf.strings.reduce_join(first), "'"])
 

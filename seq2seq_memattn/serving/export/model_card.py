@@ -1,4 +1,4 @@
-"""The card of an exported model: what it is, what it learned from, how good it is."""
+"""The card of an exported model: its kind, its training data and its scores."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,8 @@ from typing import Any
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.runs.directory import Run
 
-EVALUATIONS = "evaluation/*/evaluation.json"  # where `evaluate` leaves scores, in a run's directory
-# Scores of an evaluation, with the names of their signatures.
+EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
+# Titles of scores, with the keys of the score and its signature in evaluation.json.
 SCORES = {
     "BLEU, tokenised": ("bleu", "signature"),
     "BLEU, standard": ("standard_bleu", "standard_bleu_signature"),
@@ -20,31 +20,32 @@ TEXT_OPS = (
     "`SentencepieceIdToStringOp`"
 )
 ANSWERS = """\
-| signature | takes | gives |
+| signature | inputs | outputs |
 |---|---|---|
 | `serving_default` | `text` | `translations`, `log_probs`, `num_tokens` [batch, n_best], best \
 first; `source_is_cut` [batch] |
 | `align` | `text` | the same, and for the best translation `source_pieces`, `target_pieces` and \
-`alignments` [batch, target_length, source_length]; with K-memory `alpha` and `beta`, its slots' \
-own scores |
+`alignments` [batch, target_length, source_length]; with K-memory also the scores of its slots, \
+`alpha` and `beta` |
 | `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut` [batch] |
 {samples}
-Texts are UTF-8 strings [batch]; log-probabilities are sums over tokens, in nats, the end token \
-included. The graph needs TensorFlow's own ops{ops}, and no others."""
+Texts are UTF-8 strings [batch]. Log-probabilities are sums over tokens in nats, end token \
+included. The graph needs only the ops of TensorFlow{ops}."""
 
 SAMPLES = """\
-| `sample` | `text`, `seed` (int32 [batch]) | as `serving_default`, but num_samples drawn at \
-random, in no order: the same for the same text and seed; others at each call if it is below 0 |
+| `sample` | `text`, `seed` (int32 [batch]) | those of `serving_default`, but num_samples \
+translations drawn at random, in no order. The same text and seed give the same ones; a seed below \
+0 gives new ones at each call |
 """
 
 
 def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]) -> str:
-    """The card, as Markdown.
+    """The card of an exported run, as Markdown.
 
     Args:
-        run: `Run`. Evaluations that lie in its directory are on the card.
-        name, version: of the exported model.
-        description: of `describe`.
+        run: `Run`. The card lists the evaluations in its directory.
+        name, version: name and version of the exported model.
+        description: result of `describe`.
     """
     manifest = read_manifest(run.directory, check_files=False)
     ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
@@ -109,9 +110,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _scores(run: Run) -> Iterator[str]:
-    if "bleu" in run.record:  # the best weights
+    if "bleu" in run.record:  # a record of best.npz
         yield f"Validation BLEU: {run.record['bleu']:.2f}.\n"
-    elif run.record.get("best_bleu", -1.0) >= 0.0:  # of a checkpoint
+    elif run.record.get("best_bleu", -1.0) >= 0.0:  # a record of a checkpoint
         best, update = run.record["best_bleu"], run.record["best_update"]
         yield f"Best validation BLEU of the run: {best:.2f}, at update {update:,}.\n"
     rows: list[list[str]] = []
@@ -136,9 +137,9 @@ def _search(description: Mapping[str, Any]) -> str:
     text += " and 10 more." if description["max_length"] is None else ", or the maximum length."
     if description["text_form"]["is_tokenised"]:
         text += (
-            " Texts are in the form of the training text: Moses' tokens between spaces, truecased. "
-            "`memattn serve` brings sources into it, but not those of `score`, and "
-            "answers as people write."
+            " Texts must have the form of the training text: tokenised by Moses and truecased. "
+            "`memattn serve` converts sources to this form, except for `score`, and returns "
+            "translations as plain text."
         )
     return text
 

@@ -1,4 +1,4 @@
-"""A trained run as a SavedModel: `EXPORT_DIR/VERSION`, as TensorFlow Serving expects it."""
+"""Writes models as SavedModels in `EXPORT_DIR/VERSION`, as TensorFlow Serving expects them."""
 
 import contextlib
 import json
@@ -44,21 +44,21 @@ EXAMPLE_TOKENS = 10
 def export(
     run: Run, export_dir: Path, options: SearchOptions, precision: str, example: str = ""
 ) -> Path:
-    """Writes the next version; it is there as a whole or not at all.
+    """Exports a run as the next version; the version appears only when it is complete.
 
     Args:
         run: `Run`.
         export_dir: Path. Each export is a folder in it: 1, then 2, and so on.
         options: `SearchOptions`.
-        precision: that the run was loaded with, for the record.
-        example: a text for those who try the model out, and for its warm-up.
+        precision: the precision with which the run was loaded, for the record.
+        example: an example text for the web page and the warm-up requests.
 
     Returns:
         The version's folder.
 
     Raises:
-        ValueError: if the beam's sizes are out of range, `example` cannot be expressed, or another
-            process is exporting to the folder.
+        ValueError: if `beam_size` or `n_best` is out of range, `example` cannot be encoded, or
+            another process is exporting to the folder.
         OSError: if the folder cannot be written.
     """
     example = example or _example(run)
@@ -84,32 +84,34 @@ def export_searchable(
     target_language: str = "",
     **search: Any,
 ) -> Path:
-    """Writes a model of one's own as `memattn export` writes a run: from strings to strings.
+    """Exports your own Keras model as the next version, like `memattn export` exports a run.
 
-    `memattn serve` and TensorFlow Serving answer with it. It needs Keras's TensorFlow backend.
+    `memattn serve` and TensorFlow Serving can serve the result. Exporting needs Keras's TensorFlow
+    backend.
 
     Args:
         searchable: `Searchable`.
         export_dir: path. Each export is a folder in it: 1, then 2, and so on.
-        source_vocabulary, target_vocabulary: each a `Vocabulary` of this package; a list of tokens
-            that stand between spaces, the token of id 0 first, as
-            `keras.layers.TextVectorization.get_vocabulary` makes it, with `[UNK]` for unknown ones;
-            or None: texts are then ids with spaces between them, such as "17 4 9".
-        source_end_id: int, the id that the model expects behind every source, or None.
-        example: a text for those who try the model out, and for its warm-up.
-        source_language, target_language: codes such as "en", for the page.
-        search: how it searches, fixed in the graph: `beam_size` (10), `n_best` (5, or `beam_size`
-            if that is less), `length_penalty` (0.0, the exponent), `max_length` and
-            `max_source_length` (None), and for sampling `num_samples` (0: it does not sample),
+        source_vocabulary, target_vocabulary: each one of three things. A `Vocabulary` of this
+            package; or a list of tokens from id 0 on, as
+            `keras.layers.TextVectorization.get_vocabulary` returns it (with `[UNK]` for unknown
+            tokens), for texts with spaces between tokens; or None, for texts that are ids with
+            spaces between them, such as "17 4 9".
+        source_end_id: int, the id with which the model expects every source to end, or None.
+        example: an example text for the web page and the warm-up requests.
+        source_language, target_language: language codes such as "en", for the web page.
+        search: options of search, fixed in the graph, with their defaults: `beam_size` (10),
+            `n_best` (5, at most `beam_size`), `length_penalty` (0.0, the exponent), `max_length`
+            and `max_source_length` (None). For sampling: `num_samples` (0: no signature `sample`),
             `temperature` (1.0), `top_k` (0), `top_p` (1.0). See `beam_search` and `sample`.
 
     Returns:
         The version's folder.
 
     Raises:
-        ValueError: if an option is unknown or out of its range, a vocabulary is of another kind or
-            does not fit the model, Keras has another backend, or another process is exporting to
-            the folder.
+        ValueError: if an option is unknown or out of range, a vocabulary is of another kind or does
+            not fit the model, Keras has another backend, or another process is exporting to the
+            folder.
         OSError: if the folder cannot be written.
     """
     if not isinstance(searchable, Searchable):
@@ -155,7 +157,7 @@ def _options(search: dict[str, Any]) -> SearchOptions:
 
 
 def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
-    """Raises ValueError if what the model writes could not be read with a vocabulary."""
+    """Raises ValueError if a vocabulary cannot decode the ids that the model writes."""
     if vocabulary is None:
         return
     is_ours = isinstance(vocabulary, Vocabulary)
@@ -174,14 +176,14 @@ def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
 
 
 def _kind(vocabulary: Any) -> str:
-    """What the page shows texts as."""
+    """The kind of vocabulary, for the web page."""
     if vocabulary is None:
         return "symbols"
     return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"
 
 
 def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]:
-    """What a server and its page say of an exported run."""
+    """The description of an exported run, for servers and the web page."""
     return {
         **_shared_fields(options, run.model.config.attention, run.text_form),
         "kind": run.source_vocabulary.to_dict()["kind"],
@@ -192,7 +194,7 @@ def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]
 
 
 def _shared_fields(options: SearchOptions, attention: str, form: TextForm) -> dict[str, Any]:
-    """The fields of a description that a run and a `Searchable` have in common."""
+    """The fields that the descriptions of a run and of a `Searchable` share."""
     return {
         "attention": attention,
         "attention_label": label(attention),
@@ -205,13 +207,13 @@ def _shared_fields(options: SearchOptions, attention: str, form: TextForm) -> di
 
 
 def _first_token(vocabulary: GraphVocabulary) -> str:
-    """A text that the vocabulary can read: the first token that is not empty."""
+    """The first token that is not empty: a text that the vocabulary can encode."""
     ids = tf.range(vocabulary.first_id, vocabulary.first_id + 2)
     return next(token.decode() for token in vocabulary.pieces(ids).numpy() if token)
 
 
 def _example(run: Run) -> str:
-    """A source of the copy task; of text there is none in a run."""
+    """An example source if the run is of the copy task; "" for text, of which a run has none."""
     vocabulary = run.source_vocabulary
     if not isinstance(vocabulary, SymbolVocabulary):
         return ""
@@ -230,7 +232,7 @@ def _write(
     functions = {name: graph.function(name) for name in signatures(options)}
     module = tf.Module()
     module.texts = graph.modules
-    # What the graphs read, and nothing else of the model: no weights of training alone.
+    # Only the variables that the graphs read, without weights that only training needs.
     used = {id(v): v for function in functions.values() for v in function.graph.variables}
     module.weights = list(used.values())
     tf.saved_model.save(module, str(folder), signatures=functions)
@@ -241,9 +243,9 @@ def _write(
 
 @contextlib.contextmanager
 def _new_version(export_dir: Path) -> Iterator[tuple[Path, int]]:
-    """A folder to fill, which becomes the next version when all went well.
+    """Yields a folder to fill and its version; the folder is renamed if the block succeeds.
 
-    Until then no other process can export to `export_dir`.
+    While the block runs, no other process can export to `export_dir`.
     """
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir, "exporting to it"):

@@ -1,4 +1,4 @@
-"""Requests that a server takes a new version through before it answers anybody."""
+"""Warm-up requests, which a server runs on a new version before it answers clients."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ def write_warmup(
     """Writes TensorFlow Serving's file of warm-up requests.
 
     Args:
-        folder: of the version.
-        name: of the model.
-        text: a source.
-        signatures: the inputs of each by its name.
+        folder: folder of the version.
+        name: name of the model.
+        text: the source in the requests.
+        signatures: the inputs of each signature, by name of the signature.
     """
     with tf.io.TFRecordWriter(str(folder / WARMUP_REQUESTS)) as writer:
         for batch_size in BATCH_SIZES:

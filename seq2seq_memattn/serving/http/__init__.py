@@ -1,1 +1,1 @@
-"""The paths of the server, who may ask, and the page that browsers get."""
+"""The HTTP side of the server: paths, access control and the web page."""

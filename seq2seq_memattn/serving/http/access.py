@@ -1,4 +1,4 @@
-"""What stands before the application: who may ask, and what every response says."""
+"""Middleware of the application: access control, and headers for every response."""
 
 import hmac
 
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seq2seq_memattn.serving.protocol.predict import format_error
 
-# The page, without which nobody could enter a token, and what watches the server ask for.
+# Open without a token: the page, where users enter the token, and the health check.
 OPEN_PATHS = ("/", "/healthz")
 OPEN_FOLDER = "/page/"
 MODELS_PATH = "/page/models.json"
@@ -21,11 +21,11 @@ HEADERS = {
 
 
 class TokenGate:
-    """Lets requests pass that carry the token, or need none.
+    """Passes on requests that carry the token or need none, and refuses all others.
 
     Args:
-        app: what they pass to.
-        token: what must follow "Bearer" in the Authorization header; None lets all pass.
+        app: the application that gets the requests.
+        token: the bearer token of the Authorization header; None passes all requests on.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
@@ -48,16 +48,16 @@ class TokenGate:
         if self._token is None:
             return True
         scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        # Headers are decoded as Latin-1: so the bytes that came are compared.
+        # Headers are decoded as Latin-1; encoding them again gives the bytes received.
         given_bytes = given.strip().encode("latin-1")
         return scheme.lower() == "bearer" and hmac.compare_digest(given_bytes, self._token)
 
 
 class CommonHeaders:
-    """Adds to each response, but that to a failure of the server, what browsers shall know of it.
+    """Adds headers for browsers to every response, except for internal server errors.
 
     Args:
-        app: whose responses they are.
+        app: the application whose responses get the headers.
     """
 
     def __init__(self, app: ASGIApp) -> None:

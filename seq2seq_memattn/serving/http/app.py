@@ -22,22 +22,23 @@ from seq2seq_memattn.serving.protocol.predict import format_error
 from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
 
 JSON_TYPE = "application/json"
-BODY_SECONDS = 60.0  # in which a body must have come
-MAX_OPEN = 1024  # predictions whose bodies or answers are held at a time
+BODY_SECONDS = 60.0  # time limit for receiving a body
+MAX_OPEN = 1024  # most predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 
 
 def make_app(service: Service, max_body_bytes: int, token: str | None = None) -> Starlette:
-    """Makes the application.
+    """Makes the web application.
 
     Args:
-        service: what answers.
-        max_body_bytes: int > 0. Of a request's body.
-        token: what requests must carry, but those for the page and for `/healthz`; None: nothing.
+        service: answers the requests.
+        max_body_bytes: int > 0. Largest body of a request.
+        token: the token that requests must carry, except for the page and `/healthz`; None: no
+            token is needed.
 
     Returns:
-        The ASGI application; it closes nothing at its end.
+        The ASGI application. It does not close `service`.
     """
     endpoints = _Endpoints(service, max_body_bytes)
     routes = [
@@ -64,22 +65,22 @@ def make_app(service: Service, max_body_bytes: int, token: str | None = None) ->
             Exception: _apologise,
         },
     )
-    app.router.redirect_slashes = False  # with a URL made of the Host header
+    app.router.redirect_slashes = False  # redirects would trust the Host header
     return app
 
 
 class _Endpoints:
-    """What is done at each path.
+    """The handlers of all paths.
 
     Args:
-        service: what answers.
-        max_body_bytes: of a request.
+        service: answers the requests.
+        max_body_bytes: largest body of a request.
     """
 
     def __init__(self, service: Service, max_body_bytes: int) -> None:
         self._service = service
         self._max_body_bytes = max_body_bytes
-        self._num_open = 0  # predictions
+        self._num_open = 0  # predictions under way
 
     async def predict(self, request: Request) -> Response:
         self._num_open += 1
@@ -121,7 +122,7 @@ class _Endpoints:
 
     async def health(self, request: Request) -> Response:
         del request
-        return _json({"status": "ok"})  # it listens when all models are loaded
+        return _json({"status": "ok"})  # the server listens only when all models are loaded
 
     async def metrics(self, request: Request) -> Response:
         del request
@@ -140,7 +141,7 @@ class _Endpoints:
 
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
-    """Reads a body; RequestError as soon as it is seen to be too long."""
+    """Reads a body; raises RequestError as soon as it proves too long."""
     too_long = RequestError(413, f"a body may have at most {max_bytes} bytes")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > max_bytes:
@@ -153,16 +154,16 @@ async def _read_body(request: Request, max_bytes: int) -> bytes:
                 if len(body) > max_bytes:
                     raise too_long
     except TimeoutError:
-        raise RequestError(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
+        raise RequestError(408, f"the body did not arrive in {BODY_SECONDS:g} seconds") from None
     except ClientDisconnect:
-        raise RequestError(CLIENT_GONE, "the client has gone") from None
+        raise RequestError(CLIENT_GONE, "the client has disconnected") from None
     return bytes(body)
 
 
 async def _unless_gone(
     request: Request, work: Coroutine[Any, Any, Prediction]
 ) -> Prediction | None:
-    """Does work, but gives it up if the client goes away meanwhile; its body has been read."""
+    """Awaits work, and cancels it if the client disconnects; the body must have been read."""
     task = asyncio.create_task(work)
     gone = asyncio.create_task(_gone(request))
     try:
@@ -201,11 +202,11 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
-    """Says in the protocol's shape what Starlette refuses: unknown paths, other methods."""
+    """Reports Starlette's errors, such as unknown paths or methods, in the protocol's form."""
     if not isinstance(error, HTTPException):
         raise error
     message = f"Malformed request: {request.method} {request.url.path}: {error.detail}"
-    # As TensorFlow Serving refuses what is no path of its protocol.
+    # TensorFlow Serving answers unknown paths of its protocol with 400.
     status = 400 if request.url.path.startswith("/v1/") else error.status_code
     return _error(status, message, error.headers)
 

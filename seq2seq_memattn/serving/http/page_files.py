@@ -1,11 +1,11 @@
-"""The files of the web page, from the package."""
+"""Reads the files of the web page from the package."""
 
 import importlib.resources
 import mimetypes
 from dataclasses import dataclass
 
 PAGE = "index.html"
-# Not left to the machine's own table of types, which may lack some.
+# The machine's own table of types may lack some of these.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -21,8 +21,8 @@ class PageFile:
     """A file of the page.
 
     Args:
-        content: its bytes.
-        content_type: what it is, for the browser.
+        content: the bytes of the file.
+        content_type: the Content-Type header.
     """
 
     content: bytes
@@ -30,9 +30,9 @@ class PageFile:
 
 
 def read_page_file(name: str) -> PageFile | None:
-    """Reads a file of the page; None if there is none of that name."""
+    """Reads a file of the page; returns None if no file has the name."""
     folder = importlib.resources.files("seq2seq_memattn.serving.http") / "page"
-    # Only what is listed there: a name is no path.
+    # The name must be in the listing of the folder, so it cannot be a path to another place.
     if not folder.is_dir() or name not in {one.name for one in folder.iterdir() if one.is_file()}:
         return None
     suffix = "." + name.rpartition(".")[2]

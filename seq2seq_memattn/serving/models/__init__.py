@@ -1,1 +1,1 @@
-"""Exported models in the server: versions, batches of requests."""
+"""Exported models in the server: their versions, and batches of requests."""

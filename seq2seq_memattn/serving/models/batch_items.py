@@ -1,4 +1,4 @@
-"""Requests as a batcher sees them: divided into what never is divided further."""
+"""Requests as a batcher sees them: divided into items, the smallest units of a batch."""
 
 import asyncio
 import time
@@ -13,19 +13,19 @@ from seq2seq_memattn.serving.models.signatures import Arrays, Signature
 
 
 class Model(Protocol):
-    """What the batcher needs of a model."""
+    """The interface that the batcher needs from a model."""
 
     def run(self, signature: str, inputs: Arrays) -> Arrays: ...
 
 
 @dataclass
 class Answer:
-    """What became of a request.
+    """The answer to a request.
 
     Args:
-        outputs: array of each output by name, rows in the request's order.
-        model_seconds: time in the model of the batches that its rows were in.
-        queue_seconds: the rest of the time that it took.
+        outputs: array of each output by name, with rows in the order of the request.
+        model_seconds: time in the model of all batches with rows of the request.
+        queue_seconds: the rest of the time until the answer.
     """
 
     outputs: Arrays
@@ -34,13 +34,13 @@ class Answer:
 
 
 class Request:
-    """The rows of one client, which may come back in several batches.
+    """A request of one client; its rows may be computed in several batches.
 
     Args:
-        model: that computes them.
-        signature: of the model.
+        model: the model that computes the rows.
+        signature: the signature that the client asked for.
         inputs: array of each input by name.
-        num_items: how many parts it consists of.
+        num_items: number of items into which the request is divided.
     """
 
     def __init__(self, model: Model, signature: Signature, inputs: Arrays, num_items: int) -> None:
@@ -52,7 +52,7 @@ class Request:
         self.outputs: list[Arrays | None] = [None] * num_items
         self.num_missing = num_items
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # What shares a batch: one function, and rows that can be put into one array.
+        # Requests of one group may share a batch: same function, and rows of the same shape.
         shapes = tuple(array.shape[1:] for array in inputs.values())
         self.group = (id(model), self.signature, shapes)
 
@@ -61,7 +61,7 @@ class Request:
             self.done.set_exception(error)
 
     def answer(self) -> Answer:
-        """All outputs, when all parts are there."""
+        """The whole answer; call it when all items are done."""
         parts = [part for part in self.outputs if part is not None]
         outputs = parts[0]
         if len(parts) > 1:
@@ -78,7 +78,7 @@ class Request:
 
 @dataclass(eq=False)
 class Item:
-    """What is never divided: a row, or the whole of a request whose rows are not separate."""
+    """The unit of a batch: one row, or a whole request whose rows are not separate."""
 
     request: Request
     index: int
@@ -89,24 +89,24 @@ class Item:
 
 
 def divide(model: Model, signature: Signature, inputs: Arrays, max_batch: int) -> list[Item]:
-    """Divides a request into its rows, or leaves it whole if they are not separate.
+    """Divides a request into rows, or keeps it whole if its rows are not separate.
 
     Args:
-        model: that shall compute it.
-        signature: of the model.
+        model: the model that will compute the request.
+        signature: signature of the model.
         inputs: array of each input by name.
-        max_batch: rows of a batch.
+        max_batch: most rows in a batch.
 
     Returns:
-        Items of one new request.
+        The items of a new `Request`.
 
     Raises:
-        RequestError: if it may not be divided, but has more rows than a batch.
+        RequestError: if the rows are not separate and there are more than `max_batch`.
     """
     num_rows = len(next(iter(inputs.values()))) if signature.has_rows else 1
     if not signature.rows_are_separate:
         if num_rows > max_batch:
-            # Its rows have the size of the longest: parts of it would not fit together.
+            # Outputs are padded to the longest row, so outputs of parts would differ in shape.
             raise invalid(
                 f"at most {max_batch} rows are allowed for the signature {signature.name!r}, "
                 f"got {num_rows}"
@@ -121,12 +121,12 @@ def divide(model: Model, signature: Signature, inputs: Arrays, max_batch: int) -
 
 
 def rows_of(arrays: Arrays, row: int) -> Arrays:
-    """One row of each array, still with the batch's axis."""
+    """One row of each array, with the batch axis kept."""
     return {name: array[row : row + 1] for name, array in arrays.items()}
 
 
 def _lengths(inputs: Arrays, num_rows: int) -> list[int]:
-    """Bytes of each row's strings: what stands for the number of its tokens."""
+    """Bytes of the strings in each row, as an estimate of its number of tokens."""
     lengths = [0] * num_rows
     for array in inputs.values():
         if array.dtype == object:

@@ -1,4 +1,4 @@
-"""Requests of several clients computed together: dynamic batching."""
+"""Dynamic batching: computes requests of several clients together."""
 
 import asyncio
 import collections
@@ -16,7 +16,7 @@ from seq2seq_memattn.serving.models.signatures import Arrays, Signature
 
 
 class Listener(Protocol):
-    """Who hears of batches that were computed, such as metrics."""
+    """Receives computed batches, for instance to count them."""
 
     def batch_done(self, signature: str, num_rows: int, seconds: float) -> None: ...
 
@@ -24,24 +24,25 @@ class Listener(Protocol):
 class Batcher:
     """Computes the requests for one model in batches.
 
-    When the model is free, the row that has waited longest goes, and with it those rows for the
-    same signature and version whose length is nearest, for what is padded is computed too. A free
-    model waits until as many rows are there as were when the last batch was taken, for clients that
-    have been answered come back: a lone client does not wait for others.
+    When the model is idle, the row that has waited longest starts a batch. Rows for the same
+    signature and version join it, nearest length first, because padding also costs time. An idle
+    model first waits until as many rows are waiting as when the last batch was taken, because
+    answered clients often send their next request at once. A lone client therefore never waits for
+    others.
 
-    A signature whose answers would be padded to those of its neighbours (see
-    `Signature.rows_are_separate`) is computed request by request.
+    If the outputs of a row would be padded to its neighbours (see `Signature.rows_are_separate`),
+    each request is computed alone.
 
-    Use it from one event loop. The model runs in threads of its own.
+    Use a batcher from one event loop only. The model runs in other threads.
 
     Args:
-        max_batch: int > 0. Rows of a batch.
-        max_wait: float >= 0. Seconds that a free model waits for more rows, at most.
-        max_queue: int > 0. Rows that wait, at most.
-        parallel_batches: int > 0. Batches that are computed at once. A batch uses all cores where
-            its products are large; several at once help where most of its time is spent between
-            operations, and divide the cores.
-        listener: hears of each batch.
+        max_batch: int > 0. Most rows in a batch.
+        max_wait: float >= 0. Most seconds that an idle model waits for more rows.
+        max_queue: int > 0. Most rows that wait.
+        parallel_batches: int > 0. Batches computed at the same time. A batch with large products
+            uses all cores by itself. Several batches at a time share the cores; they help if most
+            of the time passes between operations.
+        listener: receives each computed batch.
     """
 
     def __init__(
@@ -60,24 +61,24 @@ class Batcher:
         self._queue: collections.deque[Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        self._num_expected = 1  # rows
+        self._num_expected = 1  # rows that an idle model waits for
         self._threads = ThreadPoolExecutor(parallel_batches, thread_name_prefix="batch")
-        self.num_waiting = 0  # rows
+        self.num_waiting = 0  # rows in the queue
 
     async def submit(self, model: Model, signature: Signature, inputs: Arrays) -> Answer:
         """Computes a request together with others.
 
         Args:
-            model: that has the signature.
-            signature: which function of it.
+            model: the model.
+            signature: signature of the model to compute.
             inputs: array of each input by name.
 
         Returns:
-            The request's own outputs.
+            The answer to this request.
 
         Raises:
-            RequestError: of status 503 if the queue is full, 400 if the request is larger than it
-                may be at all, or what the model raised.
+            RequestError: status 503 if the queue is full, 400 if the request has too many rows, or
+                the error of the model.
         """
         items = divide(model, signature, inputs, self._max_batch)
         num_rows = sum(item.num_rows for item in items)
@@ -97,7 +98,7 @@ class Batcher:
         try:
             await request.done
         finally:
-            # Of a client that has gone, rows that still wait are not computed.
+            # If the client has disconnected, its waiting rows are not computed.
             if request.num_missing:
                 self._remove([item for item in self._queue if item.request is request])
         return request.answer()
@@ -113,22 +114,22 @@ class Batcher:
             self._workers.add(asyncio.get_running_loop().create_task(self._work()))
 
     async def _work(self) -> None:
-        """Computes batches as long as rows wait."""
+        """Computes batches while rows are waiting."""
         try:
             while self._queue:
                 await self._wait_for_more()
                 batch = self._next_batch()
                 if batch:
                     await self._compute(batch)
-        except Exception as error:  # a mistake here: nobody shall wait for ever
+        except Exception as error:  # a bug in this class must not leave clients waiting for ever
             for item in self._queue:
                 item.request.fail(error)
         finally:
-            # At once, not when the loop comes to it: what is submitted next needs another worker.
+            # Not in a callback, which would run later: the next request must start a new worker.
             self._workers.discard(cast(asyncio.Task[None], asyncio.current_task()))
 
     async def _wait_for_more(self) -> None:
-        """Lets a free model wait for rows that would share its batch."""
+        """Waits for more rows that can share the next batch."""
         enough = min(self._num_expected, self._max_batch)
         deadline = time.perf_counter() + self._max_wait
         while self.num_waiting < enough and self._queue and not self._queue[0].is_alone:
@@ -140,7 +141,7 @@ class Batcher:
                 return
 
     def _next_batch(self) -> list[Item]:
-        """Takes the oldest item from the queue, and those that go with it."""
+        """Takes the oldest item from the queue, and the items that share its batch."""
         if not self._queue:
             return []
         oldest = self._queue[0]
@@ -166,7 +167,7 @@ class Batcher:
         self.num_waiting = sum(item.num_rows for item in self._queue)
 
     async def _compute(self, batch: list[Item]) -> None:
-        """Computes a batch; if it fails, each request's rows alone."""
+        """Computes a batch; if that fails, computes the rows of each request separately."""
         try:
             await self._run(batch)
         except RequestError as error:
@@ -210,6 +211,6 @@ def _timed_run(model: Model, signature: str, inputs: Arrays) -> tuple[Arrays, fl
 
 
 def _check_rows(outputs: Arrays, num_rows: int) -> None:
-    """Makes sure that no row of a batch is taken for another."""
+    """Raises RequestError unless each output has one row for each row of the batch."""
     if any(len(array) != num_rows for array in outputs.values()):
-        raise RequestError(500, "the model's outputs have not as many rows as its inputs")
+        raise RequestError(500, "the model's outputs and inputs differ in their number of rows")

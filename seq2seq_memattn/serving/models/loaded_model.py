@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  SavedModels use its operations, which it registers
+import tensorflow_text  # noqa: F401  registers operations that SavedModels use
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -24,23 +24,23 @@ from seq2seq_memattn.serving.models.written_text import WrittenText
 
 SERVE_TAG = "serve"
 
-# What TensorFlow puts before and behind the message of a failed operation.
+# Text that TensorFlow adds before and after the message of a failed operation.
 _BEFORE = ("Graph execution error:", "<stack traces unavailable>")
 _BEHIND = re.compile(r"\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:\w+\]")
-# How TensorFlow writes the data of a failed `Assert`: in one line, quotes escaped.
+# TensorFlow writes the data of a failed `Assert` on one line, with quotes escaped.
 _ASSERTION = re.compile(r"assertion failed: \[(.*)\]$", re.MULTILINE)
 _ESCAPED = re.compile(r"""\\(['"\\])""")
-MESSAGE_LENGTH = 500  # characters; the message may repeat a text
+MESSAGE_LENGTH = 500  # characters; a message may repeat a text of the request
 
 
 class LoadedModel:
-    """A version of a model, loaded and warm.
+    """One version of a model, loaded and warmed up.
 
     Args:
-        folder: of the version, named by its number.
+        folder: folder of the version; its name is the version number.
 
     Raises:
-        ValueError: if it cannot be loaded, or fails at a request recorded in it.
+        ValueError: if the version cannot be loaded, or fails on one of its warm-up requests.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +55,7 @@ class LoadedModel:
             self.export = _read_export(folder / EXPORT)
             self._written = WrittenText(self.export.get("text_form", {}), folder / EXTRA)
             self._warm_up(folder / WARMUP_REQUESTS)
-        # TensorFlow raises what it likes at a damaged folder, such as AttributeError.
+        # TensorFlow raises many kinds of errors for a damaged folder, even AttributeError.
         except Exception as error:
             message = error.message if isinstance(error, RequestError) else str(error)
             first = next(iter(message.splitlines()), type(error).__name__)
@@ -65,15 +65,15 @@ class LoadedModel:
         """Computes a signature's outputs.
 
         Args:
-            signature: name of one that the model has.
-            inputs: array of each of its inputs.
+            signature: name of a signature of the model.
+            inputs: array of each input by name.
 
         Returns:
-            Array of each output by name; strings are bytes. Texts are as people write them, see
+            Array of each output by name; strings are bytes. Texts are plain text, see
             `WrittenText`.
 
         Raises:
-            RequestError: of status 400 for what the model refuses, 500 if it fails otherwise.
+            RequestError: status 400 if the model refuses the inputs, 500 if it fails otherwise.
         """
         function = self._model.signatures[signature]
         try:
@@ -84,11 +84,11 @@ class LoadedModel:
         except tf.errors.InvalidArgumentError as error:
             raise invalid(_readable(error)) from None
         except Exception as error:
-            # Its message may repeat the request's text, which shall not come into logs.
+            # The message may repeat the text of the request, which must not appear in logs.
             raise RequestError(500, f"the model failed: {type(error).__name__}") from None
 
     def _warm_up(self, file: Path) -> None:
-        """Runs the requests recorded in an export, so that nobody waits for its first run."""
+        """Runs the warm-up requests of an export: the first run of a graph is slow."""
         if not file.exists():
             return
         for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
@@ -99,7 +99,7 @@ class LoadedModel:
 
 
 def read_signature_defs(folder: Path) -> Mapping[str, meta_graph_pb2.SignatureDef]:
-    """Reads the signatures of a SavedModel as they are in its file, without loading it."""
+    """Reads the signatures of a SavedModel from its file, without loading the model."""
     saved_model = saved_model_pb2.SavedModel.FromString((folder / SAVED_MODEL).read_bytes())
     for graph in saved_model.meta_graphs:
         if SERVE_TAG in graph.meta_info_def.tags:
@@ -128,12 +128,12 @@ def _shape(shape: Any) -> tuple[int | None, ...] | None:
 
 
 def _read_export(file: Path) -> dict[str, Any]:
-    """What the export says of itself; nothing if it is not one of this project's."""
+    """Reads the description of an export; {} if the model was not exported by this package."""
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def _readable(error: tf.errors.OpError) -> str:
-    """The message of a failed operation, without what TensorFlow adds about its graph."""
+    """The message of a failed operation, without TensorFlow's details of the graph."""
     message = error.message
     for before in _BEFORE:
         message = message.rpartition(before)[2]

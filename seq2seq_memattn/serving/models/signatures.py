@@ -1,4 +1,4 @@
-"""What a signature of a SavedModel takes and gives."""
+"""The signatures of a SavedModel: names, dtypes and shapes of inputs and outputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ import numpy as np
 DEFAULT_SIGNATURE = "serving_default"
 
 Arrays = dict[str, np.ndarray]
-# Sizes of a tensor's axes, None where any will do; None alone if even their number is not known.
+# Sizes of a tensor's axes; None for an axis of any size; None alone for an unknown rank.
 Shape = tuple[int | None, ...] | None
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One input or output.
+    """The dtype and shape of one input or output.
 
     Args:
-        dtype: of NumPy; object for strings.
-        shape: with the batch's axis first, if it has one.
+        dtype: NumPy dtype; object for strings.
+        shape: shape of the tensor, with the batch axis first if it has one.
     """
 
     dtype: np.dtype
@@ -26,7 +26,7 @@ class TensorSpec:
 
     @property
     def is_text(self) -> bool:
-        """Whether its elements are strings."""
+        """Whether the elements are strings."""
         return self.dtype == object
 
     @property
@@ -36,7 +36,7 @@ class TensorSpec:
 
     @property
     def rows_are_alike(self) -> bool:
-        """Whether every row has the same shape, whatever else is in the batch."""
+        """Whether the shape of a row is the same in every batch."""
         return self.has_rows and self.shape is not None and None not in self.shape[1:]
 
 
@@ -45,7 +45,7 @@ class Signature:
     """A named function of a SavedModel.
 
     Args:
-        name: such as "serving_default".
+        name: name of the signature, such as "serving_default".
         inputs: spec of each input by name.
         outputs: spec of each output by name.
     """
@@ -56,14 +56,14 @@ class Signature:
 
     @property
     def has_rows(self) -> bool:
-        """Whether all inputs are batches, of as many rows each."""
+        """Whether all inputs are batches."""
         return bool(self.inputs) and all(spec.has_rows for spec in self.inputs.values())
 
     @property
     def rows_are_separate(self) -> bool:
         """Whether rows of several requests may be computed in one batch.
 
-        Where an output has another axis of any size, such as the alignments' source_length, a row's
-        answer would be padded to its neighbours' size.
+        If an output has a second axis of any size, such as source_length of the alignments, its
+        rows are padded to the longest row of the batch, and are not separate.
         """
         return self.has_rows and all(spec.rows_are_alike for spec in self.outputs.values())

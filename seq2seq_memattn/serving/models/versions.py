@@ -1,4 +1,4 @@
-"""The versions of a model in its export folder: the newest is served, whenever it appears."""
+"""The versions of a model: watches its export folder and serves the newest version."""
 
 import contextlib
 import gc
@@ -13,15 +13,15 @@ from seq2seq_memattn.serving.errors import RequestError, not_found
 from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
-# A version as it was found: replaced by another of its number, or as more of it has been copied, it
-# is another one.
+# Identifies the content of a version's folder. It changes if the folder is replaced, or if more
+# files have been copied to it.
 Stamp = tuple[int, int, int, int]
 
 _LOG = logging.getLogger(__name__)
 
 
 class State(IntEnum):
-    """Where a version is in its life; numbers are those of ModelVersionStatus.State."""
+    """The state of a version, with the numbers of ModelVersionStatus.State."""
 
     LOADING = 20
     AVAILABLE = 30
@@ -34,9 +34,9 @@ class VersionStatus:
     """The status of one version.
 
     Args:
-        version: its number.
-        state: where it is in its life.
-        error: why it could not be loaded; "" if it could.
+        version: number of the version.
+        state: state of the version.
+        error: why the version could not be loaded; "" if there was no error.
     """
 
     version: int
@@ -45,21 +45,22 @@ class VersionStatus:
 
 
 class ServedModel:
-    """A model whose newest version is loaded, served, and replaced by a newer one.
+    """Serves the newest version of a model, and replaces it when a newer one appears.
 
-    A newer version is loaded while the old one serves. From then on requests go to the new one; the
-    old one answers what it has, and is unloaded. One that cannot be loaded is reported and logged,
-    and the old one serves on, also where it has the same number. Where the newest version is taken
-    away, the one before it is loaded again; the last one serves on.
+    While a newer version loads, the old one serves. Then new requests go to the new version; the
+    old version answers the requests it has and is unloaded. If a version cannot be loaded, the
+    error is reported and logged and the old version continues, even if both have the same number.
+    If the folder of the newest version is removed, the version before it is loaded again. If all
+    folders are removed, the loaded version continues.
 
     Args:
-        name: of the model, for clients.
-        folder: its export folder, with a folder for each version.
-        poll_seconds: float > 0. How long a new version waits to be seen, at most.
-        load: makes the model of a version's folder.
+        name: name of the model for clients.
+        folder: export folder, with a folder for each version.
+        poll_seconds: float > 0. Seconds between two checks of the folder.
+        load: loads the model from a version's folder.
 
     Raises:
-        ValueError: if there is no version, or the newest cannot be loaded.
+        ValueError: if there is no version, or the newest one cannot be loaded.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ServedModel:
         self._poll_seconds = poll_seconds
         self._load = load
         self._changed = threading.Condition()
-        self._in_use: dict[LoadedModel, int] = {}  # requests of each version
+        self._in_use: dict[LoadedModel, int] = {}  # requests under way, by version
         self._statuses: dict[int, VersionStatus] = {}
         self._failed: set[Stamp] = set()
         self._ending = threading.Event()
@@ -82,7 +83,7 @@ class ServedModel:
         if not versions:
             raise ValueError(f"{folder}: expected a folder of a version, such as 1, with a model")
         newest = max(versions)
-        self._stamp = _stamp(versions[newest])  # before: what comes meanwhile is a change
+        self._stamp = _stamp(versions[newest])  # before loading, to notice changes meanwhile
         self._current: LoadedModel = load(versions[newest])
         self._enter(self._current)
         self._thread = threading.Thread(target=self._watch, name=f"versions of {name}")
@@ -90,13 +91,13 @@ class ServedModel:
 
     @contextlib.contextmanager
     def lease(self, version: int | None = None) -> Iterator[LoadedModel]:
-        """The model, which is not unloaded before the block ends.
+        """Yields the model, which stays loaded until the block ends.
 
         Args:
-            version: number of the one that is wanted; None for the newest.
+            version: number of the version; None for the newest.
 
         Raises:
-            RequestError: of status 404, if that version is not served.
+            RequestError: status 404 if the version is not served.
         """
         with self._changed:
             model = self._current
@@ -111,10 +112,10 @@ class ServedModel:
                 self._changed.notify_all()
 
     def statuses(self, version: int | None = None) -> list[VersionStatus]:
-        """The status of one version, or of all that were seen.
+        """The status of one version, or of all versions seen so far.
 
         Raises:
-            RequestError: of status 404, if there is no such version.
+            RequestError: status 404 if the version does not exist.
         """
         with self._changed:
             if version is None:
@@ -125,15 +126,15 @@ class ServedModel:
 
     @property
     def version(self) -> int:
-        """The one that requests go to."""
+        """The number of the version that new requests go to."""
         return self._current.version
 
     def unknown_version(self, version: int | None) -> RequestError:
-        """The error for a version that is not there."""
+        """The error for a version that does not exist."""
         return not_found(f"Servable not found for request: Specific({self.name}, {version})")
 
     def close(self) -> None:
-        """Ends the watching; a version that is being loaded is loaded to its end."""
+        """Stops watching the folder, after any load under way has finished."""
         self._ending.set()
         with self._changed:
             self._changed.notify_all()
@@ -141,11 +142,11 @@ class ServedModel:
 
     def _watch(self) -> None:
         while not self._ending.wait(self._poll_seconds):
-            with contextlib.suppress(OSError):  # such as a folder that is away for a moment
+            with contextlib.suppress(OSError):  # for instance if the folder is missing for a moment
                 self.look()
 
     def look(self) -> None:
-        """Loads the newest version and serves it, if it is another one than now."""
+        """Loads and serves the newest version, unless it is the current one."""
         versions = find_versions(self._folder)
         stamps = {version: _stamp(folder) for version, folder in versions.items()}
         sound = [version for version in versions if stamps[version] not in self._failed]
@@ -153,7 +154,7 @@ class ServedModel:
         current = self._current.version
         if newest is None or stamps[newest] == self._stamp:
             return
-        if newest < current and current in versions:  # its files are damaged: what is loaded is not
+        if newest < current and current in versions:  # only the current one's files are damaged
             return
         if newest != current:
             self._report(VersionStatus(newest, State.LOADING))
@@ -167,10 +168,10 @@ class ServedModel:
             return
         self._stamp = stamps[newest]
         self._switch(model)
-        gc.collect()  # the old one's functions and variables refer to each other
+        gc.collect()  # functions and variables of the old model form reference cycles
 
     def _switch(self, model: LoadedModel) -> None:
-        """Serves another model from now on, and unloads the old one when it is no longer used."""
+        """Serves a new model, and unloads the old one when no request uses it."""
         with self._changed:
             old, self._current = self._current, model
             self._enter(model)
@@ -188,7 +189,7 @@ class ServedModel:
             self._report(VersionStatus(model.version, State.AVAILABLE))
 
     def _report(self, status: VersionStatus) -> None:
-        with self._changed:  # a Condition may be entered again by its own thread
+        with self._changed:  # reentrant: a thread may enter a Condition again
             self._statuses[status.version] = status
 
 

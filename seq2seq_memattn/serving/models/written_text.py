@@ -1,4 +1,4 @@
-"""Texts as people write them, for a model of text that was tokenised, truecased or lower-cased."""
+"""Plain text for models whose training text was tokenised, truecased or lower-cased."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,18 +9,19 @@ import numpy as np
 from seq2seq_memattn.serving.models.signatures import Arrays
 from seq2seq_memattn.text.form import TextForm
 
-SOURCES, GIVEN, TRANSLATIONS = "text", "translation", "translations"  # of the signatures
+# Names of inputs and outputs of the signatures.
+SOURCES, GIVEN, TRANSLATIONS = "text", "translation", "translations"
 
 
 class WrittenText:
-    """Brings sources into the form of a model's training text, and translations out of it.
+    """Converts sources to the form of the training text, and translations back to plain text.
 
-    The graph of a model has no tokeniser of Moses. Where translations are given, to be scored, both
-    texts are taken as they are, in the form of the training text, as `memattn score` does.
+    The graph of a model has no Moses tokeniser. If a request has translations to be scored, both
+    texts must already have the form of the training text, as for `memattn score`.
 
     Args:
-        form: dict of a `TextForm`; {} for text that is as people write it.
-        folder: where the truecase model is.
+        form: dict of a `TextForm`; {} if the training text was plain text.
+        folder: folder with the truecase model.
     """
 
     def __init__(self, form: Mapping[str, Any], folder: Path) -> None:
@@ -28,7 +29,7 @@ class WrittenText:
         self._folder = folder
 
     def inputs(self, arrays: Arrays) -> Arrays:
-        """Inputs of a signature, with its sources as the model knows them."""
+        """Returns the inputs of a signature, with sources in the form of the training text."""
         if GIVEN in arrays:
             return arrays
         return self._changed(
@@ -36,7 +37,7 @@ class WrittenText:
         )
 
     def outputs(self, arrays: Arrays) -> Arrays:
-        """Outputs of a signature, with its translations as people write them."""
+        """Returns the outputs of a signature, with translations as plain text."""
         return self._changed(arrays, TRANSLATIONS, self._form.readable)
 
     def _changed(

@@ -1,1 +1,1 @@
-"""What TensorFlow Serving says over REST: requests, answers, status and metadata."""
+"""TensorFlow Serving's REST protocol: requests, answers, status and metadata."""

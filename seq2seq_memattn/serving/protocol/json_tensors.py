@@ -1,4 +1,4 @@
-"""Nested JSON lists to arrays of a signature's types, and back."""
+"""Converts nested JSON lists to arrays of a signature's dtypes, and back."""
 
 import base64
 import binascii
@@ -9,19 +9,19 @@ import numpy as np
 
 from seq2seq_memattn.serving.models.signatures import TensorSpec
 
-MAX_RANK = 32  # as many axes as every NumPy takes
+MAX_RANK = 32  # most axes that every version of NumPy supports
 
-# The largest numbers of each type; float64 holds all that JSON numbers become.
+# The largest numbers of each type; float64 holds every number that Python reads from JSON.
 _FLOAT_LIMITS = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float16, np.float32)}
 
 
 @dataclass(frozen=True)
 class InputBounds:
-    """How large the inputs of a request may be.
+    """Limits of the size of a request's inputs.
 
     Args:
-        max_rows: of a batch.
-        max_text_bytes: of one string, in UTF-8.
+        max_rows: most rows of a request.
+        max_text_bytes: longest string in bytes of UTF-8.
     """
 
     max_rows: int
@@ -29,18 +29,18 @@ class InputBounds:
 
 
 def from_nested(value: Any, spec: TensorSpec, bounds: InputBounds) -> np.ndarray:
-    """Makes an input's array from nested lists.
+    """Makes the array of an input from nested lists.
 
     Args:
         value: a parsed JSON value.
-        spec: what the signature takes.
-        bounds: what is allowed.
+        spec: dtype and shape of the input.
+        bounds: limits of the size.
 
     Returns:
         Array of the spec's dtype; strings are bytes.
 
     Raises:
-        ValueError: if the value does not fit.
+        ValueError: if the value does not fit the spec or exceeds the limits.
     """
     if spec.has_rows and isinstance(value, list) and len(value) > bounds.max_rows:
         raise ValueError(f"at most {bounds.max_rows} rows are allowed, got {len(value)}")
@@ -62,24 +62,24 @@ def to_nested(array: np.ndarray, is_binary: bool) -> Any:
     """Makes the nested lists of an output.
 
     Args:
-        array: numbers, truth values, or bytes.
-        is_binary: whether bytes are written as base64, rather than as the UTF-8 text that they are.
+        array: numbers, booleans or bytes.
+        is_binary: whether to write bytes as base64 instead of UTF-8 text.
 
     Returns:
-        Nested lists of what JSON knows.
+        Nested lists of JSON values.
     """
     if array.dtype == object:
         write = _to_base64 if is_binary else _to_text
         return _reshaped([write(value) for value in array.ravel()], array.shape)
     if array.dtype.kind in "biu" or array.dtype == np.float64:
         return array.tolist()
-    # The shortest decimals that give the same number in its own precision, not in float64's.
+    # The shortest decimals that give the same number in the array's precision, not in float64.
     flat = [float(str(value)) for value in array.astype(np.float32).ravel()]
     return _reshaped(flat, array.shape)
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
-    """Sizes of nested lists along their first elements."""
+    """The shape of nested lists, judged by their first elements."""
     shape: list[int] = []
     while isinstance(value, list):
         shape.append(len(value))
@@ -137,7 +137,7 @@ def _from_base64(text: str) -> bytes:
         bare = text.rstrip("=")  # padding may be left out, as TensorFlow Serving allows
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
     except (ValueError, binascii.Error):
-        raise ValueError('what "b64" holds is not base64') from None
+        raise ValueError('expected base64 in "b64"') from None
 
 
 def _to_number(value: Any, spec: TensorSpec, bounds: InputBounds) -> float:
@@ -167,7 +167,7 @@ def _to_truth(value: Any, spec: TensorSpec, bounds: InputBounds) -> bool:
     return value
 
 
-# By the kinds of NumPy's dtypes.
+# By kind of NumPy dtype.
 _CONVERTERS = {"O": _to_string, "f": _to_number, "i": _to_integer, "u": _to_integer, "b": _to_truth}
 
 
@@ -180,14 +180,14 @@ def _to_base64(value: bytes) -> dict[str, str]:
 
 
 def _reshaped(flat: list[Any], shape: tuple[int, ...]) -> Any:
-    """Nested lists of a shape from their elements in order."""
+    """Makes nested lists of a shape from their elements."""
     elements = np.empty(len(flat), object)
     elements[:] = flat
     return elements.reshape(shape).tolist()
 
 
 def kind_of(value: Any) -> str:
-    """Names what a JSON value is, for messages that shall not repeat it."""
+    """Names the kind of a JSON value, for messages that must not repeat the value."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value"}
     if value is None:
         return "null"

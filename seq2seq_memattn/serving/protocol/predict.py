@@ -1,10 +1,10 @@
-"""TensorFlow Serving's REST format of predictions: bodies to arrays and arrays to bodies.
+"""TensorFlow Serving's REST format for predictions: parses bodies and writes answers.
 
 Source: TensorFlow Serving's documentation, "RESTful API", sections "Predict API", "JSON mapping",
 "Encoding binary values" and "JSON conformance".
-Differs from it: a key that comes twice in an object is an error, as is a request without rows;
-where all inputs are batches, they must have as many rows in the column format too; labels of
-versions, classify and regress are not served.
+Differs from it: a repeated key in an object and a request without rows are errors. If all inputs
+are batches, they must have equally many rows in the column format too. Version labels, classify and
+regress are not supported.
 """
 
 import json
@@ -23,7 +23,7 @@ from seq2seq_memattn.serving.protocol.json_tensors import (
     to_nested,
 )
 
-BYTES_SUFFIX = "_bytes"  # of outputs that are no text
+BYTES_SUFFIX = "_bytes"  # of outputs that are not text
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class PredictRequest:
     """A parsed body of `:predict`.
 
     Args:
-        signature: the one that was asked for.
+        signature: the requested signature.
         inputs: array of each input by name.
-        by_rows: whether the body was in row format, so that the answer is too.
+        by_rows: whether the body was in row format; the answer then is too.
     """
 
     signature: Signature
@@ -42,7 +42,7 @@ class PredictRequest:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the batch; 1 where the signature's inputs are no batches."""
+        """Number of rows; 1 if the signature's inputs are not batches."""
         return len(next(iter(self.inputs.values()))) if self.signature.has_rows else 1
 
 
@@ -53,14 +53,14 @@ def parse_predict(
 
     Args:
         body: JSON text.
-        signatures: those of the model by name.
-        bounds: rows, and bytes of a text, that are allowed.
+        signatures: signatures of the model by name.
+        bounds: limits of the inputs.
 
     Returns:
-        The request, which fits its signature.
+        The parsed request.
 
     Raises:
-        RequestError: of status 400, if it does not.
+        RequestError: status 400 if the body is wrong or does not fit its signature.
     """
     request = _read_object(body)
     signature = _find_signature(request, signatures)
@@ -86,7 +86,8 @@ def format_predict(outputs: Arrays, by_rows: bool) -> bytes:
         JSON text.
 
     Raises:
-        RequestError: if outputs of different first axes were asked for by rows.
+        RequestError: status 400 if the request was in row format, but the outputs differ in their
+            first axis.
     """
     values = {name: _to_json(name, array) for name, array in outputs.items()}
     only = next(iter(values)) if len(values) == 1 else None
@@ -96,7 +97,7 @@ def format_predict(outputs: Arrays, by_rows: bool) -> bytes:
         array.ndim for array in outputs.values()
     ):
         raise invalid(
-            'the outputs have no common first axis: ask in column format, with "inputs" in place '
+            'the outputs have no common first axis: use the column format, with "inputs" instead '
             'of "instances"'
         )
     if only is not None:
@@ -106,7 +107,7 @@ def format_predict(outputs: Arrays, by_rows: bool) -> bytes:
 
 
 def format_error(message: str) -> bytes:
-    """Writes an error as every error is written."""
+    """Writes an error message in the form of the protocol."""
     return _to_body({"error": message})
 
 
@@ -125,7 +126,7 @@ def _read_object(body: bytes) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; RequestError if a key comes twice, since one would be lost."""
+    """Makes a JSON object; RequestError for a repeated key, whose first value would be lost."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -145,7 +146,7 @@ def _find_signature(request: dict[str, Any], signatures: Mapping[str, Signature]
 
 
 def _columns(instances: Any, signature: Signature) -> dict[str, Any]:
-    """Values of each input, from a list of instances: values, or objects with a value by name."""
+    """Values of each input, from a list of instances: plain values, or objects of named values."""
     if not isinstance(instances, list) or not instances:
         raise invalid(f'expected a list of one or more "instances", got {kind_of(instances)}')
     if not _has_names(instances[0]):
@@ -167,7 +168,7 @@ def _named(inputs: Any, signature: Signature) -> dict[str, Any]:
 
 
 def _has_names(value: Any) -> bool:
-    """Whether a value is an object of inputs by name, rather than a value of the only input."""
+    """Whether a value is an object of named inputs, not the value of a single input."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -175,8 +176,8 @@ def _only_input(signature: Signature) -> str:
     if len(signature.inputs) != 1:
         expected = ", ".join(sorted(signature.inputs)) or "none"
         raise invalid(
-            f"the signature {_quoted(signature.name)} has several inputs, so that they must be "
-            f"given by name: {expected}"
+            f"the signature {_quoted(signature.name)} has several inputs, which must be given by "
+            f"name: {expected}"
         )
     return next(iter(signature.inputs))
 
@@ -205,7 +206,7 @@ def _to_arrays(inputs: dict[str, Any], signature: Signature, bounds: InputBounds
             raise invalid("expected a list with a value for each row, got a single value")
         counts = {len(array) for array in arrays.values()}
         if len(counts) > 1:
-            raise invalid("expected as many rows of every input, got " + _listed(counts))
+            raise invalid("expected equally many rows of every input, got " + _listed(counts))
         if counts == {0}:
             raise invalid("expected one or more rows, got none")
     return arrays

@@ -1,4 +1,4 @@
-"""A model's status and metadata, as TensorFlow Serving's REST protocol writes them."""
+"""Writes a model's status and metadata in the form of TensorFlow Serving's REST protocol."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -28,13 +28,13 @@ def format_metadata(
 ) -> bytes:
     """Writes the JSON form of a GetModelMetadataResponse.
 
-    Its map of signatures is written without the type that protobuf's own JSON would add, as
-    TensorFlow Serving does.
+    Like TensorFlow Serving, it leaves out the type that protobuf's own JSON adds to the map of
+    signatures.
 
     Args:
-        name: of the model.
-        version: its number.
-        signature_defs: signatures by name, as in the SavedModel.
+        name: name of the model.
+        version: version of the model.
+        signature_defs: signatures by name, from the SavedModel.
 
     Returns:
         JSON text.

@@ -1,1 +1,1 @@
-"""Several devices or processes that train together."""
+"""Training on several devices or in several processes."""

@@ -1,4 +1,4 @@
-"""Which processes train together, and which of them this one is."""
+"""The cluster: which processes train together, and which of them this one is."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from seq2seq_memattn.config import DevicesConfig
 
-VARIABLE = "TF_CONFIG"  # the environment's, which tf.distribute and many schedulers know
+VARIABLE = "TF_CONFIG"  # environment variable that tf.distribute and many schedulers use
 JOBS = ("chief", "worker", "ps")
 
 Places = dict[tuple[str, int], str]  # host:port by job and task
@@ -18,7 +18,7 @@ class Cluster(NamedTuple):
     Fields:
         addresses: host:port of every task, by job.
         job: this process's job.
-        task: int. Its number within the job.
+        task: int. This process's number within the job.
     """
 
     addresses: dict[str, list[str]]
@@ -27,17 +27,17 @@ class Cluster(NamedTuple):
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether it has parameter servers."""
+        """Whether the cluster has parameter servers."""
         return "ps" in self.addresses
 
     @property
     def serves(self) -> bool:
-        """Whether this process only does what the chief asks for."""
+        """Whether this process only executes requests of the chief."""
         return self.is_asynchronous and self.job != "chief"
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         return sum(map(len, self.addresses.values()))
 
     def places(self) -> Places:
@@ -50,15 +50,15 @@ class Cluster(NamedTuple):
 
     @property
     def position(self) -> int:
-        """This process's place among all."""
+        """The index of this process in `places`."""
         return list(self.places()).index((self.job, self.task))
 
 
 def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Cluster | None:
-    """The cluster of the options, else that of `TF_CONFIG`; None where this process is alone.
+    """The cluster that the options or `TF_CONFIG` describe; None if this process is alone.
 
     Raises:
-        ValueError: if either is not as it should be, or there are both.
+        ValueError: if the description is wrong, or both the options and `TF_CONFIG` have one.
     """
     value = environment.get(VARIABLE, "")
     if not config.workers:
@@ -66,7 +66,7 @@ def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Clust
             raise ValueError("--task_index: expected --workers with it")
         return _from_variable(value) if value else None
     if value:
-        raise ValueError(f"--workers: expected no {VARIABLE} beside it, which names a cluster too")
+        raise ValueError(f"--workers: expected no {VARIABLE}, which also describes a cluster")
     addresses = config.workers.split(",")
     cluster = Cluster({"worker": addresses}, "worker", config.task_index)
     return _checked(cluster, "--workers and --task_index")
@@ -104,7 +104,7 @@ def _checked(cluster: Cluster, name: str) -> Cluster:
         raise ValueError(f"{name}: expected a task of {_described(jobs)}; got {job} {task}")
     if cluster.is_asynchronous and not (len(jobs.get("chief", ())) == 1 and jobs.get("worker")):
         raise ValueError(
-            f"{name}: expected one chief and some workers beside parameter servers; got "
+            f"{name}: expected one chief and at least one worker with parameter servers; got "
             f"{_described(jobs)}"
         )
     if len(jobs.get("chief", ())) > 1:

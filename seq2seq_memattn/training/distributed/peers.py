@@ -1,27 +1,30 @@
-"""Other processes of a training: whether they answer, and when they count as lost."""
+"""The other processes of a training: whether they answer, and when they count as lost."""
 
 import socket
 import time
 
 from seq2seq_memattn.training.distributed.cluster import Places
 
-ANSWER_SECONDS = 1.0  # in which another process must answer that is there
-LOOK_EVERY = 1.0  # seconds between two looks at those that are waited for
+ANSWER_SECONDS = 1.0  # a live process accepts a connection within this time
+LOOK_EVERY = 1.0  # seconds between two checks
 
-RESTART = "the others end too; start all again: they go on from the last checkpoint"
+RESTART = "the other processes end too; restart all of them to resume from the last checkpoint"
 
 
 class LostWorker(Exception):
-    """Another process of the cluster ended or does not answer."""
+    """Another process of the cluster has ended or does not answer."""
 
 
 class Peers:
-    """Processes that an asynchronous training needs: one worker of all, and every other.
+    """Watches the processes that an asynchronous training needs.
+
+    The training needs at least one worker, and every process that is not a worker.
 
     Args:
-        places: host:port of each, by job and task.
-        patience: seconds without an answer after which one is lost.
-        have_come: whether all were there already; others are waited for until their first answer.
+        places: host:port of each process, by job and task.
+        patience: a process is lost after this many seconds without an answer.
+        have_come: whether all processes have already been reached. If not, a process can be lost
+            only after its first answer.
     """
 
     def __init__(self, places: Places, patience: float, have_come: bool = True) -> None:
@@ -30,10 +33,10 @@ class Peers:
         self._heard = dict.fromkeys(places, time.monotonic()) if have_come else {}
 
     def check(self) -> None:
-        """Looks who answers.
+        """Checks which processes answer.
 
         Raises:
-            LostWorker: if all workers, or another process, have not answered for too long.
+            LostWorker: if all workers are lost, or any process that is not a worker.
         """
         for at, address in self._places.items():
             if answers(address):
@@ -55,7 +58,7 @@ class Peers:
 
 
 def answers(address: str) -> bool:
-    """Whether something listens at host:port."""
+    """Whether a process listens at host:port."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS):

@@ -1,4 +1,4 @@
-"""Devices and processes: where the replicas of a training live. Nothing else chooses them."""
+"""Chooses the devices and processes of a training; no other module does."""
 
 import os
 import signal
@@ -18,14 +18,14 @@ from seq2seq_memattn.training.distributed.workers import ALONE, Devices, Workers
 
 
 def make_devices(config: DevicesConfig) -> Devices:
-    """Strategy and workers; call it before TensorFlow computes anything.
+    """Makes the strategy and the workers; call it before TensorFlow computes anything.
 
     Args:
         config: the options.
 
     Raises:
-        ValueError: if the options do not fit each other, the cluster or the machine.
-        LostWorker: if the other processes are not there in time.
+        ValueError: if the options do not fit together or do not fit the cluster or the machine.
+        LostWorker: if the other processes do not start in time.
         SystemExit: with 0, in a process that only serves the chief of a cluster with parameter
             servers, when the chief has ended.
     """
@@ -40,23 +40,23 @@ def make_devices(config: DevicesConfig) -> Devices:
 
 
 def is_asynchronous(strategy: tf.distribute.Strategy) -> bool:
-    """Whether its workers go each at its own pace."""
+    """Whether each worker of the strategy updates at its own pace."""
     return isinstance(strategy, tf.distribute.ParameterServerStrategy)
 
 
 def local_replicas(strategy: tf.distribute.Strategy) -> int:
-    """How many replicas this process has."""
+    """The number of replicas in this process."""
     return len(strategy.extended.worker_devices)
 
 
 def this_replica(strategy: tf.distribute.Strategy) -> int:
-    """Which of this process's replicas runs what is traced now."""
+    """The index within this process of the replica that is being traced."""
     number = tf.distribute.get_replica_context().replica_id_in_sync_group
     return int(tf.get_static_value(number)) % local_replicas(strategy)
 
 
 def first_replica(strategy: tf.distribute.Strategy) -> int:
-    """The number of this process's first replica among all."""
+    """The index of this process's first replica among all replicas."""
     numbers: list[int] = []
 
     def number(context: Any) -> Any:
@@ -96,7 +96,7 @@ def _chosen(config: DevicesConfig, cluster: Cluster | None) -> str:
 
 
 def one_device() -> tf.distribute.Strategy:
-    """One replica, on the first GPU if there is one, else on the CPU."""
+    """A strategy with one replica, on the first GPU if there is one, else on the CPU."""
     device = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
     return tf.distribute.OneDeviceStrategy(device)
 
@@ -124,13 +124,13 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=implementations.NCCL if has_gpus else implementations.RING
     )
-    # There is nothing to save yet: SIGTERM may end the process while it waits for the others.
+    # While this process waits for the others, SIGTERM may end it: there is nothing to save yet.
     handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         strategy = tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), options)
     except tf.errors.OpError as error:
         raise LostWorker(
-            f"the processes {', '.join(addresses)} did not come together within "
+            f"the processes {', '.join(addresses)} did not connect within "
             f"{config.start_timeout:.0f} s ({error.message.splitlines()[0]})"
         ) from error
     finally:
@@ -142,7 +142,7 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
 
 
 def _summing(strategy: tf.distribute.Strategy) -> Any:
-    """Sums arrays over processes."""
+    """Returns a function that sums an array over all processes."""
 
     def replica(x: Any) -> Any:
         own = tf.zeros_like(x) if this_replica(strategy) else tf.identity(x)
@@ -154,7 +154,7 @@ def _summing(strategy: tf.distribute.Strategy) -> Any:
         return strategy.run(replica, args=(x,))
 
     def call(array: Any) -> Any:
-        # Few sizes, each of which is traced; and no sum of int32 on GPUs, which have none.
+        # Each size is traced, so sizes are rounded up to powers of two. GPUs cannot sum int32.
         size = 1 << max(len(array) - 1, 1).bit_length()
         wide = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
         padded = tf.constant(np.pad(wide, (0, size - len(array))))
@@ -178,20 +178,20 @@ def _parameter_server(cluster: Any, config: DevicesConfig) -> Devices:
 
 
 def _wait_for(addresses: Collection[str], seconds: float) -> None:
-    """Returns when all servers are there; without them, TensorFlow would wait for ever.
+    """Waits until all servers listen; without them, TensorFlow would wait for ever.
 
     Raises:
-        LostWorker: if that takes longer than so many seconds.
+        LostWorker: if a server does not listen within this many seconds.
     """
     deadline = time.monotonic() + seconds
     while missing := [address for address in addresses if not answers(address)]:
         if time.monotonic() > deadline:
-            raise LostWorker(f"{', '.join(missing)} did not come within {seconds:.0f} s")
+            raise LostWorker(f"{', '.join(missing)} did not start within {seconds:.0f} s")
         time.sleep(LOOK_EVERY)
 
 
 def _resolver(cluster: Cluster) -> Any:
-    """A cluster as TensorFlow takes it."""
+    """TensorFlow's description of a cluster."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(cluster.addresses),
         task_type=cluster.job,
@@ -201,12 +201,17 @@ def _resolver(cluster: Cluster) -> Any:
 
 
 def _serve(cluster: Cluster, config: DevicesConfig) -> None:
-    """Does what the chief asks for, until it has ended.
+    """Serves the chief until the chief has ended; never returns.
 
-    It ends as well when the chief will, since others are lost that a training cannot do without:
-    not as long again after the chief, for whose return it waits. A signal that ends a training
-    comes to all its processes: the chief then needs this one once more, to save, and this one ends
-    by it when the chief has ended.
+    This process also ends when other processes that the training needs are lost: the chief ends for
+    the same reason, and waiting for its return would only double the delay. A signal that ends a
+    training reaches all its processes. The chief still needs this process to save a checkpoint, so
+    this process acts on the signal only when the chief has ended.
+
+    Raises:
+        LostWorker: if the chief does not start in time, or processes that the training needs are
+            lost.
+        SystemExit: with 0, when the chief has ended.
     """
     signals: list[int] = []
     before = {
@@ -222,7 +227,7 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     places = cluster.places()
     chief = places.pop(("chief", 0))
     del places[cluster.job, cluster.task]
-    if cluster.job == "worker":  # while this one is there, no other worker is needed
+    if cluster.job == "worker":  # this worker suffices: no other worker is needed
         places = {at: address for at, address in places.items() if at[0] != "worker"}
     peers = Peers(places, config.peer_timeout, have_come=False)
     heard, limit, came = time.monotonic(), config.start_timeout, False
@@ -240,6 +245,6 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     if signals:
         signal.raise_signal(signals[0])
     if not came:
-        raise LostWorker(f"the chief ({chief}) did not come within {config.start_timeout:.0f} s")
-    print(f"the chief ({chief}) has ended, or was lost: it alone says how", file=sys.stderr)
+        raise LostWorker(f"the chief ({chief}) did not start within {config.start_timeout:.0f} s")
+    print(f"the chief ({chief}) has ended or was lost; see its output", file=sys.stderr)
     raise SystemExit(0)

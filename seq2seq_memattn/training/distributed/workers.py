@@ -1,7 +1,7 @@
 """The processes that train one model together, as the training loop sees them.
 
-Each runs the same loop over the same batches, of which it computes its rows, and comes to the same
-decisions; the first, the chief, alone writes files.
+All processes run the same loop over the same batches and make the same decisions. Each computes its
+own rows of a batch. Only the first process, the chief, writes files.
 """
 
 import concurrent.futures
@@ -23,9 +23,9 @@ from seq2seq_memattn.training.distributed.peers import (
     answers,
 )
 
-MESSAGE = 1 << 20  # numbers that are sent at once
+MESSAGE = 1 << 20  # most numbers in one message
 
-# What TensorFlow says where an operation failed because of another process.
+# Parts of TensorFlow's messages when an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
 
 
@@ -33,14 +33,15 @@ class Workers:
     """All processes of a training, and which of them this one is.
 
     Args:
-        places: host:port of each, by job and task.
-        index: int. Which of them this process is.
-        total: sums arrays of int32 or float64, [n], over all processes; each must call it as often.
-        servers: as `places`, of processes that do not run the loop.
-        patience: seconds to wait for servers that do not answer.
+        places: host:port of each process, by job and task.
+        index: int. Index of this process in `places`.
+        total: sums arrays [n] of int32 or float64 over all processes; all processes must call it
+            equally often.
+        servers: processes that do not run the loop, in the form of `places`.
+        patience: a server is lost after this many seconds without an answer.
 
     Attributes:
-        index: int.
+        index: int. Index of this process.
         is_chief: bool. Whether this process writes the run's files.
     """
 
@@ -63,14 +64,14 @@ class Workers:
         return len(self._places)
 
     def total(self, values: Any) -> Any:
-        """The sum of all processes' arrays: int32 or float64 [n]."""
+        """The sum of the arrays of all processes: int32 or float64 [n]."""
         if len(self) == 1 or not len(values):
             return values
         parts = [values[i : i + MESSAGE] for i in range(0, len(values), MESSAGE)]
         return np.concatenate([np.asarray(self._total(part)) for part in parts])
 
     def largest(self, value: int) -> int:
-        """The largest of what each process has, which is not negative."""
+        """The largest of the values of all processes; they must not be negative."""
         if len(self) == 1:
             return value
         values = np.zeros(len(self), np.int32)
@@ -78,17 +79,17 @@ class Workers:
         return int(self.total(values).max())
 
     def share_of(self, count: int) -> range:
-        """Which of `count` pieces of work are this process's."""
+        """The indices of this process's share of `count` pieces of work."""
         return range(self.index, count, len(self))
 
     def from_chief(self, value: Any) -> Any:
-        """The chief's value, which JSON can say; the others' are not looked at."""
+        """Returns the chief's value, which must be JSON; values of other processes are ignored."""
         if len(self) == 1:
             return value
         return json.loads(self._bytes_from_chief(json.dumps(value).encode()))
 
     def assign_from_chief(self, variables: Sequence[Any]) -> None:
-        """Gives variables the values that they have in the chief."""
+        """Assigns the chief's values to the variables."""
         if len(self) == 1:
             return
         for variable in variables:
@@ -98,16 +99,16 @@ class Workers:
                 variable.assign(np.frombuffer(sent, array.dtype).reshape(array.shape))
 
     def wait_for_all(self) -> None:
-        """Returns when every process has come here."""
+        """Waits until every process has called this method."""
         self.largest(0)
 
     def served(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns, which waits for work that the servers do.
+        """Calls a function that waits for work of the servers, and returns its result.
 
         Raises:
-            LostWorker: if none of the workers among them, or one that holds weights, answers for
-                too long. TensorFlow would wait for ever: it hands the work of a lost worker to the
-                others, or to itself when it comes back.
+            LostWorker: if all workers, or a server that holds weights, do not answer for too long.
+                TensorFlow itself would wait for ever: it gives the work of a lost worker to the
+                other workers, or to the same worker when it comes back.
         """
         if not self._servers:
             return call()
@@ -126,7 +127,7 @@ class Workers:
 
     @contextlib.contextmanager
     def named_losses(self) -> Iterator[None]:
-        """Says in one line which process was lost, where TensorFlow found that out."""
+        """Turns TensorFlow's errors about lost processes into a `LostWorker` of one line."""
         if len(self) == 1 and not self._servers:
             yield
             return
@@ -139,7 +140,7 @@ class Workers:
         except of_peers as error:
             raise LostWorker(self._loss(str(error))) from error
         except errors.OpError as error:
-            # What the libraries that connect GPUs say of lost peers differs.
+            # The libraries that connect GPUs have different messages for lost processes.
             if not re.search(ABORTED, str(error)) and self._all_answer():
                 raise
             raise LostWorker(self._loss(str(error))) from error
@@ -158,7 +159,7 @@ class Workers:
         if len(named) == 1:
             ((job, task),) = named
             lost = f"{job} {task} ({every[job, task]})"
-        else:  # a peer may have heard of it before us
+        else:  # the message may come from a process that noticed the loss first
             lost = f"one of {', '.join(every.values())}"
         causes = re.findall(r"grpc_message:\"([^\"]+)|(stopped sending heartbeats)", message)
         why = next((first or second for first, second in causes), message.strip().split("\n")[-1])
@@ -166,7 +167,7 @@ class Workers:
 
 
 def _called(call: Callable[[], Any]) -> concurrent.futures.Future[Any]:
-    """What `call` will return, from a thread that keeps no process from ending."""
+    """Runs `call` in a thread that does not keep the process alive; returns its future result."""
     result: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def work() -> None:
@@ -183,12 +184,12 @@ ALONE = Workers()
 
 
 class Devices(NamedTuple):
-    """Where a training runs.
+    """The devices and processes of a training.
 
     Fields:
-        strategy: tf.distribute.Strategy; None on JAX, on its first device.
+        strategy: tf.distribute.Strategy; None on JAX, which uses its first device.
         workers: the processes that run the loop.
-        num_workers: int. The processes that compute updates.
+        num_workers: int. Number of processes that compute updates.
     """
 
     strategy: Any

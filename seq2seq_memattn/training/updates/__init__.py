@@ -1,1 +1,1 @@
-"""One update of the weights, on each backend and with parameter servers."""
+"""Updates of the weights, on each backend and with parameter servers."""

@@ -1,4 +1,4 @@
-"""One update on the JAX backend, for machines without TensorFlow: one device, the same figures."""
+"""Updates on the JAX backend: one device, no TensorFlow, the same figures."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
 
 class JaxUpdater:
-    """As `TensorFlowUpdater`, compiled once for each shape of a batch.
+    """Computes and applies updates on JAX, like `TensorFlowUpdater`; compiles once per batch shape.
 
     Args:
         model: `Seq2Seq`.
@@ -49,13 +49,13 @@ class JaxUpdater:
         return UpdateResult(*(value.item() for value in figures))
 
     def finish(self) -> list[UpdateResult]:
-        """The results that are still to come: none, since each update is waited for."""
+        """Returns outstanding results: none, because each update is computed at once."""
         return []
 
     def _updated(
         self, trainable: Any, others: Any, optimizer: Any, parts: Any, loss_scale: Any
     ) -> Any:
-        """Figures of an update, and the variables after it."""
+        """Returns the figures of an update, and the variables after it."""
 
         def scaled_loss(trainable: Any, others: Any, batch: Any) -> Any:
             outputs, after = self._model.stateless_call(

@@ -1,22 +1,22 @@
-"""How many times as large a loss is computed where gradients in float16 would vanish."""
+"""Loss scaling: computes a larger loss, because small gradients would vanish in float16."""
 
 from typing import NamedTuple
 
 FIRST = 2.0**10
-SMALLEST = 2.0**-10  # a batch's loss is a sum over its tokens: it may have to be scaled down
+SMALLEST = 2.0**-10  # the loss of a batch is a sum over tokens, and may need scaling down
 LARGEST = 2.0**24
 PATIENCE = 2000  # updates without an overflow, after which the scale is doubled
 
 
 class LossScale(NamedTuple):
-    """The scale, halved after an overflow and doubled after `PATIENCE` updates without one.
+    """The loss scale: halved after an overflow, doubled after `PATIENCE` updates without one.
 
-    Source: Micikevicius et al. (2018), section 3.2, with the scale chosen while training.
+    Source: Micikevicius et al. (2018), section 3.2; the scale adapts during training.
 
     Fields:
-        value: float. 1 where nothing is scaled.
-        applied: int. Updates in a row that were applied.
-        is_on: bool. Whether the scale changes.
+        value: float. The scale; 1 without scaling.
+        applied: int. Number of applied updates in a row.
+        is_on: bool. Whether the scale adapts.
     """
 
     value: float = 1.0
@@ -25,12 +25,12 @@ class LossScale(NamedTuple):
 
     @classmethod
     def first(cls, precision: str) -> "LossScale":
-        """What a training in some precision begins with."""
+        """The initial scale for a precision."""
         return cls(FIRST, is_on=True) if precision == "mixed_float16" else cls()
 
     @property
     def may_fall(self) -> bool:
-        """Whether an update that was not finite may have had too large a scale."""
+        """Whether the scale can still be halved after an update that was not finite."""
         return self.is_on and self.value > SMALLEST
 
     def after(self, is_applied: bool) -> "LossScale":

@@ -1,4 +1,4 @@
-"""From sums over a batch to the gradient that an optimiser takes: divided, checked, clipped."""
+"""Turns sums over a batch into the gradient for the optimiser: divides, checks and clips."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +12,17 @@ from seq2seq_memattn.training.measurements import UpdateResult
 
 
 class MeanGradient:
-    """The gradient of the mean over target tokens, scaled down to a global norm.
+    """The gradient of the mean loss per target token, clipped to a global norm.
 
-    Where the configuration says so, the gradient of each embedding is then scaled down once more,
-    to a norm of its own.
+    If the configuration has a norm for embeddings, the gradient of each embedding is then clipped
+    to that norm.
 
-    Source: google/seq2seq, `models/seq2seq_model.py`, where the norm of embeddings is 0.1. There it
-    is that of the gradient's slices, one for each token of a batch; here those of a token are
+    Source: google/seq2seq, `models/seq2seq_model.py`, where the norm of embeddings is 0.1. There
+    the norm is taken over slices, one for each token of a batch. Here, slices of the same token are
     summed first.
 
     Args:
-        model: `Seq2Seq`, in the order of whose trainable variables gradients are.
+        model: `Seq2Seq`. Gradients are in the order of its trainable variables.
         config: `TrainingConfig`.
     """
 
@@ -36,16 +36,16 @@ class MeanGradient:
     def measure(
         self, loss: Any, num_tokens: Any, gradients: Sequence[Any], loss_scale: Any = 1.0
     ) -> tuple[UpdateResult, Any]:
-        """Figures of an update, and what its gradients must be multiplied by.
+        """Returns the figures of an update, and the factor for its gradients.
 
         Args:
             loss, num_tokens: sums over a batch.
-            gradients: of `loss_scale` times the sum.
-            loss_scale: how many times as large the loss was that was differentiated.
+            gradients: gradients of the summed loss times `loss_scale`.
+            loss_scale: the loss scale.
 
         Returns:
-            `UpdateResult` of tensors; `is_applied` says whether the update may be.
-            A factor for `scaled`: the division by the tokens, and the clip.
+            `UpdateResult` of tensors; `is_applied` says whether loss and norm are finite.
+            The factor for `scaled`: division by tokens and loss scale, and the global clip.
         """
         norm = _global_norm(gradients) / ops.cast(loss_scale, gradients[0].dtype) / num_tokens
         loss = loss / num_tokens
@@ -57,7 +57,7 @@ class MeanGradient:
         return UpdateResult(loss, num_tokens, norm, is_finite), clip / tokens / scale
 
     def scaled(self, gradients: Sequence[Any], factor: Any) -> list[Any]:
-        """The gradients, each times `factor`; those of embeddings are clipped once more."""
+        """Returns the gradients times `factor`; clips those of embeddings to their own norm."""
         scaled = [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
         if not self._embedding_norm:
             return scaled

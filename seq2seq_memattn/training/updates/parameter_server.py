@@ -1,8 +1,8 @@
-"""Updates by several workers, each at its own pace, of variables that parameter servers hold.
+"""Asynchronous updates by several workers, of variables that parameter servers hold.
 
-What google/seq2seq did by default (`sync_replicas: 0`). Every worker takes batches of its own and
-applies its gradient when it has it, to weights that others have moved on meanwhile; so a run
-cannot be repeated exactly.
+This was the default of google/seq2seq (`sync_replicas: 0`). Each worker takes its own batches and
+applies each gradient as soon as it is computed. Other workers have changed the weights meanwhile,
+so a run cannot be repeated exactly.
 """
 
 from collections import deque
@@ -19,21 +19,21 @@ from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.tensorflow_update import summed_gradients
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
-AHEAD = 2  # batches for each worker that are handed out before results are looked at
+AHEAD = 2  # batches per worker that are handed out before the first result is fetched
 
 
 class AsynchronousUpdater:
-    """As `TensorFlowUpdater`, with results that come some updates later.
+    """Hands updates out to workers; like `TensorFlowUpdater`, but results come some updates later.
 
     Args:
         strategy: tf.distribute.ParameterServerStrategy, in whose scope model and optimiser were
             made.
         model: `Seq2Seq`.
         optimizer: a Keras optimiser, built.
-        config: `TrainingConfig`; `batch_size` is that of one worker's update.
+        config: `TrainingConfig`; each update of one worker has `batch_size` pairs.
 
     Raises:
-        ValueError: for options that need all workers' gradients at once.
+        ValueError: for options that asynchronous updates do not support.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class AsynchronousUpdater:
         self._step = tf.function(self._updated, input_signature=[batch_spec()], autograph=False)
 
     def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult | None:
-        """Hands a batch out; the result of one of earlier ones, or None where none is due yet."""
+        """Hands out a batch; returns the result of an earlier one, or None at the beginning."""
         del loss_scale
         numpy = {name: np.asarray(ids) for name, ids in batch.items()}
         self._pending.append(self._coordinator.schedule(self._step, args=(numpy,)))
         return self._oldest() if len(self._pending) > self._limit else None
 
     def finish(self) -> list[UpdateResult]:
-        """Waits for all workers; the results that are left. The variables are whole then."""
+        """Waits for all workers and returns the remaining results; no update is pending then."""
         self._coordinator.join()
         return [self._oldest() for _ in range(len(self._pending))]
 
@@ -73,7 +73,7 @@ class AsynchronousUpdater:
         return UpdateResult(*(value.item() for value in self._pending.popleft().fetch()))
 
     def _updated(self, batch: dict[str, Any]) -> UpdateResult:
-        """One worker's update; runs there."""
+        """Computes and applies one update; runs on the worker."""
         run = self._strategy.run
         figures, gradients = run(self._gradients, args=(batch,))
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: functions of the update and of what a checkpoint holds, and no more."""
+"""Learning-rate schedules; they depend only on the update and on state in the checkpoint."""
 
 import math
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from seq2seq_memattn.config import TrainingConfig
 
 
 class Plateau(NamedTuple):
-    """What the plateau schedule remembers of the validations; part of a checkpoint.
+    """The state of the plateau schedule; part of a checkpoint.
 
     Fields:
-        best_bleu: float. Best BLEU of a validation that came at its regular time, 0 to 100.
-        stale: int. Such validations since the best, or since the last decay.
-        decays: int. Times that the learning rate was multiplied by the decay rate.
+        best_bleu: float. Best BLEU of a regular validation (every `validate_every`), 0 to 100.
+        stale: int. Regular validations since the best one or the last decay.
+        decays: int. How many times the learning rate was multiplied by the decay rate.
     """
 
     best_bleu: float = -1.0
@@ -20,7 +20,7 @@ class Plateau(NamedTuple):
     decays: int = 0
 
     def after(self, bleu: float, patience: int) -> "Plateau":
-        """The state after a validation; `patience` validations that are no better decay once."""
+        """The state after a validation; `patience` validations without a better BLEU decay once."""
         if bleu > self.best_bleu:
             return Plateau(bleu, 0, self.decays)
         stale = self.stale + 1
@@ -32,14 +32,14 @@ class Plateau(NamedTuple):
 def learning_rate(config: TrainingConfig, updates: int, decays: int = 0) -> float:
     """The learning rate of an update.
 
-    Sources: Vaswani et al. (2017), equation 3, for inverse_sqrt, here scaled so that its highest
-    value is `config.learning_rate`; google/seq2seq, `training/utils.py`, for exponential, which
-    counts the updates done before, and holds them at 0 up to `decay_start`.
+    Sources: inverse_sqrt: Vaswani et al. (2017), equation 3, here scaled to the highest value
+    `config.learning_rate`. exponential: google/seq2seq, `training/utils.py`; decay starts after
+    `decay_start` updates.
 
     Args:
         config: `TrainingConfig`.
         updates: int >= 0. Updates done before this one.
-        decays: int >= 0. Those of the plateau schedule, see `Plateau`.
+        decays: int >= 0. Decays of the plateau schedule, see `Plateau`.
 
     Returns:
         float > 0.

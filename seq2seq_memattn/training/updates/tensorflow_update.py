@@ -1,4 +1,4 @@
-"""One update: gradients of all replicas, summed, divided by the tokens, clipped, applied."""
+"""Updates on TensorFlow: sums the gradients of all replicas, divides, clips and applies them."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 class TensorFlowUpdater:
     """Computes and applies updates of a model on a strategy's replicas.
 
-    The gradient is that of the summed loss, summed over replicas, divided by the global number
-    of target tokens and clipped once, globally; so it does not depend on the number of replicas,
-    nor on the number of parts that each takes one after the other (`TrainingConfig.accumulate`).
-    Where the configuration says so, the gradients of embeddings are clipped once more (see
-    `MeanGradient`). Gradients that are not finite are not applied.
+    The gradients of the summed loss are summed over replicas, divided by the number of target
+    tokens in the whole batch and clipped to a global norm. The result therefore depends neither on
+    the number of replicas nor on the number of parts that each replica computes one after the other
+    (`TrainingConfig.accumulate`). `MeanGradient` can also clip the gradients of embeddings.
+    Gradients that are not finite are not applied.
 
     Args:
         strategy: tf.distribute.Strategy, in whose scope model and optimiser were made.
@@ -50,7 +50,7 @@ class TensorFlowUpdater:
         signature = [[batch_spec()] * self._local_replicas, tf.TensorSpec([], tf.float32)]
 
         def on_replicas(function: Any, of_batches: bool) -> Any:
-            # XLA needs sizes: one trace for each shape of a batch, instead of one for all.
+            # XLA needs known sizes: one trace for each shape of a batch instead of one for all.
             return tf.function(
                 lambda *args: strategy.run(function, args=args),
                 input_signature=signature if of_batches and not config.jit_compile else None,
@@ -62,22 +62,22 @@ class TensorFlowUpdater:
         self._compute_turn = on_replicas(self._sums, True)
         self._add = on_replicas(lambda a, b: tf.nest.map_structure(tf.add, a, b), False)
         self._total_turns = on_replicas(self._totals, False)
-        # Compiled, the optimiser passes over each variable once. XLA and updates across replicas
-        # exclude each other.
+        # A compiled optimiser passes over each variable once. XLA cannot compile updates across
+        # replicas.
         self._apply = tf.function(
             lambda *args: strategy.run(self._apply_gradients, args=args),
             jit_compile=is_alone,
             autograph=False,
         )
-        if not is_alone:  # the norm needed the sum over replicas; Keras would sum once more
+        if not is_alone:  # gradients are already summed for the norm; Keras would sum them again
             leave_gradients_as_they_are(optimizer)
 
     def __call__(self, batch: dict[str, Any], loss_scale: float = 1.0) -> UpdateResult:
-        """Takes one update.
+        """Computes one update, and applies it if it is finite.
 
         Args:
-            batch: of all replicas of all processes; those here take their rows of it.
-            loss_scale: the loss is computed this many times as large, and the gradients from it.
+            batch: the batch of all replicas of all processes; local replicas take their rows.
+            loss_scale: factor of the loss from which gradients are computed; see `LossScale`.
         """
         figures, factor, gradients = self._computed(batch, loss_scale)
         result = UpdateResult(*map(self._value, figures))
@@ -86,11 +86,11 @@ class TensorFlowUpdater:
         return result
 
     def finish(self) -> list[UpdateResult]:
-        """The results that are still to come: none, since each update is waited for."""
+        """Returns outstanding results: none, because each update is computed at once."""
         return []
 
     def _computed(self, batch: dict[str, Any], loss_scale: float) -> tuple[Any, ...]:
-        """What `_totals` returns, of all turns."""
+        """The result of `_totals`, over all turns of a batch."""
         replicas = self._strategy.num_replicas_in_sync
         parts = split_rows(batch, replicas * self._turns)
         scale = tf.constant(loss_scale, tf.float32)
@@ -106,11 +106,11 @@ class TensorFlowUpdater:
         return self._total_turns(sums, scale)
 
     def _value(self, x: Any) -> Any:
-        """A scalar that is the same on all replicas."""
+        """The Python value of a scalar that is equal on all replicas."""
         return self._strategy.experimental_local_results(x)[0].numpy().item()
 
     def _totals(self, sums: tuple[Any, ...], scale: Any) -> tuple[UpdateResult, Any, list[Any]]:
-        """What `MeanGradient.measure` makes of all replicas' sums, and the sum of gradients."""
+        """Sums over replicas; returns the results of `MeanGradient.measure` and the gradients."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync > 1:
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, list(sums))
@@ -122,7 +122,7 @@ class TensorFlowUpdater:
         return self._totals(self._sums(parts, scale), scale)
 
     def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, Any, list[Any]]:
-        """Loss, tokens and gradients of one replica, all of them sums; gradients are scaled."""
+        """Sums of loss, tokens and gradients of one replica; gradients have the loss scale."""
         part = parts[this_replica(self._strategy)]
         if self._jit_compile:
             compiled = tf.function(self._local_gradients, jit_compile=True, autograph=False)
@@ -140,13 +140,13 @@ class TensorFlowUpdater:
 def summed_gradients(
     model: Seq2Seq, training_loss: TrainingLoss, batch: dict[str, Any], scale: Any = 1.0
 ) -> tuple[Any, Any, list[Any]]:
-    """Loss and tokens of a batch, summed, and the gradients of the sum times `scale`."""
+    """Returns a batch's summed loss, its tokens, and the gradients of the loss times `scale`."""
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
         outputs = model(batch, training=True, **training_loss.call_options)
         loss, num_tokens = training_loss(batch["target_outputs"], outputs)
         scaled = loss * tf.cast(scale, loss.dtype)
-    # With K = 1 the softmax is constant: its weights have no gradient, which counts as 0.
+    # With K = 1 the softmax is constant, so its weights are unconnected: their gradient is 0.
     gradients = tape.gradient(
         scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
     )

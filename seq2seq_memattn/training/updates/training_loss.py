@@ -1,4 +1,4 @@
-"""What an update minimises."""
+"""The loss that training minimises."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class TrainingLoss:
-    """Cross entropy, and the wish for a narrow window where the configuration has one.
+    """Cross entropy, plus an optional reward for narrow windows of flexible attention.
 
     Source: Shu and Nakayama (2017), equation 9: the cross entropy of each sentence minus beta times
     the mean strength of its steps' penalties.
@@ -23,10 +23,10 @@ class TrainingLoss:
         config: `TrainingConfig`.
 
     Attributes:
-        call_options: what the model must be called with.
+        call_options: keyword arguments for calling the model.
 
     Raises:
-        ValueError: for a weight of strengths and an attention that has none.
+        ValueError: if `strength_weight` is not 0 and the attention is not flexible.
     """
 
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
@@ -41,18 +41,18 @@ class TrainingLoss:
         self.call_options = {"return_strengths": True} if config.strength_weight else {}
 
     def __call__(self, targets: Any, outputs: Any) -> tuple[Any, Any]:
-        """The loss, summed, and the number of real tokens.
+        """Returns the summed loss and the number of real tokens.
 
         Args:
             targets: int32 [batch, target_length].
-            outputs: what the model returned.
+            outputs: the model's outputs.
         """
         if not self.call_options:
             return summed_cross_entropy(targets, outputs, self._label_smoothing)
         logits, strengths = outputs
         loss, num_tokens = summed_cross_entropy(targets, logits, self._label_smoothing)
         lengths = ops.sum(ops.cast(ops.not_equal(targets, PAD_ID), strengths.dtype), axis=1)
-        # A row without a target fills up a batch: its one step counts for nothing.
+        # A row without a target only fills a batch; its one step must not count.
         sums = ops.where(lengths > 0, ops.sum(strengths, axis=1), 0.0)
         means = sums / ops.maximum(lengths, 1.0)
         return loss - self._strength_weight * ops.cast(ops.sum(means), loss.dtype), num_tokens

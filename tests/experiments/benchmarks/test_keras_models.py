@@ -8,18 +8,19 @@ from experiments.benchmarks.keras_models import Data, Parts
 from experiments.benchmarks.plain_keras import LoopOverCells, PlainKeras
 from seq2seq_memattn.vocabulary import START_ID
 from tests.inputs import randomise
-from tests.marks import slow
 from tests.running import run_here
 from tests.tolerances import as_array, assert_close
 
 SIZES = ("--units=5", "--vocab_size=9", "--batch_size=3", "--num_batches=2", "--rounds=2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("against", "works"),
     [
         ("seq2seq", ["training", "beam search", "greedy search"]),
-        *slow(("plain keras", ["training", "greedy search"]), ("loop over cells", ["training"])),
+        ("plain keras", ["training", "greedy search"]),
+        ("loop over cells", ["training"]),
     ],
 )
 def test_each_work_is_compared_in_turns(against: str, works: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from experiments.reproduction.jobs import Commands, run_command
 from seq2seq_memattn.compute.hardware import num_cores
 
-# Modules that the commands below run: each says that it is there by a file.
+# Modules that the commands below run. WAITING and MEETING write a file when they are running.
 WAITING = """
 import signal, sys, time
 def end(number, frame):
@@ -56,7 +56,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def when_there(paths: list[Path], action: Callable[[], None]) -> None:
-    """Does something as soon as some files are there."""
+    """Runs `action` in a thread as soon as all files exist and have content."""
 
     def wait() -> None:
         while not all(path.exists() and path.read_text() for path in paths):
@@ -72,7 +72,7 @@ def send(number: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_command_that_is_run_too(tmp_path: Path, number: int) -> None:
-    """By SIGTERM: a command that hears of one Ctrl-C twice takes it for two."""
+    """The command gets SIGTERM, because it would count one Ctrl-C that arrives twice as two."""
     before = signal.getsignal(number)
     when_there([tmp_path / "ready"], send(number))
     started = time.monotonic()

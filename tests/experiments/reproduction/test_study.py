@@ -39,7 +39,7 @@ def test_a_configuration_is_the_preset_with_the_options() -> None:
 def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
     found = json.loads(json.dumps(identity(ROW)))
     assert is_result_of(ROW, found)
-    later = {**ROW.options, "label_smoothing": 0.0}  # an option at its default
+    later = {**ROW.options, "label_smoothing": 0.0}  # an option with its default value
     assert is_result_of(dataclasses.replace(ROW, options=later), found)
     cut = {**ROW.options, "stop_at_bleu": 99.0, "checkpoint_minutes": 1.0}
     assert is_result_of(dataclasses.replace(ROW, options=cut), found)
@@ -59,7 +59,7 @@ def test_options_that_came_later_had_their_defaults() -> None:
     assert is_result_of(ROW, found)
     smoothed = dataclasses.replace(ROW, options={**ROW.options, "label_smoothing": 0.1})
     assert not is_result_of(smoothed, found)
-    found["configuration"]["model"]["hops"] = 3  # and one that is no more
+    found["configuration"]["model"]["hops"] = 3  # an option that no longer exists
     assert not is_result_of(ROW, found)
 
 
@@ -77,7 +77,7 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
         if arguments[0] == "experiments.train":
             preset = rows[-1].preset()
             model = fit_to_data(preset.model, read_manifest(data_dir), data_dir)
-            open_run(run_dir, data_dir, model, preset.training)  # refuses that of another row
+            open_run(run_dir, data_dir, model, preset.training)  # refuses another row's run
             (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
         return {"bleu": 1.0, "hardware": "some"}
 
@@ -100,7 +100,7 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
         assert len(commands) == 3 + 3 * count
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
     assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
-    # Cut later, the run goes on.
+    # With a larger number of updates, the same run continues.
     run_study(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
     assert len(commands) == 12
     assert not (tmp_path / "runs" / "row_before_3").exists()

@@ -1,4 +1,4 @@
-"""Times that tables show."""
+"""Decoding times in tables."""
 
 from pathlib import Path
 

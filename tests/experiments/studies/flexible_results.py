@@ -10,7 +10,7 @@ WORDS = "multi30k_de_en"
 
 
 def result_of(row: Row, bleu: dict[str, float], windows_by: dict[str, float]) -> dict[str, Any]:
-    """A result whose figures depend on the threshold that ends an evaluation's name."""
+    """A result whose figures depend on the threshold at the end of an evaluation's name."""
     tests = {}
     for one in row.tests:
         threshold = one.name.rpartition("_")[2]
@@ -28,13 +28,13 @@ def result_of(row: Row, bleu: dict[str, float], windows_by: dict[str, float]) ->
 
 
 def made_up_results(rows: Sequence[Row] | None = None) -> list[dict[str, Any]]:
-    """Results of rows of flexible attention, those of a corpus in words by default."""
+    """Results of Flexible Attention's rows; the default is the rows of a corpus of words."""
     by_threshold = {"0.8": 4.0, "1.0": 5.0, "1.2": 6.0, "1.4": 7.0, "1.6": 8.0}
     figures: dict[str, tuple[dict[str, float], dict[str, float]]] = {
         "global": ({}, {}),
         "local": ({}, {"all": 9.0}),
         "flexible": ({"0.8": 29.2, "1.0": 29.4, "1.2": 29.5}, by_threshold),
-        # Better without a threshold, and measured against the one that was not tuned.
+        # Better BLEU without a threshold; thresholds are measured against the untuned model.
         "tuned": ({"all": 31.0, "0.8": 29.6}, {**by_threshold, "0.8": 3.5}),
     }
     made = _flexible.corpus_rows(WORDS) if rows is None else rows

@@ -1,4 +1,4 @@
-"""Figures 6 to 8: which row, which sample, and what happens where the run is not there."""
+"""Figures 6 to 8: the row, the sample, and the error if the run is missing."""
 
 import dataclasses
 import json
@@ -125,14 +125,14 @@ def test_reproduce_trains_the_tiny_row_and_draws_it(in_this_process: None, tmp_p
         for end in (".png", ".svg", "_slots.png", "_slots.svg")
     ]
     assert_drawn(*pictures)
-    # Its result is there, and without the run nothing is trained or drawn.
+    # The result exists, but the run is gone: nothing is trained or drawn.
     pictures[0].unlink()
     (tmp_path / "figure7").rename(tmp_path / "elsewhere")
     refused = run_here(*arguments)
     assert refused.returncode == 1
-    assert b"already there" in refused.stderr
+    assert b"finished already" in refused.stderr
     assert "expected the run" in error_lines(refused)[-1]
-    # Back again, it is drawn again.
+    # With the run back in its place, the figure is drawn again.
     (tmp_path / "elsewhere").rename(tmp_path / "figure7")
     again = run_here(*arguments, "--only_tables")
     assert json.loads(again.stdout.splitlines()[-1])["rows"] == found

@@ -1,4 +1,4 @@
-"""Findings of the papers: their verdicts change with the results."""
+"""Verdicts on the papers' findings depend on the results."""
 
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def test_both_memories_decode_faster_than_attention() -> None:
 
 
 def scored(scores: dict[str, float]) -> list[Result]:
-    """Results of Table 2 with scores of the test set."""
+    """Results of Table 2 with test scores."""
     named = {f"multi30k_en_de_{name}": bleu for name, bleu in scores.items()}
     return [
         {**result, "tests": {"test": {"bleu": result["bleu"]}}}
@@ -171,7 +171,7 @@ def test_curves_of_copies_are_judged_by_when_they_come_to_90() -> None:
     names = ("none", "k1", "k32", "k64", "bahdanau")
     found = results_of("figure3a", {f"copy_200_{name}": 95.0 for name in names})
     assert verdict(figure3a.claims(found), "K = 32, 64 learn") == "reproduced"
-    assert verdict(figure3a.claims(found), "K = 1 does not") == "partly"  # it has learned
+    assert verdict(figure3a.claims(found), "K = 1 does not") == "partly"  # K = 1 has learned
     late = [
         {**one, "curve": [{**p, "update": 3 * p["update"]} for p in one["curve"]]} for one in found
     ]
@@ -184,9 +184,9 @@ def test_windows_are_judged_by_what_is_left_of_them() -> None:
         result["name"] = result["name"]
     claims = _flexible_claims.claims(found, [WORDS])
     assert verdict(claims, "flexible is no worse") == "reproduced"
-    assert verdict(claims, "tuned windows") == "reproduced"  # 4.0 of 12.5
+    assert verdict(claims, "tuned windows") == "reproduced"  # 4.0 positions of 12.5
     (curve,) = flexible_figure3.claims(found[3:])
-    assert curve.verdict == "not"  # a loss of more than 0.5 with every threshold but none
+    assert curve.verdict == "not"  # every threshold loses more than 0.5 BLEU
     found[2]["tests"]["test_2016_flickr_all"]["bleu"] -= 0.3
     assert verdict(_flexible_claims.claims(found, [WORDS]), "flexible is no worse") == "partly"
 

@@ -76,7 +76,7 @@ def test_at_full_scale_translation_is_that_of_the_paper(tmp_path: Path) -> None:
         for name in ("k32_pe", "k64_pe", "bahdanau")
     )
     of = make("figure5", "full", tmp_path)
-    assert of.names()[0] == "wmt17_en_fi_k64"  # which has sigmoid and softmax
+    assert of.names()[0] == "wmt17_en_fi_k64"  # the row with sigmoid and softmax
     ends = {name.removeprefix("wmt17_en_fi_k64") for name in of.names()}
     others = {"_softmax_softmax", "_softmax_sigmoid", "_sigmoid_sigmoid"}
     assert ends == {"", *others, "_slots_softmax", "_slots_sigmoid"}
@@ -167,7 +167,7 @@ def test_readings_are_drawn_by_pair_and_each_pair_beside_its_variants(tmp_path: 
 
 def test_the_slot_of_the_default_looks_as_in_table_1(tmp_path: Path) -> None:
     results = write_results_of(make("one_slot", "small", tmp_path))
-    before = [{**one, "curve_name": one["label"]} for one in results]  # as it was once recorded
+    before = [{**one, "curve_name": one["label"]} for one in results]  # the form of older results
     for found in (results, before):
         (curves,) = one_slot.curves(found).values()
         names = [one["curve_name"] for one in curves]

@@ -58,7 +58,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     of = make_study("decoding", "small", [], *where)
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
-    assert page.count("\n## ") == 2  # the last says how to repeat it
+    assert page.count("\n## ") == 2  # the last section is "How to repeat it"
     assert "Without a result so far: attentions, growth, memory, formats," in page
     decoding.run(of)
     write_page("decoding", "small", of, decoding.results(of), where[1])
@@ -94,7 +94,7 @@ def test_all_parts_are_measured_once(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = tmp_path / "results" / "decoding_tiny.md"
     text = page.read_text()
-    assert text.count("\n## ") == len(decoding.TINY_PARTS) + 1  # the last: how to repeat it
+    assert text.count("\n## ") == len(decoding.TINY_PARTS) + 1  # the last: "How to repeat it"
     files = list((tmp_path / "results" / "decoding" / "tiny").glob("*.json"))
     assert {path.stem for path in files} == set(decoding.TINY_PARTS)
     memory = json.loads((files[0].parent / "memory.json").read_text())["rows"]

@@ -1,4 +1,4 @@
-"""The pages of Flexible Attention: which threshold they choose, and what stands in them."""
+"""The pages of Flexible Attention: the chosen thresholds, and the tables."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -44,10 +44,10 @@ def test_a_table_has_the_five_rows_of_the_paper(results: list[dict[str, Any]]) -
 
 
 def test_rows_that_are_not_there_yet_are_left_out(results: list[dict[str, Any]]) -> None:
-    # Flexible attention has a row without a threshold and one with it.
+    # Flexible Attention has one row without and one row with a threshold.
     for there, expected in ((results[:2], 2), (results[:3], 4), (results[3:], 1)):
         table = [line for line in _flexible.tables(there)[".md"].split("\n") if line[:1] == "|"]
-        assert len(table) - 2 == expected  # without the header
+        assert len(table) - 2 == expected  # without the two lines of the header
 
 
 def test_without_a_row_to_measure_it_against_there_is_no_threshold(
@@ -76,7 +76,7 @@ def test_the_least_window_is_cut_at_the_ends_of_a_source() -> None:
 
     translations = [best(5, 3, 4.0), best(1, 1, 1.0), [SimpleNamespace(hypothesis=None)]]
     flexible = ModelConfig(attention="flexible", flexible_sigma=1.5, threshold=0.5)
-    # The penalty of a place 1 away is 1 / 4.5, of one 2 away 4 / 4.5: 2, 3, 3, 3, 2 of five.
+    # Penalties: 1 / 4.5 at distance 1, 4 / 4.5 at distance 2. Windows: 2, 3, 3, 3, 2 of 5 places.
     expected = {"window": 3.25, "window_floor": (3 * 2.6 + 1) / 4}
     assert windows(translations, flexible) == expected
     without = ModelConfig(attention="flexible")

@@ -48,7 +48,7 @@ def test_figure_4_is_of_long_sentences_and_the_thresholds_of_its_rows(
     of = make_study("flexible_figure4", "small", [], tmp_path / "work", tmp_path / "results")
     result, stem = results[3], tmp_path / "small"
     monkeypatch.setattr(flexible_figure4, "run_command", pytest.fail)
-    assert flexible_figure4.draw(of, [result], stem) == {}  # neither a run nor a picture
+    assert flexible_figure4.draw(of, [result], stem) == {}  # there is no run and no picture
     picture = tmp_path / f"small_{result['name']}.png"
     picture.write_bytes(b"before")
     assert list(flexible_figure4.draw(of, [result], stem)) == [result["name"]]

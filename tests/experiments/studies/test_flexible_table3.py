@@ -15,7 +15,7 @@ NAME = "multi30k_de_en_characters"
 
 @pytest.fixture
 def study(tmp_path: Path) -> Any:
-    """The study of the table, whose rows have run."""
+    """The study of the table, with results for its rows."""
     of = make_study("flexible_table3", "tiny", [], tmp_path / "work", tmp_path / "results")
     assert of.names() == [f"{NAME}_global", f"{NAME}_flexible_tuned"]
     for result in made_up_results(of.rows):

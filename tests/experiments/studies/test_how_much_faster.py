@@ -1,4 +1,4 @@
-"""Ratios of speed from files of other studies."""
+"""Speed ratios from files of other studies."""
 
 from pathlib import Path
 from typing import Any

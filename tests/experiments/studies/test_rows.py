@@ -1,4 +1,4 @@
-"""The rows of the studies: those of the papers, with presets of their names."""
+"""The studies have the rows of the papers, and each row has a preset of the same name."""
 
 import dataclasses
 import itertools
@@ -57,7 +57,7 @@ def test_longer_sequences_are_validated_less_often_and_the_page_says_so() -> Non
     assert (long.num_updates, long.validate_every) == (4000, 500)
     assert long.learning_rate == table1.SMALL["learning_rate"]
     said = table1.introduction("small")
-    assert "6,000 updates at most (5,000 at L = 100, 4,000 at L = 200)" in said
+    assert "at most 6,000 updates (5,000 at L = 100, 4,000 at L = 200)" in said
     assert "every 250 updates (500 at L = 100, 500 at L = 200)" in said
 
 
@@ -95,7 +95,7 @@ def test_the_tiny_form_of_a_row_takes_an_update(name: str) -> None:
         not np.array_equal(a, np.asarray(b))
         for a, b in zip(before, model.trainable_variables, strict=True)
     ]
-    # K = 1: a decoder's only score is 1 whatever its energy, so nothing moves there.
+    # K = 1: a softmax over one slot is always 1, so decoder energies have no effect.
     still = [v.path for v, m in zip(model.trainable_variables, moved, strict=True) if not m]
     assert all("attention_decoder_energy" in path for path in still)
     assert bool(still) == (name == "k1")

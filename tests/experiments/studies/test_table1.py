@@ -1,4 +1,4 @@
-"""Table 1: what its page makes of results and times."""
+"""Table 1: its page, made from results and times."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ SECONDS = {"none": 2.0, "k_memory:1": 2.5, "bahdanau": 4.0}
 
 
 def timed(path: Path, arguments: list[str]) -> None:
-    """In place of a measurement: seconds by attention, those that were asked for."""
+    """Replaces the measurement: writes made-up seconds of the requested attentions."""
     names = arguments[1].removeprefix("--attentions=").split(",")
     rows = [
         {
@@ -53,7 +53,7 @@ def test_times_are_beside_the_papers_and_over_those_without_attention_and_with_b
     first, second = page.split("## Decoding time")
     assert "| 20 | Att | 99.98 | 90.00 | 50.0 % | 200,000 | 4,000 | 1 |" in first
     assert "| 20 | No Att | 2.03 | 2.00 | 1.00 to 3.00 | 1.00 | 1.00 | 0.71 | 0.50 |" in second
-    # Nothing is put beside what was not timed.
+    # Bahdanau's attention was not timed at L = 50, so there is no ratio to it.
     assert "| 50 | No Att | 3.90 | 2.00 | 1.00 to 3.00 | 1.00 | 1.00 | 0.60 | - |" in second
     assert "L = 20: H, commit 0123456789:\n\n```\nfor decoding_l20.json\n```" in second
 

@@ -1,4 +1,4 @@
-"""The page of Table 2, and its rows against Bahdanau's."""
+"""The page of Table 2, and the comparison of its rows with Bahdanau's."""
 
 import dataclasses
 from pathlib import Path
@@ -60,7 +60,7 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
 
 
 def make_study(folder: Path, data_dir: Path) -> Study:
-    """Multi30k's first rows on made-up text, as if they had run."""
+    """A study of Multi30k's first rows on made-up text, with made-up runs."""
     found = study.make_study("table2", "small", [], folder, folder / "results")
     rows = [
         dataclasses.replace(
@@ -93,7 +93,7 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     assert KEY not in bahdanau
     compared = slots[KEY]["bleu"]
     last = of.rows[0].tests[-1].name
-    for result, score in ((bahdanau, "baseline"), (slots, "score")):  # as evaluate would give them
+    for result, score in ((bahdanau, "baseline"), (slots, "score")):  # as `evaluate` writes them
         result["tests"][last]["bleu"] = round(compared[score], 4)
     for row, result in zip(of.rows, (bahdanau, slots), strict=True):
         write_json(of.result_path(row), result)
@@ -104,7 +104,7 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     stored = of.result_path(of.rows[1])
     assert read_json(stored)[KEY] == slots[KEY]
     stamp = stored.stat().st_mtime_ns
-    # Where the text is not there, what was found before stands.
+    # If the text is missing, the earlier comparison is kept.
     elsewhere = dataclasses.replace(of, data_dir=tmp_path / "elsewhere")
     assert table2.results(elsewhere)[1][KEY] == slots[KEY]
     assert table2.results(of)[1][KEY] == slots[KEY]
@@ -112,12 +112,12 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     of.lines_path(of.rows[0], "valid").rename(tmp_path / "away")
     assert table2.results(of)[1][KEY] == slots[KEY]
     (tmp_path / "away").rename(of.lines_path(of.rows[0], "valid"))
-    # But not where the baseline is another one now.
+    # It is not kept if the baseline has changed.
     write_json(
         of.result_path(of.rows[0]), {**bahdanau, "tests": result_of(of.rows[0], 3.0)["tests"]}
     )
     assert KEY not in table2.results(elsewhere)[1]
-    of.result_path(of.rows[0]).unlink()  # without a baseline there is nothing to compare with
+    of.result_path(of.rows[0]).unlink()  # without the baseline, there is no comparison
     assert KEY not in table2.results(of)[0]
 
 
@@ -138,12 +138,12 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     expected = f"| K=4 | 0 | 32.00 | 29.00 | 29.00 | 50.00 | {difference:+.2f} | <= 0.001 | 1,500 |"
     assert scores[3] == expected
     assert costs[3] == "| K=4 | 1.23 M | 800 | 0.4 % | 3,600 | 1.5 |"
-    assert scores[2].endswith("| - | - | 1,500 |")  # nothing to compare with
+    assert scores[2].endswith("| - | - | 1,500 |")  # the baseline itself
     said = [line for line in multi30k.splitlines() if line.startswith("* ")]
     assert said[:3] == ["* tokenised: `test 1`", "* standard: `standard`", "* chrF: `chrf`"]
     assert said[3].startswith("* paired bootstrap: `nrefs:1|bs:1000")
-    assert "| 5.00 | 4.00 |" in newstest  # one test in one form
-    assert "| - | - | 1,500 | 12.94 | - |" in turkish  # of which the paper has no test
+    assert "| 5.00 | 4.00 |" in newstest  # one test set, one score
+    assert "| - | - | 1,500 | 12.94 | - |" in turkish  # the paper gives no test score
     assert "| - | - | 1,500 | 26.20 | 28.82 |" in german
 
 

@@ -1,4 +1,4 @@
-"""Longer sequences than a model was trained on: what is decoded, kept, and left out."""
+"""Decoding of sequences longer than those in training."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ def of(tmp_path: Path) -> Study:
 
 @pytest.fixture
 def commands(of: Study, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that are run; an evaluation copies three of the four lines."""
+    """Records commands instead of running them; an evaluation copies three of the four lines."""
     found: list[list[str]] = []
 
     def run(arguments: list[str]) -> Any:
@@ -66,7 +66,7 @@ def test_runs_decode_four_times_longer_sequences_once(
     ] * 2
     assert [group["longest"] for group in found[0]["unseen"]] == [4, 7, 10, 12]
     assert [group["exact"] for group in found[0]["unseen"]] == [1.0, 1.0, 1.0, 0.0]
-    # What is there is not decoded again, unless the row was trained anew.
+    # Existing results are not decoded again, unless the row was trained again.
     assert unseen_lengths.run(of) == unseen_lengths.results(of) == found
     assert len(commands) == 4
     write_json(of.result_path(of.rows[1]), {**results[1], "commit": "another"})

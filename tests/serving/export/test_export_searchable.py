@@ -1,4 +1,4 @@
-"""A user's model as a SavedModel: its answers are those of search."""
+"""A user's model as a SavedModel answers like search."""
 
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.vocabulary import CharacterVocabulary
 from tests.errors import refused
 from tests.inputs import randomise, tensor
+from tests.marks import slow
 from tests.running import run_python
 from tests.serving.clients import running
 from tests.serving.export.warmup import assert_warmup_is_answered
@@ -109,6 +110,7 @@ def test_a_server_answers_with_it_and_says_what_it_refuses(tmp_path: Path) -> No
     assert "`KMemoryAttention`" in (folder / CARD).read_text()
 
 
+@pytest.mark.slow
 def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
     model = searchable()
     folder = export_searchable(
@@ -123,7 +125,9 @@ def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "vocabulary", [None, WORDS, ["", *"abcdefgh"]], ids=["numbers", "words", "no unknown ones"]
+    "vocabulary",
+    [*slow(None), WORDS, *slow(["", *"abcdefgh"])],
+    ids=["numbers", "words", "no unknown ones"],
 )
 def test_its_warm_up_is_of_a_token_that_the_vocabulary_has(vocabulary: Any, tmp_path: Path) -> None:
     folder = export_searchable(

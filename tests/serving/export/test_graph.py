@@ -44,7 +44,7 @@ def run_of(attention: str, **options: Any) -> Run:
 
 @functools.cache
 def answers(attention: str, signature: str) -> Function:
-    """A signature of a run of `run_of`; each takes seconds to trace."""
+    """A signature of a run of `run_of`; cached, because tracing takes seconds."""
     return graph_of(run_of(attention), OPTIONS).function(signature)
 
 
@@ -144,6 +144,7 @@ def test_rounded_operands_give_products_that_are_not_rounded(signature: str) -> 
     assert not rounded_products(graph_of(rounding, OPTIONS).function(signature).graph)
 
 
+@pytest.mark.slow
 def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
     run, seeds = run_of("k_memory"), [5, 1, 1, 2**31 - 1, 5]
     function = answers("k_memory", "sample")
@@ -166,7 +167,7 @@ def test_samples_follow_from_a_text_and_its_seed_alone() -> None:
 
 
 def test_a_seed_below_0_is_another_at_each_call() -> None:
-    tf.random.set_seed(3)  # which shall not enter an export
+    tf.random.set_seed(3)  # this seed must not enter an export
     function = graph_of(run_of("k_memory"), OPTIONS).function("sample")
     texts, seeds = ["v w x y z"] * 6, tf.fill([6], -1)
     first, second = (call(function, texts, seed=seeds)["translations"].tolist() for _ in range(2))

@@ -90,7 +90,7 @@ def test_an_unknown_symbol_is_named(vocabularies: dict[str, Vocabulary]) -> None
     encode: Any = tf.function(graph.encode)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[unknown symbol .'wrong.'\]"):
         encode(tf.constant(["ba", "ba wrong"]))
-    # TensorFlow cannot raise a message that is not UTF-8.
+    # TensorFlow cannot raise errors whose messages are not UTF-8.
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="unknown symbol .'\N{REPLACEMENT CHARACTER}"
     ):

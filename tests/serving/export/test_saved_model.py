@@ -35,7 +35,7 @@ from tests.training.runs import MODEL, TRAINING
 
 OPTIONS = SearchOptions(beam_size=2, n_best=2, num_samples=4, temperature=0.8, top_p=0.9)
 TEXTS = ["", *sentences(5, seed=4), *STRANGE]
-# What a user without this project's code has.
+# The program of a user who does not have this project's code.
 LOAD = """
 import json, sys
 import tensorflow as tf, tensorflow_text
@@ -49,7 +49,7 @@ print(json.dumps([[text.decode() for text in row] for row in found["translations
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run on text that was hardly trained."""
+    """A run on text after two updates."""
     folder = tmp_path_factory.mktemp("serving")
     data_dir = make_text_data(folder, 60)
     model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
@@ -66,10 +66,10 @@ def version(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def align(version: Path) -> Any:
-    """The signature that gives most."""
+    """The signature with the most outputs."""
     model = tf.saved_model.load(str(version))
     function = model.signatures["align"]
-    function.model = model  # which its variables end with
+    function.model = model  # without the model, the variables would be deleted
     return function
 
 
@@ -81,6 +81,7 @@ def test_a_process_without_the_project_translates_as_it_does(run: Run, version: 
     assert found == [[one.text for one in translations] for translations in expected]
 
 
+@pytest.mark.slow
 def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Path) -> None:
     texts = sentences(3, seed=4)
     inputs = {"text": texts, "seed": [3, 4, 3]}
@@ -94,6 +95,7 @@ def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Pat
         assert found[row] == [one.text for one in expected]
 
 
+@pytest.mark.slow
 def test_a_server_may_batch_requests_for_samples(version: Path) -> None:
     model = LoadedModel(version)
     signature = model.signatures["sample"]
@@ -124,7 +126,7 @@ def test_weights_of_training_alone_stay_behind(run: Run, version: Path) -> None:
     saved = dict(tf.train.list_variables(str(version / "variables" / "variables")))
     assert not [name for name in saved if "optimizer" in name.lower()]
     size = sum(path.stat().st_size for path in (version / "variables").iterdir())
-    assert size < 4 * 4 * run.model.count_params()  # tables for decoding included
+    assert size < 4 * 4 * run.model.count_params()  # includes tables for decoding
 
 
 def test_what_is_beside_the_graph_describes_it(run: Run, version: Path) -> None:
@@ -156,7 +158,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     card = exporting.model_card(load_run(directory), "model", 3, description)
     assert card.startswith("# model, version 3\n")
     assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
-    assert "older" not in card  # other weights
+    assert "older" not in card  # evaluated with other weights
     assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
     record = {"best_bleu": 7.0, "best_update": 1200}
     of_checkpoint = dataclasses.replace(load_run(directory), record=record)
@@ -207,7 +209,7 @@ def test_any_text_is_answered_whatever_else_is_in_its_batch(
     alone = {name: value.numpy() for name, value in align(text=tf.constant(texts[:1])).items()}
     assert np.isfinite(together["log_probs"]).all() and np.isfinite(together["alignments"]).all()
     assert not any("\n" in text.decode() for text in together["translations"].ravel())
-    is_near = abs(alone["log_probs"][0, 0] - alone["log_probs"][0, 1]) < 1e-4  # which may change
+    is_near = abs(alone["log_probs"][0, 0] - alone["log_probs"][0, 1]) < 1e-4  # they may swap
     if not is_near:
         assert together["translations"][0, 0] == alone["translations"][0, 0]
     np.testing.assert_allclose(together["log_probs"][0], alone["log_probs"][0], atol=1e-4)
@@ -243,7 +245,7 @@ def test_no_text_costs_a_server_much_or_changes_the_answers_of_others(
                 cut, whole = answer.json()["predictions"]
                 assert cut["source_is_cut"] and not whole["source_is_cut"]
                 assert whole["translations"] == polite["predictions"][0]["translations"]
-                assert time.monotonic() - started < 20  # seconds, on a machine that does more
+                assert time.monotonic() - started < 20  # seconds, on a busy machine
                 assert len(answer.content) < 1 << 20
         too_long = server.post(path, {"instances": ["x" * 5001]})
         assert too_long.status_code == 400 and "at most 5000 bytes" in too_long.json()["error"]

@@ -5,7 +5,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 
 def assert_warmup_is_answered(version: Path) -> None:
-    """Each signature has a request in a version's warm-up, and answers it."""
+    """Asserts that a version's warm-up has a request for each signature, and all are answered."""
     model = tf.saved_model.load(str(version))
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     logs = [

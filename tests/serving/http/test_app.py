@@ -179,7 +179,7 @@ def test_a_full_queue_is_503_with_retry_after(
     with running({"reverser": reverser_folder}, max_batch=2, max_queue=4) as server:
         answers = server.ask(work)
     refused = [answer for answer in answers if answer.status_code != 200]
-    assert len(refused) == 6  # the queue holds two requests until the first batch is taken
+    assert len(refused) == 6  # until the first batch is taken, the queue holds two requests
     for answer in refused:
         assert answer.status_code == 503
         assert "queue is full" in error_of(answer)
@@ -213,7 +213,7 @@ def test_a_body_that_does_not_come_is_408(server: Running, monkeypatch: pytest.M
     monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
     answer = server.ask(lambda client: client.post(PREDICT, content=never()))
     assert answer.status_code == 408
-    assert "did not come" in error_of(answer)
+    assert "did not arrive" in error_of(answer)
 
 
 def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> None:
@@ -364,7 +364,7 @@ def test_a_version_is_replaced_under_load_without_a_failed_request(
         assert [(one["version"], one["state"]) for one in status][0] == ("2", "AVAILABLE")
 
 
-TEXTS = st.text(st.characters(), max_size=220)  # lone surrogates among them
+TEXTS = st.text(st.characters(), max_size=220)  # including lone surrogates
 BODIES = (
     st.binary(max_size=100)
     | st.builds(
@@ -380,7 +380,7 @@ BODIES = (
 
 
 def check_hostile_bodies(server: Running, bodies: list[bytes]) -> None:
-    """Each body gets its answer, or a clear error, while a polite client gets its own."""
+    """Asserts that each body gets an answer or a clear error, and another client its answer."""
 
     async def work(client: httpx.AsyncClient) -> None:
         hostile = [client.post(PREDICT, content=body) for body in bodies]
@@ -399,7 +399,7 @@ def check_hostile_bodies(server: Running, bodies: list[bytes]) -> None:
                 if "predictions" in found
                 else found["outputs"]["translations"][0][0]
             )
-            # As `Reverser` does it: words are what ASCII's spaces separate, which are of bytes.
+            # Like `Reverser`: only ASCII white space separates words, so bytes are split.
             words = text.encode().split()
             assert best == b" ".join(reversed(words)).decode()
 

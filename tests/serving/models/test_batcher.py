@@ -19,7 +19,7 @@ SPELL = Signature("spell", {"text": TEXT}, {"pieces": PIECES})
 
 
 class Model:
-    """Writes texts in capitals; computes only while it is open, and remembers its batches."""
+    """A model that writes texts in capitals, waits while it is closed, and records its batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -45,11 +45,11 @@ class Model:
 
 
 class Asker:
-    """Asks a batcher for a model's answers.
+    """A client that asks a batcher for a model's answers.
 
     Args:
-        batcher: that is asked.
-        model: that answers.
+        batcher: the batcher to ask.
+        model: the model that answers.
     """
 
     def __init__(self, batcher: Batcher, model: Model) -> None:
@@ -66,7 +66,7 @@ class Asker:
 
     @contextlib.asynccontextmanager
     async def model_is_busy(self) -> AsyncIterator[None]:
-        """Within it the model works on another's text; what is asked meanwhile waits."""
+        """A block in which the model is busy with another text, so that other requests wait."""
         self.model.is_open.clear()
         other = asyncio.create_task(self.ask("first"))
         while ["first"] not in self.model.batches:
@@ -76,7 +76,7 @@ class Asker:
         assert await other == ["FIRST"]
 
     async def together(self, *requests: Any) -> list[Any]:
-        """What comes of several requests that wait at the same time; errors are returned."""
+        """The answers, or errors, of several requests that wait at the same time."""
         async with self.model_is_busy():
             tasks = [asyncio.create_task(self.ask(*texts)) for texts in requests]
             await asyncio.sleep(0.01)
@@ -89,7 +89,7 @@ def check(
     max_wait: float = 0.0,
     max_queue: int = 20,
 ) -> Model:
-    """Runs a test with a batcher; returns the model. No thread is left."""
+    """Runs a test with a batcher; asserts that no thread is left; returns the model."""
     before = threading.active_count()
     model = Model()
 
@@ -163,7 +163,7 @@ def test_a_lone_client_does_not_wait_and_several_do() -> None:
         async with asyncio.timeout(20):
             await asker.ask("alone")
             await asker.together(["a"], ["b"])
-        # Now that there were two clients, a free model waits for the other one.
+        # There have been two clients, so a free model waits for the second one.
         first = asyncio.create_task(asker.ask("c"))
         await asyncio.sleep(0.05)
         await asyncio.gather(first, asker.ask("d"))

@@ -20,7 +20,7 @@ def reverser(reverser_folder: Path) -> LoadedModel:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    """A model that reads texts with a vocabulary of two symbols."""
+    """A model whose vocabulary has two symbols."""
     module = tf.Module()
     module.vocabulary = vocabulary = graph_vocabulary(SymbolVocabulary("ab"))
 
@@ -35,7 +35,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 
 @pytest.fixture
 def copied(reverser_folder: Path, tmp_path: Path) -> Path:
-    """A version's folder that may be changed."""
+    """A copy of a version's folder, which tests may change."""
     return Path(shutil.copytree(reverser_folder / "1", tmp_path / "1"))
 
 

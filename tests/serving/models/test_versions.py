@@ -15,10 +15,10 @@ from seq2seq_memattn.serving.models.versions import ServedModel, State
 
 
 class FakeModel:
-    """Stands for a model that was loaded from a version's folder.
+    """Replaces a model loaded from a version's folder.
 
     Args:
-        folder: of the version; its file says whether it can be loaded.
+        folder: the version's folder; the content of its file says whether it can be loaded.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_collections() -> Iterator[None]:
-    """As in a server, what has been imported is not looked through at each switch."""
+    """Excludes imported objects from garbage collection at each switch, as a server does."""
     gc.freeze()
     yield
     gc.unfreeze()

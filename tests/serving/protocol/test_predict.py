@@ -20,7 +20,7 @@ def spec(dtype: Any, *shape: int | None) -> TensorSpec:
     return TensorSpec(np.dtype(dtype), shape)
 
 
-# The documentation's example of several inputs; one of a single number; one of text.
+# The example of several inputs in TensorFlow Serving's documentation.
 SEVERAL = {
     "tag": spec(object, None),
     "signal": spec("i8", None, 5),
@@ -88,7 +88,7 @@ def test_binary_values_come_as_base64() -> None:
     value = {"b64": base64.b64encode(b"\xff\x00").decode()}
     assert parse({"instances": [value, "a"]}) == {"text": [b"\xff\x00", b"a"]}
     assert parse({"instances": [{"text": value}]}) == {"text": [b"\xff\x00"]}
-    assert parse({"inputs": [{"b64": "YQ"}]}) == {"text": [b"a"]}  # without padding
+    assert parse({"inputs": [{"b64": "YQ"}]}) == {"text": [b"a"]}  # base64 without padding
 
 
 def test_special_numbers_are_read_as_documented() -> None:
@@ -120,7 +120,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         ({"inputs": None}, "serving_default", "the shape [any], got []"),
         ({"instances": [None]}, "serving_default", "got null"),
         ({"instances": [3]}, "serving_default", "expected strings"),
-        ({"instances": [{"b64": "%"}]}, "serving_default", "not base64"),
+        ({"instances": [{"b64": "%"}]}, "serving_default", "expected base64"),
         ({"instances": [{"b64": 3}]}, "serving_default", "got an object"),
         ({"instances": ["a", {"text": "b"}]}, "serving_default", "all objects"),
         ({"instances": [{"text": "b"}, "a"]}, "serving_default", "instance 1 differs"),
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(body: Any, signature: str, says: str) -> N
 
 def test_inputs_of_several_lengths_are_refused() -> None:
     inputs = {"tag": ["a"], "signal": [[1] * 5] * 2, "sensor": [[[1, 2], [3, 4]]]}
-    assert "as many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
+    assert "equally many rows of every input, got 1 and 2" in refused({"inputs": inputs}, "several")
 
 
 def formatted(by_rows: bool, **outputs: Any) -> Any:

@@ -59,7 +59,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         (
             {"workers": "a:1,b:2", "task_index": 0},
             variable({"worker": HOSTS}, {"type": "worker", "index": 0}),
-            "expected no TF_CONFIG beside it",
+            "expected no TF_CONFIG, which also",
         ),
         ({}, {"TF_CONFIG": "{"}, "TF_CONFIG: expected {"),
         ({}, {"TF_CONFIG": "[1]"}, "TF_CONFIG: expected {"),
@@ -79,7 +79,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         (
             {},
             variable({"worker": HOSTS[:2], "ps": HOSTS[2:]}, {"type": "ps", "index": 0}),
-            "expected one chief and some workers beside parameter servers",
+            "expected one chief and at least one worker with parameter servers",
         ),
     ],
 )

@@ -31,7 +31,7 @@ def test_the_lost_are_those_that_a_training_cannot_do_without(
 ) -> None:
     monkeypatch.setattr(peers, "answers", answering.__contains__)
     watched = Peers(PLACES, 0.05)
-    watched.check()  # nobody has been silent for long
+    watched.check()  # no process has been silent for long
     time.sleep(0.1)
     if not lost:
         watched.check()
@@ -52,7 +52,7 @@ def test_those_that_have_not_come_are_not_lost(monkeypatch: pytest.MonkeyPatch) 
     there.clear()
     time.sleep(0.1)
     with pytest.raises(LostWorker, match=r"^ps 0 \(c:3\) did not answer"):
-        watched.check()  # worker 0 may still come
+        watched.check()  # worker 0 may still start
 
 
 def test_a_process_without_workers_to_watch_does_not_miss_them(

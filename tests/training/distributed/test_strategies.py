@@ -59,7 +59,7 @@ def test_what_does_not_fit_the_cluster_is_refused(
 def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(strategies, "answers", lambda address: address == "b:2")
-    with pytest.raises(LostWorker, match="^c:3 did not come within 0 s$"):
+    with pytest.raises(LostWorker, match="^c:3 did not start within 0 s$"):
         strategies._wait_for(["b:2", "c:3"], 0.05)
     strategies._wait_for(["b:2"], 0.0)
 

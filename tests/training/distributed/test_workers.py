@@ -18,7 +18,7 @@ PLACES = {("worker", task): host for task, host in enumerate(HOSTS)}
 
 
 def together(work: Callable[[Workers], Any], count: int = 3) -> list[Any]:
-    """What each of several processes gets, here threads that sum as processes would."""
+    """The result of `work` in each of several threads, which sum like processes."""
     barrier, given = threading.Barrier(count), [np.zeros(0)] * count
 
     def workers(index: int) -> Workers:
@@ -120,7 +120,7 @@ def test_a_lost_worker_is_named() -> None:
     silent = "unhealthy tasks (stopped sending heartbeats):\n/job:worker/replica:0/task:1\nRestart"
     message = lost(silent, "InternalError")
     assert message.startswith("worker 1 (b:2) was lost (stopped sending heartbeats); ")
-    # That of the process itself says nothing of who was lost.
+    # The process's own task in an error does not say which process was lost.
     heard = lost("Error from /job:worker/task:1\nconnection lost", index=1)
     assert heard.startswith("one of a:1, b:2, c:3 was lost (connection lost); ")
 
@@ -169,10 +169,10 @@ def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("wrong")
     with pytest.raises(tf.errors.UnavailableError), ALONE.named_losses():
         raise tf.errors.UnavailableError(None, None, "alone")
-    # A fault of its own, which another start would have as well.
+    # An error of this process itself would occur again at the next start.
     with pytest.raises(tf.errors.InternalError), Workers(PLACES).named_losses():
         raise tf.errors.InternalError(None, None, "/job:worker/task:1: cuDNN does not like this")
-    # The same where another one is gone: its loss is the cause.
+    # If another process is gone, its loss is the cause of the same error.
     there.remove("c:3")
     said = r"^one of .* \(NCCL: unhandled system error\); "
     with pytest.raises(LostWorker, match=said), Workers(PLACES).named_losses():

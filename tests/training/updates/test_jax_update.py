@@ -1,4 +1,4 @@
-"""An update on JAX, in a process that cannot import TensorFlow, against TensorFlow's."""
+"""An update on JAX, without TensorFlow in the process, equals an update on TensorFlow."""
 
 import dataclasses
 import json

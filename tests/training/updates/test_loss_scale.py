@@ -27,7 +27,7 @@ def test_it_rises_after_many_updates_up_to_the_largest() -> None:
         scale = scale.after(True)
     assert scale.value == loss_scale.FIRST
     assert scale.after(True).value == 2 * loss_scale.FIRST
-    # An overflow begins the count anew.
+    # An overflow restarts the count.
     again = scale.after(False)
     assert again.applied == 0
     assert again.after(True).value == loss_scale.FIRST / 2

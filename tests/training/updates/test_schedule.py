@@ -28,7 +28,7 @@ def test_the_warm_up_rises_linearly_and_its_last_update_has_the_highest_rate() -
 
 def test_inverse_sqrt_is_that_of_vaswani_et_al() -> None:
     warmup = 9
-    # Their equation 3, times what makes its highest value 0.8.
+    # Their equation 3, scaled to a maximum of 0.8.
     expected = [
         0.8 * warmup**0.5 * min(step**-0.5, step * warmup**-1.5)
         for step in (updates + 1 for updates in UPDATES)

@@ -56,7 +56,7 @@ def state(*parts: Any) -> list[Any]:
 
 
 def manual_gradients(model: Seq2Seq, label_smoothing: float = 0.0) -> tuple[float, list[Any]]:
-    """Loss and gradients of the mean over target tokens, as Keras would compute them."""
+    """The mean loss over target tokens and its gradients, computed with Keras."""
     ids = batch()
     with tf.GradientTape() as tape:
         loss = TokenCrossEntropy(label_smoothing)(ids["target_outputs"], model(ids, training=False))
@@ -105,7 +105,7 @@ def test_updates_equal_adam_on_the_clipped_mean_gradient(
             if embedding_clip_norm and "embedding" in model.trainable_variables[i].path:
                 assert np.linalg.norm(gradient) > embedding_clip_norm
                 gradient = gradient * embedding_clip_norm / np.linalg.norm(gradient)
-            # Kingma and Ba (2015), in the order of section 2: epsilon hat beside sqrt(v).
+            # Kingma and Ba (2015), end of section 2: epsilon hat is added to sqrt(v).
             first[i] = 0.9 * first[i] + 0.1 * gradient
             second[i] = 0.999 * second[i] + 0.001 * gradient**2
             rate = config.learning_rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
@@ -129,7 +129,7 @@ def test_a_learning_rate_that_changes_is_that_of_the_next_update() -> None:
             )
         )
     assert moved[0] == 0.0
-    assert 5e-4 < moved[1] < 1.5e-3  # a step of Adam is about as large as its rate
+    assert 5e-4 < moved[1] < 1.5e-3  # Adam's steps are about as large as the learning rate
 
 
 def longer_batch() -> dict[str, Any]:
@@ -141,7 +141,7 @@ def filled_batch() -> dict[str, Any]:
     return fill_rows({name: np.array(ids, np.int32) for name, ids in BATCH.items()}, 5)
 
 
-@pytest.mark.parametrize("pad", [longer_batch, filled_batch])
+@pytest.mark.parametrize("pad", [longer_batch, *slow(filled_batch)])
 def test_padding_changes_an_update_by_rounding_only(pad: Callable[[], dict[str, Any]]) -> None:
     model, optimizer, updater = make()
     before = state(model, optimizer)
@@ -208,7 +208,7 @@ def test_the_optimiser_is_made_as_configured() -> None:
     assert isinstance(optimizer, keras.optimizers.Adam)
     assert float(optimizer.learning_rate) == pytest.approx(TRAINING.learning_rate)
     assert optimizer.epsilon == 8e-7
-    # Its variables are there before the first update, so that a checkpoint can hold them.
+    # The optimiser's variables exist before the first update, so a checkpoint can hold them.
     assert len(optimizer.variables) == 2 + 2 * len(model.trainable_variables)
 
 
@@ -225,11 +225,12 @@ def test_a_batch_in_parts_gives_the_update_of_the_whole(accumulate: int) -> None
         assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 def test_a_scaled_loss_gives_the_same_update() -> None:
     model, _, plain = make()
     same, _, scaled = make()
     expected = plain(batch())
-    # A power of two scales floating-point numbers without rounding them.
+    # Scaling by a power of two does not round floating-point numbers.
     assert scaled(batch(), 2.0**10) == expected
     for ours, theirs in zip(state(same), state(model), strict=True):
         np.testing.assert_array_equal(ours, theirs)

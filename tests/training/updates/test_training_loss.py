@@ -26,7 +26,7 @@ def model_of(config: Any = FLEXIBLE) -> Seq2Seq:
 
 
 def strengths_by_steps(model: Seq2Seq) -> Any:
-    """G of equation 8 at every step, 0 on padding, as single steps of the cell leave it."""
+    """The strength g of equation 8 after each single step of the cell, 0 on padding."""
     ids = batch()
     memory, cell_states = model.encode(ids["source"])
     state = model.cell.initial_state(memory, 1, cell_states)

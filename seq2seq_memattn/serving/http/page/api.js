@@ -1,18 +1,18 @@
-// What the page asks of the server.
+// Requests to the server.
 
 const REFUSED_BY_NETWORK = "The server did not answer. Is it still running?";
 
-// Of a SavedModel that was not exported by this project.
+// The description of a SavedModel that this project did not export.
 const NOTHING_KNOWN = {
   attention: "", source_language: "", target_language: "", kind: "", example: "",
 };
 
-/** An answer that is none: its message is for the reader. */
+/** A failed request; the message is for the user. */
 export class RequestError extends Error {
   /**
    * @param {string} message What went wrong, as a sentence.
-   * @param {number} status HTTP status; 0 where there was no answer.
-   * @param {number|null} retryAfter Seconds after which to try again, where the server says so.
+   * @param {number} status HTTP status; 0 if there was no answer.
+   * @param {number|null} retryAfter Seconds to wait before trying again; null if not given.
    */
   constructor(message, status, retryAfter = null) {
     super(message);
@@ -21,7 +21,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The models that are served, each with name, version, export and signatures. */
+/** Loads the list of served models, each with name, version, export and signatures. */
 export async function loadModels(token) {
   const response = await send("page/models.json", { headers: authorization(token) });
   const { models } = await body(response);
@@ -31,12 +31,13 @@ export async function loadModels(token) {
 /**
  * Translates one text.
  *
- * @param {object} model One of `loadModels`.
- * @param {string} text Of any length; the server has its bounds.
+ * @param {object} model One of the models of `loadModels`.
+ * @param {string} text Text of any length; the server checks its limits.
  * @param {string} token The server's bearer token, or "".
- * @param {AbortSignal} signal Gives the request up.
- * @returns {Promise<object>} prediction: the signature's outputs; totalMs; modelMs, or null;
- *     version: of the model that answered, or null.
+ * @param {AbortSignal} signal Aborts the request.
+ * @returns {Promise<object>} prediction: the signature's outputs; totalMs: milliseconds until the
+ *     answer; modelMs: milliseconds in the model, or null; version: the version that answered, or
+ *     null.
  */
 export async function translate(model, text, token, signal) {
   const started = performance.now();
@@ -60,7 +61,7 @@ export async function translate(model, text, token, signal) {
   };
 }
 
-/** Headers carry bytes, one for each character: those of the token's UTF-8. */
+/** The Authorization header: the UTF-8 bytes of the token, each as one character. */
 function authorization(token) {
   const bytes = String.fromCharCode(...new TextEncoder().encode(token));
   return token ? { Authorization: `Bearer ${bytes}` } : {};
@@ -94,7 +95,7 @@ async function refusal(response) {
   return new RequestError(reason || `HTTP status ${response.status}`, response.status, retryAfter);
 }
 
-/** Seconds from now that a Retry-After asks for: a number, or a date; null without one. */
+/** Seconds to wait according to a Retry-After header, a number or a date; null without one. */
 function seconds(header) {
   if (!header) return null;
   const wait = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;

@@ -1,4 +1,4 @@
-// The attention of the best translation: pieces, map, slots and table, in step with each other.
+// The attention of the best translation: keeps pieces, map, slots and table in step.
 
 import { byId, element, isolated } from "./dom.js";
 import { HeatMap } from "./heat_map.js";
@@ -9,10 +9,10 @@ import { alignmentOf, highestOf, largest, slotMap } from "./weights.js";
 
 const NUM_STRONGEST = 3;
 const NOTHING = { target: null, source: null };
-// Of the map's highest value; a piece whose weights are all smaller is lit weakly, not made equal.
+// A share of the map's highest value. A piece whose weights are all smaller is lit only weakly.
 const SMALLEST_FULL_LIGHT = 0.2;
-const HELP = "Point at a piece, tap it, or go through the pieces with the arrow keys: "
-  + "what it attends to lights up.";
+const HELP = "Point at a piece, tap it, or move through the pieces with the arrow keys. "
+  + "The pieces it attends to light up.";
 
 export class AttentionView {
   constructor() {
@@ -33,7 +33,7 @@ export class AttentionView {
   }
 
   /**
-   * Shows the attention behind a translation, or says why there is none to show.
+   * Shows the attention of a translation, or the reason why there is none.
    *
    * @param {object} prediction One of the server's predictions.
    * @param {object} exported The model's export.json.
@@ -56,7 +56,7 @@ export class AttentionView {
     this.showMap();
   }
 
-  /** Shows the map of all slots, or of the one that is chosen. */
+  /** Shows the map of all slots, or of the chosen slot. */
   showMap() {
     const slot = this.slots.chosen;
     this.map = slot === null ? this.alignments : slotMap(this.alpha, this.beta, slot);
@@ -77,7 +77,7 @@ export class AttentionView {
     return `${what}: target pieces downwards, source pieces to the right`;
   }
 
-  /** Writes for each piece which others have the largest weights: for the ear, and as a table. */
+  /** Lists each piece's strongest partners, for screen readers and in the table. */
   describe() {
     const strongest = (weights, pieces) => largest(weights, NUM_STRONGEST)
       .map((k) => `${pieces[k].text} ${weightText(weights[k])}`).join(", ");
@@ -91,14 +91,14 @@ export class AttentionView {
         element("td", {}, ...strongestParts(this.map[i], this.source)))));
   }
 
-  /** The mouse is on something; it comes before what was chosen, and does not replace it. */
+  /** Shows what the mouse points at; this hides the choice for the moment but keeps it. */
   point(where) {
     if (isSame(where, this.pointed)) return;
     this.pointed = where;
     this.update();
   }
 
-  /** Something was clicked or tapped; the second time drops it. */
+  /** Chooses what was clicked or tapped; a second click drops the choice. */
   toggle(where) {
     this.choose(isSame(where, this.chosen) ? NOTHING : where);
   }
@@ -110,7 +110,7 @@ export class AttentionView {
     this.reveal();
   }
 
-  /** Of long sentences, brings into sight what was chosen and what has most to do with it. */
+  /** Scrolls the chosen piece and its strongest partner into view. */
   reveal() {
     const { target, source } = this.chosen;
     if (target === null && source === null) return;
@@ -162,7 +162,7 @@ function strong(text) {
   return element("strong", {}, isolated(text));
 }
 
-/** The pieces with the largest weights, each with its weight, as parts of a line. */
+/** The pieces with the largest weights and these weights, as parts of a line. */
 function strongestParts(weights, pieces) {
   return largest(weights, NUM_STRONGEST).flatMap((k, place) => [
     place ? ", " : "", isolated(pieces[k].text), ` ${weightText(weights[k])}`,
@@ -173,11 +173,12 @@ function explanation(exported) {
   const slots = numSlots(exported.attention);
   if (!slots) {
     const name = exported.attention ? ` (${attentionName(exported)})` : "";
-    return `How much of each source piece the model's attention${name} took for each target piece.`;
+    return `How strongly the attention${name} weights each source piece for each target piece.`;
   }
-  return `K-memory attention packs the source into ${slots} slots while reading it; each target `
-    + "piece then reads those slots and never looks back at the source. The map multiplies what "
-    + "a piece reads of each slot with what the slot took of the source.";
+  return `K-memory attention stores the source in ${slots} slots while reading it. Each target `
+    + "piece then reads the slots and does not look at the source again. The map shows the product "
+    + "of the two, summed over slots: how strongly a target piece reads a slot, and how strongly "
+    + "the slot stores a source piece.";
 }
 
 function reasonForNone(prediction) {

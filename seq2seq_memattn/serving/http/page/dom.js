@@ -1,6 +1,6 @@
 // Small helpers for elements. Data reaches the page as text only, never as markup.
 
-/** The element with an id of index.html. */
+/** Returns the element of index.html with this id. */
 export function byId(id) {
   return document.getElementById(id);
 }
@@ -8,9 +8,9 @@ export function byId(id) {
 /**
  * Makes an element.
  *
- * @param {string} tag Its name.
- * @param {object} attributes Its attributes by name; undefined leaves one out.
- * @param {...(Node|string)} children What it holds; strings become text.
+ * @param {string} tag The tag name.
+ * @param {object} attributes Attributes by name; those with the value undefined are left out.
+ * @param {...(Node|string)} children The children; strings become text.
  */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -21,19 +21,19 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Text on its own in bidirectional matters, so that it cannot turn what stands around it. */
+/** Isolates text, so that its direction does not change the order of the text around it. */
 export function isolated(text) {
   return element("bdi", {}, text);
 }
 
-/** A bar whose length is a share in [0, 1]; decoration beside a number that says the same. */
+/** A bar whose length is a share in [0, 1]; a decoration beside a number with the same value. */
 export function bar(share) {
   const filled = element("span", { class: "bar-filled" });
   setShare(filled, share);
   return element("span", { class: "bar", "aria-hidden": "true" }, filled);
 }
 
-/** Tells the style sheet a share in [0, 1]. */
+/** Passes a share in [0, 1] to the style sheet. */
 export function setShare(target, share) {
   target.style.setProperty("--share", share.toFixed(4));
 }

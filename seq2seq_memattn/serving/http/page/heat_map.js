@@ -1,19 +1,19 @@
-// The picture of a map: one canvas pixel for each weight, enlarged, with its labels around it.
+// The heat map: one canvas pixel for each weight, enlarged, with labels around it.
 
 import { element } from "./dom.js";
 
-const SMALLEST_CELL = 14; // CSS pixels; below it the labels cannot be read, and the box scrolls
+const SMALLEST_CELL = 14; // CSS pixels; smaller labels cannot be read, so the box scrolls instead
 const EASY_CELL = 24;
 const LARGEST_CELL = 36;
-const LETTER = /^[\p{L}\p{N}]/u; // a dot tells the rest of a word, not a full stop
+const LETTER = /^[\p{L}\p{N}]/u; // only these get the dot that marks the rest of a word
 const STOPS = ["--map-0", "--map-1", "--map-2", "--map-3", "--map-4"];
 
 export class HeatMap {
   /**
-   * @param {HTMLElement} grid Where it is drawn, in a box of its own that scrolls.
-   * @param {function} onPoint Called with (target, source, isChosen) for a cell that is pointed at
-   *     or clicked, with source null for a row's label and target null for a column's; with
-   *     nothing when the pointer leaves.
+   * @param {HTMLElement} grid The element to draw in; its parent is a box that scrolls.
+   * @param {function} onPoint Called with (target, source, isChosen) when a cell is pointed at or
+   *     clicked. For the label of a row, source is null; for the label of a column, target is null.
+   *     Called without arguments when the pointer leaves.
    */
   constructor(grid, onPoint) {
     this.grid = grid;
@@ -38,7 +38,7 @@ export class HeatMap {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
   }
 
-  /** Replaces the labels: arrays of what `shownPiece` returns. */
+  /** Replaces the labels; takes arrays of results of `shownPiece`. */
   setPieces(sourcePieces, targetPieces) {
     const columns = element("div", { class: "column-labels", "aria-hidden": "true" });
     columns.append(...sourcePieces.map((piece, j) => this.label(piece, null, j)));
@@ -65,7 +65,7 @@ export class HeatMap {
     return made;
   }
 
-  /** Paints a map, whose highest value gets the last colour of the scale. */
+  /** Paints a map; its highest value gets the last colour of the scale. */
   setMap(map, highest, description) {
     this.map = map;
     this.highest = highest;
@@ -86,7 +86,7 @@ export class HeatMap {
     }
   }
 
-  /** Scrolls the box, and not the page, to a cell that is outside of what it shows. */
+  /** Scrolls the box (not the page) to a cell that is out of view. */
   reveal(target, source) {
     const height = this.box.clientHeight - this.columns.offsetHeight;
     const width = this.box.clientWidth - this.rows.offsetWidth;
@@ -100,7 +100,7 @@ export class HeatMap {
     return isShown ? from : at - (visible - this.cell) / 2;
   }
 
-  /** Makes the cells as large as the box allows; rather than very small, it scrolls. */
+  /** Makes the cells as large as the box allows; if they would be too small, the box scrolls. */
   fit() {
     if (!this.map || !this.box.clientWidth) return;
     const width = this.box.clientWidth - this.rows.offsetWidth;
@@ -138,7 +138,7 @@ export class HeatMap {
   }
 }
 
-/** The colours of the scale that the style sheet has, which differ in light and dark. */
+/** The colours of the scale, from the style sheet; they differ between light and dark mode. */
 function stops(target) {
   const style = getComputedStyle(target);
   return STOPS.map((name) => {

@@ -1,6 +1,6 @@
-// How numbers, languages, attentions and pieces are called for the reader.
+// Formats numbers, languages, attentions and pieces for the user.
 
-const SPACE_MARK = "\u2581"; // what SentencePiece writes for a space, inside of pieces
+const SPACE_MARK = "\u2581"; // SentencePiece's mark for a space in a piece
 const VISIBLE_SPACE = "\u2423";
 const END = "</s>";
 
@@ -10,12 +10,12 @@ export function numSlots(attention) {
   return found ? Number(found[1]) : null;
 }
 
-/** An exported model's attention for the reader; older exports have its name alone. */
+/** The name of an exported model's attention; older exports have no label. */
 export function attentionName(exported) {
   return exported.attention_label ?? exported.attention;
 }
 
-/** "English" for "en"; the code itself where the browser knows no such language. */
+/** "English" for "en"; the code itself if the browser does not know the language. */
 export function languageName(code) {
   try {
     return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;
@@ -24,24 +24,25 @@ export function languageName(code) {
   }
 }
 
-/** A weight in [0, 1], readable where it is small. */
+/** A weight in [0, 1] as text; small weights become "< 0.01". */
 export function weightText(weight) {
   if (!Number.isFinite(weight)) return "–";
   return weight > 0 && weight < 0.005 ? "< 0.01" : weight.toFixed(2);
 }
 
-/** A time in milliseconds, in the unit that suits it. */
+/** A time given in milliseconds, as text in seconds or milliseconds. */
 export function timeText(milliseconds) {
   if (milliseconds >= 1000) return `${(milliseconds / 1000).toFixed(1)} s`;
   return `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
 }
 
 /**
- * A piece as it is shown.
+ * Formats a piece for display.
  *
- * @param {string} piece As the model has it.
- * @param {string} kind Of the vocabulary: only subwords continue a word.
- * @returns {object} text; continues: whether it belongs to the word before; isEnd.
+ * @param {string} piece The piece in the model's vocabulary.
+ * @param {string} kind The kind of the vocabulary; only subwords can continue a word.
+ * @returns {object} text: the text to show; continues: whether the piece continues the word before
+ *     it; isEnd: whether it is the end token.
  */
 export function shownPiece(piece, kind) {
   if (piece === END) return { text: "end", continues: false, isEnd: true };

@@ -1,4 +1,4 @@
-// The form: choose a model, type a text, have it translated.
+// The form of the page: choose a model, enter a text, translate it.
 
 import { RequestError, loadModels, translate } from "./api.js";
 import { AttentionView } from "./attention_view.js";
@@ -17,9 +17,9 @@ const attention = new AttentionView();
 
 let models = [];
 let model = null;
-let running = null; // AbortController of the request under way: a newer one ends an older one
+let running = null; // AbortController of the request under way; a newer request aborts an older one
 let retryTimer = null;
-let token = ""; // nowhere else, so that it is gone with the page
+let token = ""; // kept only here, so it disappears with the page
 
 async function start() {
   byId("modifier").textContent = /Mac|iPhone|iPad/.test(navigator.platform) ? "Cmd" : "Ctrl";
@@ -37,7 +37,7 @@ async function start() {
   await whileBusy(refreshModels);
 }
 
-/** Translates what the field has; with a token that was asked for, loads the models first. */
+/** Translates the text of the field; loads the models first if they need a token. */
 function submit() {
   if (!byId("token-row").hidden) token = byId("token").value.trim();
   if (model && !field.value.trim()) {
@@ -58,7 +58,7 @@ async function translateField(signal) {
   byId("token-row").hidden = true;
   asked.version = result.version ?? asked.version;
   showFacts();
-  answer.hidden = false; // before it is filled, for the map takes its size from the page
+  answer.hidden = false; // shown before it is filled: the map takes its size from the page
   showTranslations(result.prediction, asked.export);
   attention.show(result.prediction, asked.export);
   byId("status").textContent = timing(result, asked);
@@ -69,7 +69,7 @@ function timing(result, asked) {
   return `Translated in ${timeText(result.totalMs)}${inModel} (${asked.name}, version ${asked.version}).`;
 }
 
-/** Does something that asks the server; what is older is given up, and its answer never shown. */
+/** Runs a request to the server; an older request is aborted and its answer is never shown. */
 async function whileBusy(work) {
   running?.abort();
   const controller = new AbortController();
@@ -143,7 +143,7 @@ function showFacts() {
 }
 
 function showFailure(error) {
-  answer.hidden = true; // it is of another text, or of another model
+  answer.hidden = true; // it belongs to another text or another model
   if (!(error instanceof RequestError)) console.error(error);
   if (error.status === UNAUTHORISED) return askForToken();
   if (error.status === BUSY) return askForPatience(error.retryAfter);

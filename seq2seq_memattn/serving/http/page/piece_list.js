@@ -1,4 +1,4 @@
-// A sentence printed as pieces, of which one at a time is active: a listbox.
+// A sentence shown as a listbox of pieces, one of which can be active.
 
 import { element, setShare } from "./dom.js";
 
@@ -7,15 +7,16 @@ const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 export class PieceList {
   /**
    * @param {HTMLElement} list The listbox.
-   * @param {object} on pointed(index or null): the mouse is there, or has left; toggled(index):
-   *     clicked or tapped; chosen(index): reached with the keyboard; dropped(): Escape.
+   * @param {object} on Callbacks. pointed(index or null): the mouse is on a piece, or has left;
+   *     toggled(index): a piece was clicked or tapped; chosen(index): a piece was reached with the
+   *     keyboard; dropped(): Escape was pressed.
    */
   constructor(list, on) {
     this.list = list;
     this.on = on;
     list.addEventListener("keydown", (event) => this.onKey(event));
     list.addEventListener("focusin", (event) => this.onFocus(event));
-    // Not pointerover, which also comes when the page moves under a mouse that rests.
+    // Not pointerover, which also fires when the page scrolls under a resting mouse.
     list.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse") on.pointed(this.indexOf(event.target));
     });
@@ -26,30 +27,30 @@ export class PieceList {
     });
   }
 
-  /** Replaces the pieces: an array of what `shownPiece` returns. */
+  /** Replaces the pieces; takes an array of results of `shownPiece`. */
   setPieces(pieces, language) {
     this.options = pieces.map((piece, index) =>
       element("span", {
         role: "option",
         class: classesOf(piece, index),
         lang: piece.isEnd ? undefined : language || undefined,
-        tabindex: index ? "-1" : "0", // one stop for the tab key; arrows move inside
+        tabindex: index ? "-1" : "0", // one tab stop for the list; arrow keys move inside
         "aria-selected": "false",
       }, piece.text));
     this.list.replaceChildren(...this.options);
   }
 
-  /** Says what each piece is to a screen reader: its text and what it attends to. */
+  /** Sets the texts for screen readers: each piece and what it attends to. */
   setDescriptions(descriptions) {
     this.options.forEach((option, i) => option.setAttribute("aria-label", descriptions[i]));
   }
 
-  /** Lights pieces by shares in [0, 1]; null puts them all out. */
+  /** Lights pieces by shares in [0, 1]; null turns all lights off. */
   light(shares) {
     this.options.forEach((option, i) => setShare(option, shares ? shares[i] : 0));
   }
 
-  /** Marks the active piece and the one that is selected; null for none. */
+  /** Marks the active piece and the selected piece; null for none. */
   mark(active, selected) {
     this.options.forEach((option, i) => {
       option.classList.toggle("is-active", i === active);
@@ -57,7 +58,7 @@ export class PieceList {
     });
   }
 
-  /** Scrolls the list, and not the page, to a piece that is outside of what it shows. */
+  /** Scrolls the list (not the page) to a piece that is out of view. */
   reveal(index) {
     const box = this.list.getBoundingClientRect();
     const piece = this.options[index].getBoundingClientRect();
@@ -87,10 +88,10 @@ export class PieceList {
     event.preventDefault();
     const index = Math.min(Math.max(to, 0), last);
     this.options[index].focus();
-    this.on.chosen(index); // the focus after a click is none of the keyboard's, for the browser
+    this.on.chosen(index); // after a click, the browser does not report :focus-visible
   }
 
-  /** How far a key moves, undefined for others; turned round where pieces run to the left. */
+  /** How far an arrow key moves, undefined for other keys; reversed for right-to-left text. */
   step(key) {
     const isTurned = /Left|Right/.test(key) && getComputedStyle(this.list).direction === "rtl";
     return isTurned ? -STEPS[key] : STEPS[key];

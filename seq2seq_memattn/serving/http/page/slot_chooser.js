@@ -1,19 +1,19 @@
-// K-memory's slots: a list of all of them, and bars of those that are read most.
+// The slots of K-memory: a list of all slots, and bars for the most used ones.
 
 import { bar, byId, element, isolated, setShare } from "./dom.js";
 import { weightText } from "./names.js";
 import { largest, slotUse } from "./weights.js";
 
 const ALL = "all";
-const NUM_BARS = 6; // what one sees at a glance; the list has the others
+const NUM_BARS = 6; // as many as one sees at a glance; the list has the others
 
-/** A slot's name, with its number k in 1..K as in the project's figures. */
+/** The name of a slot, with its number in 1..K as in the project's figures. */
 export function slotName(slot) {
   return `Slot ${slot + 1}`;
 }
 
 export class SlotChooser {
-  /** @param {function} onChoice Called with the slot, or null for all, after each choice. */
+  /** @param {function} onChoice Called after each choice with the slot, or null for all slots. */
   constructor(onChoice) {
     this.onChoice = onChoice;
     this.panel = byId("slots");
@@ -24,7 +24,7 @@ export class SlotChooser {
     this.buttons = [];
   }
 
-  /** Shows the slots of a K-memory, those that are read most first; null hides the panel. */
+  /** Shows the slots of a K-memory, most used first; without scores, hides the panel. */
   setScores(alpha, beta) {
     this.panel.hidden = !beta;
     this.alpha = alpha;
@@ -61,23 +61,23 @@ export class SlotChooser {
     this.onChoice(slot);
   }
 
-  /** Shows what a target piece reads, a source piece gave, or without either the average. */
+  /** Shows the slots that a target piece reads, or that read a source piece, or the averages. */
   show(target, source, name) {
     if (!this.beta) return;
     const heading = byId("slots-of");
     if (target !== null) {
-      heading.replaceChildren("Read most by ", isolated(name));
+      heading.replaceChildren("Most read by ", isolated(name));
       this.fillBars(this.beta[target]);
     } else if (source !== null) {
-      heading.replaceChildren("Take most of ", isolated(name));
+      heading.replaceChildren("Store most of ", isolated(name));
       this.fillBars(this.alpha[source]);
     } else {
-      heading.textContent = "Read most, on average over the pieces";
+      heading.textContent = "Most read, on average over the pieces";
       this.fillBars(this.use);
     }
   }
 
-  /** The buttons stay and change what they say, so that the focus stays too. */
+  /** Changes the texts of the existing buttons, so that the focus stays where it is. */
   fillBars(values) {
     const first = largest(values, this.buttons.length);
     first.forEach((slot, i) => {

@@ -1,8 +1,8 @@
-// The translations of the beam.
+// The list of translations found by beam search.
 
 import { bar, byId, element } from "./dom.js";
 
-const LONG = 400; // characters of the best one, from which on the others are folded away
+const LONG = 400; // characters; if the best translation is this long, the others start closed
 
 /** Shows the translations of a prediction, best first; `exported` is the model's export.json. */
 export function showTranslations(prediction, exported) {
@@ -16,8 +16,8 @@ export function showTranslations(prediction, exported) {
   byId("other-translations").replaceChildren(...others);
   byId("others").hidden = !others.length;
   byId("others").open = prediction.translations[0].length < LONG;
-  byId("others-title").textContent = others.length === 1 ? "The next of the beam"
-    : `The next ${others.length} of the beam`;
+  byId("others-title").textContent = others.length === 1 ? "The next translation of the beam"
+    : `The next ${others.length} translations of the beam`;
   showCut(prediction);
 }
 
@@ -43,6 +43,6 @@ function badge() {
 
 function showCut(prediction) {
   byId("cut").hidden = !prediction.source_is_cut;
-  byId("cut").textContent = "The text is longer than this model reads: it was cut, and its end is "
-    + "not translated.";
+  byId("cut").textContent = "The text is longer than this model's limit. Its end was cut off and "
+    + "is not translated.";
 }

@@ -1,11 +1,11 @@
-// Arithmetic on attention: maps are arrays [target_length][source_length].
+// Arithmetic on attention weights. Maps are arrays [target_length][source_length].
 
 /**
- * Takes what the attention view needs from a prediction of the signature "align".
+ * Extracts the data of the attention view from a prediction of the signature "align".
  *
  * @param {object} prediction One of the server's predictions.
  * @returns {object|null} sourcePieces, targetPieces, alignments, and alpha and beta for K-memory
- *     (otherwise null), all without padding; null where there is nothing to show.
+ *     (otherwise null), all without padding; null if there is nothing to show.
  */
 export function alignmentOf(prediction) {
   if (!prediction.alignments) return null;
@@ -29,24 +29,24 @@ function withoutPadding(pieces) {
   return pieces.slice(0, length);
 }
 
-/** What one slot adds to the alignment: its column of beta times its column of alpha. */
+/** One slot's part of the alignment: its column of beta times its column of alpha. */
 export function slotMap(alpha, beta, slot) {
   return beta.map((read) => alpha.map((took) => read[slot] * took[slot]));
 }
 
-/** How much is read of each slot, on average over the target pieces. */
+/** How strongly each slot is read, on average over the target pieces. */
 export function slotUse(beta) {
   return beta[0].map((_, slot) => beta.reduce((sum, read) => sum + read[slot], 0) / beta.length);
 }
 
-/** Indices of the largest values, largest first; `count` of them at most. */
+/** Indices of the largest values, largest first; at most `count` of them. */
 export function largest(values, count = values.length) {
   const order = values.map((_, index) => index);
   order.sort((a, b) => values[b] - values[a] || a - b);
   return order.slice(0, count);
 }
 
-/** The largest value of a map; 0 where there is none above it. */
+/** The largest value of a map, at least 0. */
 export function highestOf(map) {
   return map.reduce((highest, row) => row.reduce((a, b) => Math.max(a, b), highest), 0);
 }

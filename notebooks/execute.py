@@ -1,0 +1,25 @@
+"""Runs the notebook and stores its outputs in it.
+
+    python notebooks/execute.py
+
+Progress bars are stored as they look at their end. Notes of TensorFlow's libraries
+about the machine go to the terminal.
+"""
+
+from pathlib import Path
+
+import nbclient
+import nbformat
+
+NOTEBOOK = Path(__file__).with_name("tour.ipynb")
+
+notebook = nbformat.read(NOTEBOOK, as_version=4)
+nbclient.NotebookClient(
+    notebook,
+    timeout=None,
+    record_timing=False,
+    coalesce_streams=True,
+    extra_arguments=["--IPKernelApp.capture_fd_output=False"],
+    resources={"metadata": {"path": str(NOTEBOOK.parent)}},
+).execute()
+nbformat.write(notebook, NOTEBOOK)
