@@ -1,11 +1,11 @@
-"""Measures this project and other systems in turns, by one protocol.
+"""Compares the speed of this project and other systems, measured by one protocol.
 
     python -m experiments.benchmarks.compare_peers --systems=pytorch:bahdanau,ours:k_memory:64
         --output=F.json -- [the protocol's flags]
 
-`experiments/benchmarks/peers/README.md` says what is measured, and how to set the other systems
-up. Each system runs in a process of its own, in turns, `--rounds` times. The protocol's flags are
-for all of them, such as `--train --lengths 50 --batch 128`.
+The systems run in turns, each in a process of its own, `--rounds` times. All systems get the same
+flags of the protocol, such as `--train --lengths 50 --batch 128`.
+`experiments/benchmarks/peers/README.md` describes the protocol and how to install the systems.
 """
 
 import json
@@ -31,15 +31,17 @@ SYSTEMS = [
 
 
 def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]:
-    """The systems: label and command, to which the protocol's flags are added.
+    """Returns each system's command by label. The protocol's flags are appended later.
 
     Args:
         systems: each SCRIPT:ATTENTION or SCRIPT:ATTENTION+OPTION, such as "ours:k_memory:64+plain".
-        environments: the folder of the other systems' environments.
+        environments: folder of the other systems' environments.
 
     Raises:
-        ValueError: if there is no such script, or no environment for it.
+        ValueError: if no system is named, or a script or its environment does not exist.
     """
+    if not systems:
+        raise ValueError("--systems: expected SCRIPT:ATTENTION; got none")
     found = {}
     for system in systems:
         name, _, which = system.partition(":")
@@ -50,7 +52,7 @@ def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]
         python = sys.executable if name == OURS else str(environment_python(environments, name))
         if not Path(python).exists():
             set_up = f"python -m experiments.benchmarks.peers.set_up {name}"
-            raise ValueError(f"{python}: not found; `{set_up}` makes it")
+            raise ValueError(f"{python}: not found; install it with `{set_up}`")
         found[f"{name.replace('_', '-')} {which}"] = [
             *(python, "-m", f"experiments.benchmarks.peers.{name}", "--attention", attention),
             *(["--option", option] if option else []),
@@ -62,9 +64,9 @@ def measure(command: Sequence[str]) -> list[dict[str, Any]]:
     """Runs one system once; returns its rows.
 
     Raises:
-        ValueError: if it fails; with its last line of standard error.
+        ValueError: if the command fails; the message has its last line of standard error.
     """
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all compute on the processor
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all systems use the CPU
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     if done.returncode:
         last = done.stderr.strip().split("\n")[-1]
@@ -95,13 +97,13 @@ def define(flags: cli.Flags) -> None:
         "systems", SYSTEMS, "each SCRIPT:ATTENTION, with +OPTION for an option of the script"
     )
     flags.string("environments", ENVIRONMENTS, "folder of the other systems' environments")
-    flags.integer("rounds", 2, "times that every system is measured", lower_bound=1)
+    flags.integer("rounds", 2, "times that each system is measured", lower_bound=1)
     flags.string("output", None, "JSON file")
     flags.positional("-- [the protocol's flags]")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Compares from flags, and those of the protocol behind them."""
+    """Measures the systems in turns and summarises the rows."""
     systems = commands(arguments.systems, Path(arguments.environments).absolute())
     rows = []
     for turn in range(arguments.rounds):

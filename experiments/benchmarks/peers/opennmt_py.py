@@ -1,8 +1,8 @@
-"""OpenNMT-py: its own encoder, decoder, beam search and loss.
+"""OpenNMT-py with its own encoder, decoder, beam search and loss.
 
-`--attention` is `luong` (its "general") or `bahdanau` (its "mlp"). The option `full_units` doubles
-all widths, so that each encoder direction has the setting's units; then the decoder has twice as
-many as other systems.
+`--attention` is `luong` (OpenNMT-py's "general") or `bahdanau` (its "mlp"). OpenNMT-py halves the
+units of each encoder direction. The option `full_units` doubles all widths instead: each encoder
+direction then has the setting's units, and the decoder has twice as many units as in other systems.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of packages that it loads for other tasks
+    warnings.simplefilter("ignore")  # OpenNMT-py also imports packages for other tasks
     from onmt.decoders.decoder import InputFeedRNNDecoder
     from onmt.encoders.rnn_encoder import RNNEncoder
     from onmt.models.model import NMTModel
@@ -35,22 +35,22 @@ from experiments.benchmarks.peers.protocol import (
 
 UNKNOWN, PADDING, START, END = range(4)
 NUM_SPECIAL = 4
-# What it calls them; the last, a line break inside a sentence, does not occur.
+# OpenNMT-py's names. The last one, a line break within a sentence, does not occur.
 SPECIAL = {"<unk>": UNKNOWN, "<blank>": PADDING, "<s>": START, "</s>": END, "｟newline｠": UNKNOWN}
 SCORES = {"luong": "general", "bahdanau": "mlp"}
-CERTAIN = 1e3  # a log-probability that no sum of others outweighs
+CERTAIN = 1e3  # a log-probability larger in size than the sum over any hypothesis
 
 
 class Vocabulary(dict[str, int]):
-    """As much of its vocabulary as the translator asks for."""
+    """A vocabulary with the one method that the translator calls."""
 
     def lookup_token(self, token: str) -> int:
-        """The id of a token."""
+        """Returns the id of a token."""
         return self[token]
 
 
 class ForcedTranslator(Translator):
-    """Its translator, which writes the end token at the length of the source and not before."""
+    """A translator that writes the end token at the length of the source and not before."""
 
     def _decode_and_generate(
         self, decoder_in: Any, enc_out: Any, batch: Any, src_len: Any, **others: Any
@@ -64,7 +64,7 @@ class ForcedTranslator(Translator):
 
 
 def make_model(setting: Setting) -> Any:
-    """The model of a setting, in its standard form."""
+    """Builds the model of a setting from OpenNMT-py's standard layers."""
     torch.manual_seed(0)
     torch.set_num_threads(setting.threads)
     units = setting.units * (2 if "full_units" in setting.option else 1)
@@ -86,16 +86,16 @@ def _tensors(batch: Batch) -> dict[str, Any]:
 
 
 def make_decoder(setting: Setting) -> Decode:
-    """Decodes with its translator, whose limit is the longest that the protocol draws."""
-    longest = setting.lengths.partition("+-")
-    limit = max(int(longest[0]), LONGEST_NORMAL if longest[1] else 0)
+    """Returns a function that decodes with OpenNMT-py's translator."""
+    mean, _, deviation = setting.lengths.partition("+-")
+    longest = LONGEST_NORMAL if deviation else int(mean)
     symbols = {f"symbol {i}": i + NUM_SPECIAL for i in range(setting.vocab)}
     vocabulary = Vocabulary(SPECIAL | symbols)
     translator = ForcedTranslator(
         make_model(setting).eval(),
         {"src": vocabulary, "tgt": vocabulary, "decoder_start_token": "<s>"},
         beam_size=setting.beam,
-        max_length=limit + 1,
+        max_length=longest + 1,
         max_length_ratio=0,
         dump_beam="",
         ban_unk_token=True,
@@ -111,7 +111,7 @@ def make_decoder(setting: Setting) -> Decode:
 
 
 def make_trainer(setting: Setting) -> Update:
-    """Trains with its loss and PyTorch's Adam."""
+    """Returns a function that trains with OpenNMT-py's loss and PyTorch's Adam."""
     model = make_model(setting).train()
     optimizer = torch.optim.Adam(model.parameters())
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PADDING, reduction="sum")

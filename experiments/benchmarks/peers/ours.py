@@ -1,7 +1,7 @@
-"""This project, by the protocol: python -m experiments.benchmarks.peers.ours --attention bahdanau.
+"""Measures this project: python -m experiments.benchmarks.peers.ours --attention bahdanau.
 
-`--attention` takes the names of this project. Options: `no_feeding` leaves input feeding out,
-`plain` decodes in TensorFlow's plain graph instead of XLA's, `bfloat16` multiplies in bfloat16.
+`--attention` accepts all attentions of this project. Options: `no_feeding` turns input feeding off,
+`plain` decodes in a plain TensorFlow graph without XLA, `bfloat16` multiplies in bfloat16.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
 
 def model_config(setting: Setting) -> ModelConfig:
-    """A model of the setting's sizes."""
+    """Returns the options of a model with the setting's sizes."""
     return ModelConfig(
         source_vocab_size=setting.vocab + NUM_SPECIAL_IDS,
         target_vocab_size=setting.vocab + NUM_SPECIAL_IDS,
@@ -37,17 +37,17 @@ def model_config(setting: Setting) -> ModelConfig:
 
 
 def precision(setting: Setting) -> Precision:
-    """The setting's number format."""
+    """Returns the setting's precision."""
     return "bfloat16_products" if "bfloat16" in setting.option else "float32"
 
 
 def examples(batch: Batch) -> list[np.ndarray]:
-    """Sentences as ids of this project, without end tokens."""
+    """Returns the sentences as ids of this project, without end tokens."""
     return [(sentence + NUM_SPECIAL_IDS).astype(np.int32) for sentence in batch.sentences]
 
 
 def make_decoder(setting: Setting) -> Decode:
-    """Decodes with `CompiledSearch`, as `translate` does."""
+    """Returns a function that decodes with `CompiledSearch`, as `translate` does."""
     hardware.use_threads(setting.threads)
     search = CompiledSearch(
         endless(Seq2Seq(model_config(setting), dtype=dtype_policy(precision(setting)))),
@@ -59,7 +59,7 @@ def make_decoder(setting: Setting) -> Decode:
     )
 
     def decode(batch: Batch) -> list[list[int]]:
-        # One token more, as many steps as if each hypothesis ended there.
+        # The model never writes an end token. One more step takes the end token's time.
         found = search(with_ends(examples(batch)), batch.lengths + 1)
         return [
             (tokens[: length - 1] - NUM_SPECIAL_IDS).tolist()
@@ -70,7 +70,7 @@ def make_decoder(setting: Setting) -> Decode:
 
 
 def make_trainer(setting: Setting) -> Update:
-    """Trains with the updates of `train`."""
+    """Returns a function that trains with the same updates as `train`."""
     hardware.use_threads(setting.threads)
     config = TrainingConfig(batch_size=setting.batch, precision=precision(setting))
     *_, updater = make_parts(model_config(setting), config)

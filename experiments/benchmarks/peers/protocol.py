@@ -1,8 +1,8 @@
-"""The protocol of the comparison: which sentences, which work, and how it is timed.
+"""The protocol of the comparison: the sentences, the work, and how the work is timed.
 
-The script of a system makes a `System` and calls `run`, which prints a JSON row for each pair of
-`--lengths` and `--batch`. The README beside this file says what is measured. Scripts run in
-environments of their own, so this file needs NumPy and Python alone.
+Each system has a script that makes a `System` and calls `run`. `run` prints one JSON row for each
+pair of `--lengths` and `--batch`. The README in this folder describes the measurements. The scripts
+run in environments of their own, so this file needs only Python and NumPy.
 """
 
 import argparse
@@ -20,26 +20,27 @@ import numpy as np
 from experiments.benchmarks.machine_load import QUIET, Stopwatch
 
 SEED = 2017
-LONGEST_NORMAL = 100  # tokens: where lengths around a mean are clipped
-MORE_PASSES = 3  # at most, in place of disturbed ones
+LENGTHS = re.compile(r"[1-9]\d*(\+-\d+)?")  # L or MEAN+-DEVIATION
+LONGEST_NORMAL = 100  # tokens; normally distributed lengths are clipped to this
+MORE_PASSES = 3  # the most passes that are repeated because other programs disturbed them
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a row measures; every field is part of the row.
+    """The setting of one measurement; every field appears in its row.
 
     Args:
-        lengths: "L" for lengths uniform in 1..L, or "MEAN+-DEVIATION" for normal ones; in tokens
-            without the end token.
-        batch: int > 0. Sentences handled together.
-        beam: int > 0. Hypotheses of each sentence; unused in training.
-        n: int > 0. Sentences.
+        lengths: "L" for lengths uniform in 1..L, or "MEAN+-DEVIATION" for normally distributed
+            lengths; in tokens without the end token.
+        batch: int > 0. Sentences per batch.
+        beam: int > 0. Hypotheses per sentence; unused in training.
+        n: int > 0. Number of sentences.
         units: int > 0. Width of embeddings, of each encoder direction, of the decoder and of the
             hidden layer of attention.
-        vocab: int > 0. Symbols beside the special ones.
+        vocab: int > 0. Number of symbols, without the special ones.
         attention: name of the attention.
         option: names of the system's own options.
-        threads: int > 0. Threads that compute.
+        threads: int > 0. Number of compute threads.
     """
 
     lengths: str
@@ -54,10 +55,10 @@ class Setting:
 
 
 class Batch:
-    """Sentences that are handled together, the longest first.
+    """A batch of sentences, the longest first.
 
     Args:
-        sentences: int64 arrays of symbols, which count from 0.
+        sentences: int64 arrays of symbols, numbered from 0.
     """
 
     def __init__(self, sentences: Iterable[np.ndarray]) -> None:
@@ -65,27 +66,28 @@ class Batch:
         self.lengths = np.array([len(sentence) for sentence in self.sentences])
 
     def ids(self, num_special: int, padding: int) -> np.ndarray:
-        """Ids int64 [batch, source_length] behind a system's special ones, filled with padding."""
+        """The ids in a system with so many special ids: int64 [batch, source_length]."""
         ids = np.full([len(self.sentences), self.lengths[0]], padding)
         for row, sentence in zip(ids, self.sentences, strict=True):
             row[: len(sentence)] = sentence + num_special
         return ids
 
 
-Decode = Callable[[Batch], Sequence[Sequence[int]]]  # symbols of the best hypotheses, without end
-Update = Callable[[Batch], float]  # one update; returns the loss
+Decode = Callable[[Batch], Sequence[Sequence[int]]]  # returns the best hypotheses, without end
+Update = Callable[[Batch], float]  # performs one update; returns the loss
 
 
 class System(NamedTuple):
-    """A system as the protocol sees it.
+    """A system that the protocol can measure.
 
     Fields:
-        name: of the system, in its rows.
-        versions: of its packages, by their names.
-        make_decoder, make_trainer: build a model and return what decodes or trains on a batch.
-        attentions: those that it has, the default first.
-        options: what `--option` may name.
-        any_attention: whether it has other attentions too and checks their names itself.
+        name: the system's name in its rows.
+        versions: versions of its packages, by package.
+        make_decoder, make_trainer: build a model; return the function that decodes a batch or that
+            updates the model on a batch.
+        attentions: names of its attentions, the default first.
+        options: names that `--option` accepts.
+        any_attention: whether `--attention` accepts other names too, which the system then checks.
     """
 
     name: str
@@ -98,34 +100,28 @@ class System(NamedTuple):
 
 
 def draw_sentences(lengths: str, number: int, vocab: int) -> list[np.ndarray]:
-    """Random sentences, the same ones for every system.
-
-    Raises:
-        ValueError: if `lengths` has neither form.
-    """
-    form = re.fullmatch(r"([1-9]\d*)(?:\+-(\d+))?", lengths)
-    if not form:
-        raise ValueError(f"--lengths: expected L or MEAN+-DEVIATION; got {lengths!r}")
+    """Random sentences, the same for every system."""
+    mean, _, deviation = lengths.partition("+-")
     generator = np.random.default_rng([SEED, number, vocab, *lengths.encode()])
-    if form[2] is None:
-        sizes = generator.integers(1, int(form[1]), number, endpoint=True)
-    else:
-        drawn = generator.normal(int(form[1]), int(form[2]), number)
+    if deviation:
+        drawn = generator.normal(int(mean), int(deviation), number)
         sizes = np.clip(np.rint(drawn), 1, LONGEST_NORMAL).astype(int)
+    else:
+        sizes = generator.integers(1, int(mean), number, endpoint=True)
     return [generator.integers(0, vocab, size) for size in sizes]
 
 
 def make_batches(sentences: Sequence[np.ndarray], size: int, is_sorted: bool) -> list[Batch]:
-    """Batches of sentences as they were drawn, or sorted, the longest first."""
+    """Batches of the sentences in their order, or sorted, the longest first."""
     if is_sorted:
         sentences = sorted(sentences, key=len, reverse=True)
     return [Batch(sentences[i : i + size]) for i in range(0, len(sentences), size)]
 
 
 def spread(number: int, every: int) -> list[int]:
-    """About one in `every` of so many sorted batches: indices that mirror each other.
+    """Indices of about one in `every` of `number` sorted batches, symmetric around the middle.
 
-    Batches that lie symmetrically around the middle take about the mean time of all.
+    The mean time of such batches is about the mean time of all batches.
     """
     kept = max(1, number // every)
     middles = (np.arange(kept) + 0.5) * number / kept - 0.5
@@ -134,16 +130,16 @@ def spread(number: int, every: int) -> list[int]:
 
 
 def until_end(rows: Iterable[Sequence[int]], end: int, num_special: int) -> list[list[int]]:
-    """Symbols of hypotheses, of ids that have an end token.
+    """Converts rows of ids to symbols, up to the end token of each row.
 
     Raises:
-        ValueError: if a row has none.
+        ValueError: if a row has no end token.
     """
     return [[id_ - num_special for id_ in row[: row.index(end)]] for row in map(list, rows)]
 
 
 def check_lengths(batch: Batch, hypotheses: Sequence[Sequence[int]]) -> None:
-    """Every hypothesis must be as long as its source: ValueError otherwise."""
+    """Raises ValueError unless every hypothesis is as long as its source."""
     found = [len(hypothesis) for hypothesis in hypotheses]
     if found != batch.lengths.tolist():
         raise ValueError(
@@ -152,10 +148,10 @@ def check_lengths(batch: Batch, hypotheses: Sequence[Sequence[int]]) -> None:
 
 
 def time_passes(work: Callable[[], Any], repeats: int) -> dict[str, Any]:
-    """Times some work, after it has been done once, which compiles.
+    """Times passes of some work, after one pass that is not timed, in which systems compile.
 
-    Disturbed passes are discarded, and up to `MORE_PASSES` are done in their place. When all are
-    disturbed, all count, and the row says so.
+    Passes disturbed by other programs are discarded and repeated, at most `MORE_PASSES` times. If
+    all passes are disturbed, all of them count, and "clean" is false.
     """
     work()
     passes: list[Stopwatch] = []
@@ -177,7 +173,14 @@ def _quiet(passes: Sequence[Stopwatch]) -> list[Stopwatch]:
 
 
 def measure_decoding(system: System, setting: Setting, every: int, repeats: int) -> dict[str, Any]:
-    """The row of decoding; `every` leaves out batches and scales the seconds up."""
+    """Measures decoding; returns the row.
+
+    Args:
+        system: the system.
+        setting: the model and the sentences.
+        every: int > 0. Decodes about one batch in `every`, and scales the seconds up.
+        repeats: int > 0. Number of timed passes.
+    """
     everything = make_batches(
         draw_sentences(setting.lengths, setting.n, setting.vocab), setting.batch, is_sorted=True
     )
@@ -194,7 +197,7 @@ def measure_decoding(system: System, setting: Setting, every: int, repeats: int)
 
 
 def measure_training(system: System, setting: Setting, repeats: int) -> dict[str, Any]:
-    """The row of training."""
+    """Measures training; returns the row. `repeats` is the number of timed passes."""
     batches = make_batches(
         draw_sentences(setting.lengths, setting.n, setting.vocab), setting.batch, is_sorted=False
     )
@@ -219,7 +222,10 @@ def _row(
     timed: dict[str, Any],
     scale: float,
 ) -> dict[str, Any]:
-    """All fields. Tokens and speed are of the batches that were handled, seconds scaled to all."""
+    """Makes a row.
+
+    Tokens and speed are those of the measured batches; seconds are scaled up to all batches.
+    """
     seconds = statistics.median(timed["all_seconds"])
     tokens = int(sum(batch.lengths.sum() for batch in batches))
     return {
@@ -238,34 +244,67 @@ def _row(
 
 
 def make_parser(system: System) -> argparse.ArgumentParser:
-    """The flags, which all systems share but for the names of attentions and options."""
-    parser = argparse.ArgumentParser(description=f"Measures {system.name}; one JSON row a line.")
-    add = parser.add_argument
-    add("--train", action="store_true", help="measure updates in place of decoding")
-    add(
-        "--lengths", default="20,50,100,200", help="of sources: some L or MEAN+-DEVIATION, by comma"
+    """Makes the flags. Systems differ only in the names of attentions and options."""
+    parser = argparse.ArgumentParser(
+        description=f"Measures {system.name}. Prints one JSON row per line."
     )
-    add("--batch", default="128", help="sentences at a time: some numbers, by comma")
-    add("--beam", type=int, default=10, help="hypotheses of each sentence")
-    add("--n", type=int, default=1000, help="sentences")
-    add("--units", type=int, default=256, help="of every width")
-    add("--vocab", type=int, default=20, help="symbols beside the special ones")
+    add = parser.add_argument
+    add("--train", action="store_true", help="measure training instead of decoding")
+    add(
+        "--lengths",
+        type=_lengths,
+        default="20,50,100,200",
+        help="lengths of sources: L or MEAN+-DEVIATION, several separated by commas",
+    )
+    add(
+        "--batch",
+        type=lambda words: [_positive(word) for word in words.split(",")],
+        default="128",
+        help="sentences per batch, several numbers separated by commas",
+    )
     choices = None if system.any_attention else system.attentions
     add("--attention", default=system.attentions[0], choices=choices, help="name of the attention")
-    add("--option", action="append", default=[], choices=system.options, help="of this system")
-    add("--threads", type=int, default=2, help="threads that compute")
-    add("--every", type=int, default=1, help="decode about one batch in so many; scale the seconds")
-    add("--repeats", type=int, default=3, help="timed passes, after one that compiles")
+    add(
+        "--option",
+        action="append",
+        default=[],
+        choices=system.options,
+        help="option of this system; may be repeated",
+    )
+    numbers = {
+        "beam": (10, "hypotheses per sentence"),
+        "n": (1000, "number of sentences"),
+        "units": (256, "width of all layers"),
+        "vocab": (20, "number of symbols, without the special ones"),
+        "threads": (2, "number of compute threads"),
+        "every": (1, "decode about one batch in EVERY, and scale the seconds up"),
+        "repeats": (3, "timed passes, after one that is not timed"),
+    }
+    for name, (default, meaning) in numbers.items():
+        add(f"--{name}", type=_positive, default=default, help=meaning)
     return parser
 
 
+def _positive(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and int(word)):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0; got {word!r}")
+    return int(word)
+
+
+def _lengths(words: str) -> list[str]:
+    for lengths in words.split(","):
+        if not LENGTHS.fullmatch(lengths):
+            raise argparse.ArgumentTypeError(f"expected L or MEAN+-DEVIATION; got {lengths!r}")
+    return words.split(",")
+
+
 def run(system: System, words: Sequence[str] | None = None) -> None:
-    """Measures by flags, by default those of the process; prints the rows."""
+    """Measures a system as flags say, by default those of the process; prints the rows."""
     flags = make_parser(system).parse_args(words)
     names = ("beam", "n", "units", "vocab", "attention", "threads")
     shared = {name: getattr(flags, name) for name in names}
-    for lengths in flags.lengths.split(","):
-        for batch in map(int, flags.batch.split(",")):
+    for lengths in flags.lengths:
+        for batch in flags.batch:
             setting = Setting(lengths=lengths, batch=batch, option=tuple(flags.option), **shared)
             if flags.train:
                 row = measure_training(system, setting, flags.repeats)

@@ -1,10 +1,14 @@
-"""Plain PyTorch, written by hand for speed, with Bahdanau's attention.
+"""Plain PyTorch with Bahdanau attention, written by hand for speed.
 
-The model has the equations of this project's. What saves time: keys are made once per source; the
-source is not repeated for the hypotheses of a beam; a table has what each token adds to the gates
-of the lower layer; back-pointers take the place of growing hypotheses; finished sentences leave
-the batch; the best of a large vocabulary are sought in two stages; `torch.compile` fuses what lies
-between the products (the option `eager` leaves that out).
+The equations are those of this project's model. The following saves time:
+
+* Keys are computed once per source, and sources are not repeated for the hypotheses of a beam.
+* A table holds the share of each token in the gates of the lower layer.
+* Beam search stores parents instead of copying growing hypotheses.
+* Finished sentences leave the batch.
+* In a large vocabulary, the best tokens are found in two stages.
+* `torch.compile` fuses the operations between the matrix products. The option `eager` turns this
+  off.
 """
 
 from collections.abc import Callable
@@ -27,15 +31,15 @@ from experiments.benchmarks.peers.protocol import (
 
 PADDING, START, END = 0, 1, 2
 NUM_SPECIAL = 3
-NEVER = -1e9  # log-probability, or energy, of what must not be chosen
-BLOCK = 128  # columns of which the largest is taken first
-MANY_BLOCKS = 32  # from so many on, two stages are faster than one
-STAYS = 0.9  # share of sentences above which finished ones stay: leaving copies all others
-ROWS = 16  # training cuts off so many finished rows at a time: each cut copies in the backward pass
+NEVER = -1e9  # log-probability or energy of a choice that must not be made
+BLOCK = 128  # columns per block, when the best columns are found in two stages
+MANY_BLOCKS = 32  # two stages are used from this number of blocks on
+STAYS = 0.9  # if more sentences than this share are unfinished, none leaves: leaving copies data
+ROWS = 16  # training drops finished rows in multiples of this: dropping copies in the backward pass
 
 
 class Source(NamedTuple):
-    """What the decoder reads of the sources.
+    """The encoded sources.
 
     Fields:
         keys: float [sentences, source_length, units].
@@ -49,7 +53,7 @@ class Source(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the decoder keeps of each hypothesis.
+    """The decoder's state.
 
     Fields:
         lower_output, lower_memory, upper_output, upper_memory: float [hypotheses, units].
@@ -64,11 +68,11 @@ class State(NamedTuple):
 
 
 class Model(nn.Module):
-    """Two-layer encoder in two directions, and two-layer decoder with additive attention.
+    """A bidirectional two-layer encoder, and a two-layer decoder with additive attention.
 
     Args:
-        size: int > 0. Of the vocabulary.
-        units: int > 0. Of every width.
+        size: int > 0. Size of the vocabulary.
+        units: int > 0. Width of all layers.
     """
 
     def __init__(self, size: int, units: int) -> None:
@@ -90,10 +94,9 @@ class Model(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def encode(self, ids: Any, lengths: Any) -> Source:
-        """Reads sources int64 [sentences, source_length].
+        """Encodes sources int64 [sentences, source_length] with lengths int64 [sentences].
 
-        Padding is last in both directions, so it changes nothing before it; its own outputs are
-        never read.
+        In both directions the padding comes after all tokens, so it does not change their outputs.
         """
         positions = torch.arange(ids.shape[1])
         is_token = positions < lengths[:, None]
@@ -106,12 +109,22 @@ class Model(nn.Module):
         return Source(self.key(rows), rows, bias)
 
     def first_state(self, num_hypotheses: int) -> State:
-        """Zeros."""
+        """The first state of so many hypotheses, zeros."""
         widths = [self.units] * 4 + [2 * self.units]
         return State(*(torch.zeros(num_hypotheses, width) for width in widths))
 
     def step(self, gates_of_token: Any, state: State, source: Source) -> tuple[Any, State]:
-        """One step of all hypotheses; returns float [hypotheses, units] and the next state."""
+        """Advances all hypotheses by one step.
+
+        Args:
+            gates_of_token: float [hypotheses, 4 * units]. Share of the token in the lower gates.
+            state: the decoder's state.
+            source: the sources; each has the same number of hypotheses.
+
+        Returns:
+            outputs: float [hypotheses, units].
+            state: the next state.
+        """
         both = torch.cat([state.context, state.lower_output], 1)
         gates = torch.addmm(gates_of_token, both, self.gates_of_state.weight.t())
         lower_output, lower_memory = lstm(gates, state.lower_memory)
@@ -122,7 +135,7 @@ class Model(nn.Module):
         return outputs, State(lower_output, lower_memory, upper_output, upper_memory, context)
 
     def read(self, queries: Any, source: Source) -> Any:
-        """The contexts [hypotheses, 2 * units] of queries [hypotheses, units]."""
+        """Returns contexts [hypotheses, 2 * units] for queries [hypotheses, units]."""
         sentences = source.keys.shape[0]
         queries = queries.view(sentences, -1, 1, self.units)  # [sentences, beam, 1, units]
         hidden = torch.tanh(source.keys[:, None] + queries)
@@ -132,16 +145,16 @@ class Model(nn.Module):
 
 
 def lstm(gates: Any, memory: Any) -> tuple[Any, Any]:
-    """Output and memory of a cell, of its gates [rows, 4 * units] before their activations."""
+    """Returns an LSTM cell's output and memory; gates [rows, 4 * units] have no activation yet."""
     enter, forget, new, leave = gates.chunk(4, 1)
     memory = torch.sigmoid(forget) * memory + torch.sigmoid(enter) * torch.tanh(new)
     return torch.sigmoid(leave) * torch.tanh(memory), memory
 
 
 def best(scores: Any, number: int) -> tuple[Any, Any]:
-    """The largest scores of each row, in falling order, and their columns.
+    """Returns the largest scores of each row in descending order, and their columns.
 
-    In a wide row they lie in the blocks with the largest maxima.
+    Wide rows are split into blocks. The largest scores are in the blocks with the largest maxima.
     """
     rows, width = scores.shape
     if width % BLOCK or width < MANY_BLOCKS * BLOCK:
@@ -154,7 +167,7 @@ def best(scores: Any, number: int) -> tuple[Any, Any]:
 
 
 class History:
-    """The tokens that beams have chosen, and whose continuations they are.
+    """The tokens chosen at each step, and the hypotheses that each token continues.
 
     Args:
         num_steps, num_sentences, beam: int > 0.
@@ -167,7 +180,7 @@ class History:
         self.log_probs = torch.full(shape[1:], NEVER)
 
     def best(self) -> list[list[int]]:
-        """The ids of the best hypothesis of each sentence."""
+        """Returns the ids of the best hypothesis of each sentence."""
         sentences = torch.arange(len(self.log_probs))
         place = self.log_probs.argmax(1)
         ids = []
@@ -178,11 +191,11 @@ class History:
 
 
 class BeamSearch:
-    """Beam search in which every hypothesis is forced to the length of its source.
+    """Beam search that forces every hypothesis to the length of its source.
 
     Args:
         model: the `Model`.
-        beam: int > 0.
+        beam: int > 0. Hypotheses per sentence.
         compiled: whether `torch.compile` compiles a step.
     """
 
@@ -202,7 +215,7 @@ class BeamSearch:
         state: State,
         source: Source,
     ) -> tuple[Any, State]:
-        """Log-probabilities [hypotheses, size] of every hypothesis with every next token."""
+        """Scores each hypothesis with each next token; returns [hypotheses, size] and the state."""
         state = State(*(part[origins] for part in state))
         outputs, state = self.model.step(self.table[tokens], state, source)
         logits = self.model.logits(outputs)
@@ -215,15 +228,15 @@ class BeamSearch:
 
     @torch.inference_mode()
     def __call__(self, ids: Any, lengths: Any) -> list[list[int]]:
-        """The ids of the best hypothesis of each sentence, with its end token."""
-        beam, sentences = self.beam, torch.arange(len(ids))  # those that are still searched
+        """Returns the ids of the best hypothesis of each sentence, including the end token."""
+        beam, sentences = self.beam, torch.arange(len(ids))  # the sentences in the batch
         history = History(int(lengths.max()) + 1, len(ids), beam)
         source, state = self.model.encode(ids, lengths), self.model.first_state(len(ids) * beam)
         limits = lengths.repeat_interleave(beam)
         tokens, origins = torch.full_like(limits, START), torch.arange(len(limits))
         is_finished = torch.zeros_like(limits, dtype=torch.bool)
         log_probs = torch.full((len(ids), beam), NEVER)
-        log_probs[:, 0] = 0.0  # at first all hypotheses of a sentence are the same
+        log_probs[:, 0] = 0.0  # only one: at first, all hypotheses of a sentence are equal
         for step in range(len(history.tokens)):
             scores, state = self._extend(
                 *(tokens, origins, log_probs.view(-1), is_finished, limits <= step, state, source)
@@ -257,7 +270,7 @@ class BeamSearch:
 
 
 def make_model(setting: Setting) -> Model:
-    """The model of a setting; a large vocabulary is filled up to whole blocks."""
+    """Builds the model of a setting. A large vocabulary is padded to whole blocks."""
     torch.manual_seed(0)
     torch.set_num_threads(setting.threads)
     size = setting.vocab + NUM_SPECIAL
@@ -275,13 +288,28 @@ def _tensors(batch: Batch) -> tuple[Any, Any]:
 
 
 def make_decoder(setting: Setting) -> Decode:
-    """Decodes by `BeamSearch`."""
+    """Returns a function that decodes with `BeamSearch`."""
     search = BeamSearch(make_model(setting).eval(), setting.beam, "eager" not in setting.option)
     return lambda batch: until_end(search(*_tensors(batch)), END, NUM_SPECIAL)
 
 
+def rows_of_steps(lengths: np.ndarray) -> list[int]:
+    """Returns the number of rows to compute at each training step, in multiples of `ROWS`.
+
+    Args:
+        lengths: int [batch]. Lengths without the end token, in descending order; a row takes one
+            step more than its length.
+    """
+    ends = np.bincount(lengths + 1)[:-1]  # how many rows end before each step
+    unfinished = len(lengths) - np.cumsum(ends)
+    return np.minimum(len(lengths), np.ceil(unfinished / ROWS) * ROWS).astype(int).tolist()
+
+
 def make_trainer(setting: Setting) -> Update:
-    """Trains with Adam; gates of tokens and logits are one product each for all steps."""
+    """Returns a function that trains with Adam.
+
+    The gates of tokens and the logits take one matrix product each for all steps.
+    """
     model = make_model(setting).train()
     optimizer = torch.optim.Adam(model.parameters())
     advance = _maybe_compiled(model.step, "eager" not in setting.option)
@@ -294,9 +322,8 @@ def make_trainer(setting: Setting) -> Update:
         source, state = model.encode(ids, lengths), model.first_state(len(ids))
         gates = model.gates_of_token(model.target_embedding(inputs.t()))
         outputs, wanted = [], []
-        for step, gates_of_token in enumerate(gates.unbind(0)):
-            # The longest are first. A step more than the length: the end token.
-            rows = min(len(ids), -(-int((batch.lengths >= step).sum()) // ROWS) * ROWS)
+        steps = zip(gates.unbind(0), rows_of_steps(batch.lengths), strict=True)
+        for step, (gates_of_token, rows) in enumerate(steps):
             if rows < len(source.keys):
                 state = State(*(part[:rows] for part in state))
                 source = Source(*(part[:rows] for part in source))

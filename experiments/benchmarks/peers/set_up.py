@@ -1,8 +1,8 @@
-"""Makes environments of other systems: python -m experiments.benchmarks.peers.set_up pytorch.
+"""Installs other systems: python -m experiments.benchmarks.peers.set_up pytorch.
 
-Each system that is named gets a virtual environment with the versions listed in this file. Names
-are pytorch, opennmt_py and tensorflow_addons. Python 3.11 is needed: TensorFlow Addons works with
-no later one.
+The arguments are systems: pytorch, opennmt_py, tensorflow_addons. Each system gets a virtual
+environment of its own with the package versions listed in this file, on Python 3.11, the latest
+version that TensorFlow Addons supports.
 """
 
 import subprocess
@@ -14,30 +14,30 @@ from experiments.reproduction.results import ROOT
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.notes import print_note
 
-ENVIRONMENTS = "runs/peers"  # their folder, by default
+ENVIRONMENTS = "runs/peers"  # default folder of the environments
 TORCH = ("numpy==2.4.6", "torch==2.13.0")
-# What `pip install` is called with, one call after the other.
+# The arguments of `pip install`, for one call after the other.
 PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "pytorch": (TORCH,),
     "opennmt_py": (
         TORCH,
-        (  # what it imports, used here or not
+        (  # packages that OpenNMT-py imports
             *("configargparse==1.9.0", "fasttext-wheel==0.9.2", "pyahocorasick==2.3.1"),
             *("pyonmttok==1.38.1", "rapidfuzz==3.14.6", "regex==2026.11.19", "spacy==3.8.18"),
         ),
-        ("--no-deps", "OpenNMT-py==3.5.1"),  # its dependencies ask for PyTorch 2.1 or 2.2
+        ("--no-deps", "OpenNMT-py==3.5.1"),  # its dependencies include PyTorch below 2.3
     ),
     "tensorflow_addons": (("tensorflow-cpu==2.15.1", "tensorflow-addons==0.23.0"),),
 }
 
 
 def environment_python(environments: Path, name: str) -> Path:
-    """The Python of a system's environment."""
+    """Returns the path of Python in a system's environment."""
     return environments / name / "bin" / "python"
 
 
 def commands(name: str, environments: Path, python: str) -> list[list[str]]:
-    """What makes a system's environment, in order."""
+    """Returns the commands that make a system's environment, in order."""
     own = str(environment_python(environments, name))
     install = [own, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
     made = [python, "-m", "venv", str(environments / name)]
@@ -45,10 +45,10 @@ def commands(name: str, environments: Path, python: str) -> list[list[str]]:
 
 
 def set_up(names: Sequence[str], environments: Path, python: str) -> None:
-    """Makes the environments, or completes those that are there.
+    """Makes the environments; existing ones are completed.
 
     Raises:
-        ValueError: if a command fails; with its last line of standard error.
+        ValueError: if a command fails; the message has its last line of standard error.
     """
     for name in names:
         for command in commands(name, environments, python):
@@ -61,17 +61,17 @@ def set_up(names: Sequence[str], environments: Path, python: str) -> None:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.string("environments", ENVIRONMENTS, "folder for the environments")
-    flags.string("python", "python3.11", "the Python that they are made with")
+    flags.string("environments", ENVIRONMENTS, "folder of the environments")
+    flags.string("python", "python3.11", "Python of the environments, a command or a path")
     flags.positional("SYSTEM...")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Makes environments from flags."""
+    """Makes the environments of the systems that the arguments name."""
     unknown = [name for name in arguments.rest if name not in PACKAGES]
     if unknown or not arguments.rest:
         got = unknown[0] if unknown else "nothing"
-        raise ValueError(f"expected some of {', '.join(PACKAGES)}; got {got}")
+        raise ValueError(f"expected names of systems ({', '.join(PACKAGES)}); got {got}")
     set_up(arguments.rest, Path(arguments.environments).absolute(), arguments.python)
 
 

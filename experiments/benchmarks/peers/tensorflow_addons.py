@@ -1,7 +1,7 @@
-"""TensorFlow Addons: `AttentionWrapper` and `BeamSearchDecoder`, in a graph of TensorFlow.
+"""TensorFlow Addons: `AttentionWrapper` and `BeamSearchDecoder` in a TensorFlow graph.
 
-`--attention` is `bahdanau` or `luong`. Run it as a module from the root of the repository: as a
-script, it would stand before the package of its name.
+`--attention` is `bahdanau` or `luong`. Run this file as a module from the root of the repository.
+If it is run as a script, it hides the package `tensorflow_addons`, because both have the same name.
 """
 
 import os
@@ -26,16 +26,16 @@ from experiments.benchmarks.peers.protocol import (
 
 PADDING, START, END = 0, 1, 2
 NUM_SPECIAL = 3
-NEVER = -1e9  # the logit of what must not be chosen
+NEVER = -1e9  # logit of a token that must not be chosen
 MECHANISMS = {"bahdanau": tfa.seq2seq.BahdanauAttention, "luong": tfa.seq2seq.LuongAttention}
 
 
 class Model(tf.Module):
-    """Two-layer encoder in two directions, and two-layer decoder in an `AttentionWrapper`.
+    """A bidirectional two-layer encoder, and a two-layer decoder in an `AttentionWrapper`.
 
     Args:
-        size: int > 0. Of the vocabulary.
-        units: int > 0. Of every width.
+        size: int > 0. Size of the vocabulary.
+        units: int > 0. Width of all layers.
         attention: a name in `MECHANISMS`.
     """
 
@@ -58,15 +58,15 @@ class Model(tf.Module):
         self._make_weights()
 
     def _make_weights(self) -> None:
-        """Takes one step; a graph could not make weights inside its loop."""
+        """Creates the weights in one eager step, because the loop of a graph cannot create any."""
         ids, lengths = tf.constant([[START]]), tf.constant([1])
         state = self.start(self.encode(ids, lengths), lengths)
         self.logits(self.cell(self.target_embedding(ids[:, 0]), state)[0])
 
     def encode(self, ids: Any, lengths: Any) -> Any:
-        """Reads sources [sentences, source_length]; returns [sentences, source_length, 2 * units].
+        """Encodes sources [sentences, source_length] to [sentences, source_length, 2 * units].
 
-        Layers are stacked inside each direction, as in this project.
+        Each direction is a stack of its own, as in this project.
         """
         mask = tf.sequence_mask(lengths, tf.shape(ids)[1])
         embedded = self.source_embedding(ids)
@@ -79,24 +79,24 @@ class Model(tf.Module):
         return tf.concat(outputs, 2)
 
     def start(self, memory: Any, lengths: Any) -> Any:
-        """Gives the attention its memory; returns the decoder's first state, zeros."""
+        """Sets the memory of the attention; returns the decoder's first state, zeros."""
         self.mechanism.setup_memory(memory, memory_sequence_length=lengths)
         return self.cell.get_initial_state(batch_size=tf.shape(memory)[0], dtype=tf.float32)
 
 
 class ForcedLogits(tf.keras.layers.Layer):
-    """Logits by which hypotheses end at the length of their source and not before.
+    """Logits that make hypotheses end at the length of their source and not before.
 
     Args:
-        logits: the model's layer.
-        lengths: int32 [sentences].
+        logits: the model's output layer.
+        lengths: int32 [sentences]. Lengths of the sources.
     """
 
     def __init__(self, logits: Any, lengths: Any) -> None:
         super().__init__()
         self.logits = logits
         self.lengths = lengths
-        self.step: Any = None  # which one this is: the decoder sets it
+        self.step: Any = None  # the number of the step, set by `ForcedDecoder`
 
     def call(self, outputs: Any) -> Any:
         logits = self.logits(outputs)  # [sentences, beam, size]
@@ -105,21 +105,21 @@ class ForcedLogits(tf.keras.layers.Layer):
         return tf.where(is_end, forced, logits)
 
     def compute_output_shape(self, shape: Any) -> Any:
-        """The shape of its logits."""
+        """Returns the shape of the logits."""
         return self.logits.compute_output_shape(shape)
 
 
 class ForcedDecoder(tfa.seq2seq.BeamSearchDecoder):
-    """Its beam search, which tells `ForcedLogits` the step."""
+    """A beam search that passes the number of the step to `ForcedLogits`."""
 
     def step(self, time: Any, inputs: Any, state: Any, *others: Any, **more: Any) -> Any:
-        """One step of the search."""
+        """Performs one step of the search."""
         self._output_layer.step = time
         return super().step(time, inputs, state, *others, **more)
 
 
 def make_model(setting: Setting) -> Model:
-    """The model of a setting."""
+    """Builds the model of a setting."""
     tf.keras.utils.set_random_seed(0)
     tf.config.threading.set_intra_op_parallelism_threads(setting.threads)
     tf.config.threading.set_inter_op_parallelism_threads(setting.threads)
@@ -127,7 +127,7 @@ def make_model(setting: Setting) -> Model:
 
 
 def _in_graph(function: Any) -> Any:
-    """Compiles a function of ids [sentences, source_length] and lengths, once for all shapes."""
+    """Compiles a function of ids [sentences, source_length] and lengths to one graph."""
     ids, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
     return tf.function(function, input_signature=[ids, lengths])
 
@@ -138,12 +138,12 @@ def _tensors(batch: Batch) -> tuple[Any, Any]:
 
 
 def make_decoder(setting: Setting) -> Decode:
-    """Decodes with its beam search over sources that are repeated for the beam, as it demands."""
+    """Returns a function that decodes with `ForcedDecoder`."""
     model = make_model(setting)
 
     def search(ids: Any, lengths: Any) -> Any:
         memory = model.encode(ids, lengths)
-        tiled = tfa.seq2seq.tile_batch([memory, lengths], setting.beam)
+        tiled = tfa.seq2seq.tile_batch([memory, lengths], setting.beam)  # the decoder needs this
         decoder = ForcedDecoder(
             model.cell,
             setting.beam,
@@ -156,14 +156,17 @@ def make_decoder(setting: Setting) -> Decode:
             end_token=END,
             initial_state=model.start(*tiled),
         )
-        return found.predicted_ids[:, :, 0]  # the best hypotheses [sentences, steps]
+        return found.predicted_ids[:, :, 0]  # best hypotheses [sentences, steps]
 
     graph = _in_graph(search)
     return lambda batch: until_end(graph(*_tensors(batch)).numpy().tolist(), END, NUM_SPECIAL)
 
 
 def make_trainer(setting: Setting) -> Update:
-    """Trains with its decoder and loss and Keras's Adam; logits are one product for all steps."""
+    """Returns a function that trains with TensorFlow Addons' decoder and loss and Keras's Adam.
+
+    The logits take one matrix product for all steps.
+    """
     model = make_model(setting)
     optimizer = tf.keras.optimizers.Adam()
 

@@ -56,7 +56,9 @@ def test_what_is_no_system_is_refused(system: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_environment_is_named_with_what_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"not found; `python -m {PEERS}.set_up pytorch` makes it"):
+    with pytest.raises(
+        ValueError, match=f"not found; install it with `python -m {PEERS}.set_up pytorch`"
+    ):
         commands(["pytorch:bahdanau"], tmp_path)
 
 

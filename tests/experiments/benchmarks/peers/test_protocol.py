@@ -65,12 +65,6 @@ def test_every_system_gets_the_same_sentences() -> None:
     assert {*np.concatenate(first).tolist()} == {*range(7)}
 
 
-@pytest.mark.parametrize("lengths", ["0", "-3", "35+15", "x", ""])
-def test_other_lengths_are_refused(lengths: str) -> None:
-    with pytest.raises(ValueError, match=r"--lengths: expected L or MEAN\+-DEVIATION"):
-        protocol.draw_sentences(lengths, 3, 7)
-
-
 def test_batches_are_sorted_by_length_within_and_for_decoding_among_each_other() -> None:
     sentences = [np.full(size, size) for size in (2, 5, 1, 4, 3)]
     by_length = protocol.make_batches(sentences, 2, is_sorted=True)
@@ -167,13 +161,26 @@ def test_disturbed_passes_are_discarded_or_marked(
     assert len(done) == 1 + len(kept) + discarded
 
 
-@pytest.mark.parametrize("words", [("--attention", "k_memory:4"), ("--option", "plain")])
-def test_what_a_system_does_not_have_is_refused(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("attention", "k_memory:4", "invalid choice: 'k_memory:4'"),
+        ("option", "plain", "invalid choice: 'plain'"),
+        ("batch", "3,0", "expected a whole number above 0; got '0'"),
+        ("every", "-1", "expected a whole number above 0; got '-1'"),
+        *(
+            ("lengths", f"5,{lengths}", f"expected L or MEAN+-DEVIATION; got '{lengths}'")
+            for lengths in ("0", "-3", "35+15", "x", "")
+        ),
+    ],
+)
+def test_a_wrong_flag_ends_with_one_line_about_it(
+    flag: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        protocol.run(system(), [*FLAGS, *words])
-    assert "invalid choice" in capsys.readouterr().err
+        protocol.run(system(), [*FLAGS, f"--{flag}={value}"])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"error: argument --{flag}: {message}" in last
 
 
 def test_the_protocol_needs_numpy_alone() -> None:

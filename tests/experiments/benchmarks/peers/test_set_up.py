@@ -66,7 +66,7 @@ def test_an_installation_that_fails_is_named_with_its_last_words(tmp_path: Path)
 def test_other_systems_are_refused(words: tuple[str, ...]) -> None:
     done = run_here(COMMAND, *words)
     assert done.returncode == 1
-    assert b"expected some of pytorch, opennmt_py, tensorflow_addons" in done.stderr
+    assert b"expected names of systems (pytorch, opennmt_py, tensorflow_addons)" in done.stderr
 
 
 def test_environments_are_of_their_own(tmp_path: Path) -> None:
