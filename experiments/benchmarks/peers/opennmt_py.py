@@ -99,7 +99,7 @@ def make_decoder(setting: Setting) -> Decode:
         max_length_ratio=0,
         dump_beam="",
         ban_unk_token=True,
-        global_scorer=GNMTGlobalScorer(0.0, 0.0, "none", "none"),
+        global_scorer=GNMTGlobalScorer(0.0, 0.0, None, None),
     )
 
     def decode(batch: Batch) -> list[list[int]]:

@@ -5,14 +5,21 @@ If it is run as a script, it hides the package `tensorflow_addons`, because both
 """
 
 import os
+import warnings
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# TensorFlow 2.15 cannot trace a stack of cells with the C extension of wrapt on Python 3.11.
+os.environ["WRAPT_DISABLE_EXTENSIONS"] = "1"
 
 import tensorflow as tf
-import tensorflow_addons as tfa
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # TensorFlow Addons warns that its development has ended
+    import tensorflow_addons as tfa
 
 from experiments.benchmarks.peers.protocol import (
     Batch,
@@ -200,7 +207,7 @@ SYSTEM = System(
     {
         "tensorflow-addons": tfa.__version__,
         "tensorflow": tf.__version__,
-        "keras": tf.keras.__version__,
+        "keras": version("keras"),
         "numpy": np.__version__,
     },
     make_decoder,
