@@ -27,7 +27,8 @@ PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("--no-deps", "OpenNMT-py==3.5.1"),  # its dependencies include PyTorch below 2.3
     ),
-    "tensorflow_addons": (("tensorflow-cpu==2.15.1", "tensorflow-addons==0.23.0"),),
+    # Not tensorflow-cpu, which cannot load the compiled operations of TensorFlow Addons.
+    "tensorflow_addons": (("tensorflow==2.15.1", "tensorflow-addons==0.23.0"),),
 }
 
 
