@@ -7,15 +7,14 @@ is repeated.
 """
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments.benchmarks.machine_load import QUIET, Stopwatch
 from experiments.reproduction.results import ROOT, commit, provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
@@ -67,22 +66,9 @@ def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, flo
 
 def measure_round(base: Path, ours: Path, kinds: Sequence[str], repeats: int) -> Round:
     """Measures two checkouts one after the other, and the cores that other programs used."""
-    started, busy, own = time.monotonic(), _busy_seconds(), _own_seconds()
-    theirs, found = (measure(checkout, kinds, repeats) for checkout in (base, ours))
-    elsewhere = _busy_seconds() - busy - (_own_seconds() - own)
-    return Round(theirs, found, max(0.0, elsewhere / (time.monotonic() - started)))
-
-
-def _busy_seconds() -> float:
-    """Seconds that all cores have spent on programs since the machine started."""
-    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
-    return (user + nice + system) / 100.0  # the kernel counts in hundredths
-
-
-def _own_seconds() -> float:
-    """CPU seconds of this process and of its child processes that have ended."""
-    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+    with Stopwatch() as watch:
+        theirs, found = (measure(checkout, kinds, repeats) for checkout in (base, ours))
+    return Round(theirs, found, watch.elsewhere)
 
 
 def summarise(equal: Round, rounds: Sequence[Round]) -> list[dict[str, Any]]:
@@ -105,7 +91,7 @@ def define(flags: cli.Flags) -> None:
     flags.items("kinds", list(KINDS), "what to measure, some of these")
     flags.integer("rounds", 5, "rounds, in addition to the one of equal code", lower_bound=1)
     flags.integer("repeats", 3, "timed turns of each process", lower_bound=1)
-    flags.number("max_elsewhere", 0.1, "cores that other programs may use", lower_bound=0.0)
+    flags.number("max_elsewhere", QUIET, "cores that other programs may use", lower_bound=0.0)
     flags.string("output", None, "JSON file")
 
 

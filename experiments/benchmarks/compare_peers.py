@@ -1,10 +1,11 @@
-"""Measures this project and the peers in alternation, on the peers' own harness.
+"""Compares the speed of this project and other systems, measured by one protocol.
 
-    python -m experiments.benchmarks.compare_peers --peers_dir=D --torch_python=P --onmt_python=P
-        --output=F.json -- [the harness's flags]
+    python -m experiments.benchmarks.compare_peers --systems=pytorch:bahdanau,ours:k_memory:64
+        --output=F.json -- [the protocol's flags]
 
-Each system runs in a process of its own, in turns, `--rounds` times. The harness's flags are for
-all of them, such as `--train --lengths 50 --batch 128`.
+The systems run in turns, each in a process of its own, `--rounds` times. All systems get the same
+flags of the protocol, such as `--train --lengths 50 --batch 128`.
+`experiments/benchmarks/peers/README.md` describes the protocol and how to install the systems.
 """
 
 import json
@@ -16,27 +17,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.reproduction.results import provenance, write_json
+from experiments.benchmarks.peers.set_up import ENVIRONMENTS, PACKAGES, environment_python
+from experiments.reproduction.results import ROOT, provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.notes import print_note
 
+OURS = "ours"
+SYSTEMS = [
+    *("pytorch:bahdanau", "opennmt_py:luong", "tensorflow_addons:bahdanau"),
+    *("ours:k_memory:64", "ours:bahdanau"),
+]
 
-def commands(peers: Path, torch: str, onmt: str, ours: Sequence[str]) -> dict[str, list[str]]:
-    """The systems: label and command, to which the harness's flags are added."""
+
+def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]:
+    """Returns each system's command by label. The protocol's flags are appended later.
+
+    Args:
+        systems: each SCRIPT:ATTENTION or SCRIPT:ATTENTION+OPTION, such as "ours:k_memory:64+plain".
+        environments: folder of the other systems' environments.
+
+    Raises:
+        ValueError: if no system is named, or a script or its environment does not exist.
+    """
+    if not systems:
+        raise ValueError("--systems: expected SCRIPT:ATTENTION; got none")
     found = {}
-    if torch:
-        script = str(peers / "bench_torch_ref.py")
-        found["pytorch bahdanau"] = [torch, script]
-    if onmt:
-        script = str(peers / "bench_opennmt_py.py")
-        found["opennmt-py luong"] = [onmt, script, "--attention", "luong"]
-    for name in ours:
-        attention, _, option = name.partition("+")
-        extra = ["--option", option] if option else []
-        found[f"ours {name}"] = [
-            *(sys.executable, "-m", "experiments.benchmarks.peer_adapter", str(peers)),
-            *("--attention", attention, *extra),
+    for system in systems:
+        name, _, which = system.partition(":")
+        attention, _, option = which.partition("+")
+        if name not in (OURS, *PACKAGES) or not attention:
+            known = ", ".join((OURS, *PACKAGES))
+            raise ValueError(f"--systems: expected SCRIPT:ATTENTION of {known}; got {system!r}")
+        python = sys.executable if name == OURS else str(environment_python(environments, name))
+        if not Path(python).exists():
+            set_up = f"python -m experiments.benchmarks.peers.set_up {name}"
+            raise ValueError(f"{python}: not found; install it with `{set_up}`")
+        found[f"{name.replace('_', '-')} {which}"] = [
+            *(python, "-m", f"experiments.benchmarks.peers.{name}", "--attention", attention),
+            *(["--option", option] if option else []),
         ]
     return found
 
@@ -45,13 +64,13 @@ def measure(command: Sequence[str]) -> list[dict[str, Any]]:
     """Runs one system once; returns its rows.
 
     Raises:
-        ValueError: if it fails; with its last line of standard error.
+        ValueError: if the command fails; the message has its last line of standard error.
     """
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all compute on the processor
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all systems use the CPU
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     if done.returncode:
         last = done.stderr.strip().split("\n")[-1]
-        raise ValueError(f"{command[0]}: exit status {done.returncode}: {last}")
+        raise ValueError(f"{' '.join(command)}: exit status {done.returncode}: {last}")
     return [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
 
 
@@ -74,22 +93,18 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.string("peers_dir", None, "folder of the harness", required=True)
-    flags.string("torch_python", "", "python of the PyTorch peer's environment")
-    flags.string("onmt_python", "", "python of OpenNMT-py's environment")
     flags.items(
-        "ours", ["k_memory:64", "bahdanau"], "attentions of ours; +no_feeding without feeding"
+        "systems", SYSTEMS, "each SCRIPT:ATTENTION, with +OPTION for an option of the script"
     )
-    flags.integer("rounds", 2, "times that every system is measured", lower_bound=1)
+    flags.string("environments", ENVIRONMENTS, "folder of the other systems' environments")
+    flags.integer("rounds", 2, "times that each system is measured", lower_bound=1)
     flags.string("output", None, "JSON file")
-    flags.positional("-- [the harness's flags]")
+    flags.positional("-- [the protocol's flags]")
 
 
 def main(arguments: cli.Arguments) -> None:
-    """Compares from flags, and those of the harness behind them."""
-    systems = commands(
-        Path(arguments.peers_dir), arguments.torch_python, arguments.onmt_python, arguments.ours
-    )
+    """Measures the systems in turns and summarises the rows."""
+    systems = commands(arguments.systems, Path(arguments.environments).absolute())
     rows = []
     for turn in range(arguments.rounds):
         for system, command in systems.items():
@@ -98,6 +113,7 @@ def main(arguments: cli.Arguments) -> None:
                 print_note(
                     f"{system}, {row['kind']} {row['lengths']}, batch {row['batch']}: "
                     f"{row['tokens_per_s']:,.0f} tokens/s"
+                    + ("" if row["clean"] else ", disturbed by other programs")
                 )
     summary = summarise(rows)
     if arguments.output:

@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,28 +38,17 @@ def test_a_command_that_fails_is_named_with_its_last_words(tmp_path: Path) -> No
         measure(folder, ["training"], 1)
 
 
-def test_what_other_programs_use_is_counted(
+def test_a_round_says_what_other_programs_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock: dict[str, Any] = {
-        "monotonic": iter([0.0, 10.0]),
-        "busy": iter([100.0, 112.0]),
-        "own": iter([5.0, 14.0]),
-    }
-    monkeypatch.setattr(compare_checkouts.time, "monotonic", lambda: next(clock["monotonic"]))
-    monkeypatch.setattr(compare_checkouts, "_busy_seconds", lambda: next(clock["busy"]))
-    monkeypatch.setattr(compare_checkouts, "_own_seconds", lambda: next(clock["own"]))
+    class Watch(compare_checkouts.Stopwatch):
+        def __exit__(self, *error: object) -> None:
+            self.elsewhere = 0.3
+
+    monkeypatch.setattr(compare_checkouts, "Stopwatch", Watch)
     monkeypatch.setattr(compare_checkouts, "measure", lambda *_: {"training": 1.0})
     found = compare_checkouts.measure_round(tmp_path, tmp_path, ["training"], 1)
-    assert found.elsewhere == pytest.approx(0.3)
-
-
-def test_the_machine_is_at_least_as_busy_as_this_process() -> None:
-    before = compare_checkouts._busy_seconds(), compare_checkouts._own_seconds()
-    while compare_checkouts._own_seconds() < before[1] + 0.3:
-        pass
-    busy = compare_checkouts._busy_seconds() - before[0]
-    assert busy > 0.2  # the system counts hundredths of a second
+    assert found == Round({"training": 1.0}, {"training": 1.0}, 0.3)
 
 
 def test_two_checkouts_are_compared_in_turns(

@@ -1,0 +1,1 @@
+"""Scripts that measure this project and other systems by one protocol."""
