@@ -140,7 +140,7 @@ class AttentionDecoder(keras.layers.Layer):
         check_mask("inputs_mask", inputs_mask, inputs)
         check_mask("encoder_outputs_mask", encoder_outputs_mask, encoder_outputs)
         if initial_state is not None:
-            self._joins_pairs(keras.tree.flatten(initial_state))
+            self._joins_pairs(initial_state, inputs.shape[0])
         masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
         # If a mask is not given, Keras passes the mask that it attached.
         given = {name: mask for name, mask in masks.items() if mask is not None}
@@ -180,14 +180,19 @@ class AttentionDecoder(keras.layers.Layer):
         """The width of the encoder outputs that a built layer takes; None before."""
         return self._widths[1]
 
-    def cell_states(self, initial_state: Any) -> list[list[Any]]:
+    def cell_states(self, initial_state: Any, batch: int | None = None) -> list[list[Any]]:
         """The states of each cell, from the argument `initial_state` of a call.
 
+        Args:
+            initial_state: see the call arguments.
+            batch: int or None. The number of sources, if it is known.
+
         Raises:
-            ValueError: if the states do not have the number or widths of the cells' states.
+            ValueError: if the states do not have the number or widths of the cells' states, or a
+                state is not [batch, units].
         """
         given = keras.tree.flatten(initial_state)
-        if self._joins_pairs(given):
+        if self._joins_pairs(initial_state, batch):
             half = len(given) // 2
             pairs = zip(given[:half], given[half:], strict=True)
             given = [ops.concatenate(pair, axis=-1) for pair in pairs]
@@ -198,8 +203,14 @@ class AttentionDecoder(keras.layers.Layer):
         """The widths of each cell's states."""
         return [state_units(cell) for cell in self.cell.cells]
 
-    def _joins_pairs(self, given: list[Any]) -> bool:
+    def _joins_pairs(self, initial_state: Any, batch: int | None) -> bool:
         """Whether the states given are halves to be joined; ValueError if they do not fit."""
+        if isinstance(initial_state, dict):  # whose states Keras would sort by name
+            raise ValueError("`initial_state`: expected a list of states; got a dict.")
+        given = keras.tree.flatten(initial_state)
+        for state in given:
+            check_rank("initial_state", state, ("batch", "units"))
+            check_size("initial_state", "batch", state.shape[0], batch)
         expected = keras.tree.flatten(self._state_units)
         widths, half = [state.shape[-1] for state in given], len(expected)
         if widths == expected:

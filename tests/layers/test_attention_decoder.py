@@ -296,9 +296,30 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 
+def test_what_are_no_states_is_refused_in_one_line() -> None:
+    decoder = make()
+    state = tensor(normal(BATCH, UNITS), "float64")
+    for given, message in [
+        ([ops.zeros([BATCH, SOURCE_LENGTH, UNITS])] * 2, "shape [batch, units]; got [2, 5, 8] of"),
+        ([state[0]] * 2, "shape [batch, units]; got [8] of"),
+        ([state, None], "an array [batch, units]; got NoneType."),
+        ([[0.0] * UNITS] * BATCH, "an array [batch, units]; got float."),
+        ([state, state[:1]], "batch 2; got 1."),
+        ([ops.zeros([3, UNITS])] * 2, "batch 2; got 3."),
+        ({"hidden": state, "carry": state}, "a list of states; got a dict."),
+    ]:
+        assert refused(call, decoder, initial_state=given).startswith(
+            f"`initial_state`: expected {message}"
+        )
+
+
 def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
     decoder = AttentionDecoder(keras.layers.LSTMCell(UNITS), KMemoryAttention(4))
     target, source = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
     state = keras.Input((UNITS,))
     assert "got [8]" in refused(decoder, target, source, [state])
+    encoded = keras.Input((None, UNITS))
+    assert "[batch, units]; got [None, None, 8] of float32." in refused(
+        decoder, target, source, [encoded, state]
+    )
     assert "got [None, None]" in refused(decoder, keras.Input((None,)), source)
