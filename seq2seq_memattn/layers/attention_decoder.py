@@ -117,6 +117,9 @@ class AttentionDecoder(keras.layers.Layer):
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
         self._widths = (inputs_shape[-1], encoder_outputs_shape[-1])
+        for name, width in zip(("inputs", "encoder_outputs"), self._widths, strict=True):
+            if width is None:
+                raise ValueError(f"`{name}`: expected a known number of units; got None.")
         # One step is traced: the loop has no other layers than a step.
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths

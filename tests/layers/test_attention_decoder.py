@@ -323,3 +323,7 @@ def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
         decoder, target, source, [encoded, state]
     )
     assert "got [None, None]" in refused(decoder, keras.Input((None,)), source)
+    unknown = keras.Input((None, None))
+    for arrays, name in [((unknown, source), "inputs"), ((target, unknown), "encoder_outputs")]:
+        message = refused(decoder, *arrays)
+        assert message == f"`{name}`: expected a known number of units; got None."
