@@ -166,6 +166,16 @@ def test_one_that_keeps_a_state_says_what_runs_it(name: str) -> None:
     assert "run it in an AttentionDecoder" in message
 
 
+@pytest.mark.parametrize("name", sorted(STATEFUL))
+@pytest.mark.parametrize("state", [(), None], ids=str)
+def test_one_that_keeps_a_state_refuses_to_read_without_it(name: str, state: Any) -> None:
+    attention, (queries, outputs) = attention_of(name, "float32"), arrays(name)
+    memory = attention.prepare(outputs)
+    message = refused(attention.read, queries, memory, state, inputs=queries)
+    record = type(attention.initial_state(memory, QUERIES))
+    assert message.startswith(f"`state`: expected {record.__name__}({', '.join(record._fields)}), ")
+
+
 def test_other_arguments_are_refused_in_one_line() -> None:
     attention, (queries, outputs) = KMemoryAttention(8), arrays("k_memory")
     for given, message in [
