@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
-from seq2seq_memattn.compute.private import serialise_shared
+from seq2seq_memattn.compute.private import attach_mask, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.teacher_forcing import Asked, TeacherForcedDecoder
@@ -59,8 +59,9 @@ class AttentionDecoder(keras.layers.Layer):
         state: list of float [batch, units]. The cells' states after the last real step of each
             target, lowest cell first. Only with `return_state`.
 
-    Masking: padding never changes a result. The outputs have the mask of `inputs`. Keras layers
-        pass on the masks that Keras attaches; operations such as `x * 2.0` drop them.
+    Masking: padding never changes a result. The outputs carry `inputs_mask`, or else the mask
+        attached to `inputs`, which Keras's losses read. Keras layers pass on the masks that Keras
+        attaches; operations such as `x * 2.0` drop them.
 
     Raises:
         ValueError: if arguments or their shapes do not fit together: `cell` is not an RNN cell, a
@@ -147,7 +148,12 @@ class AttentionDecoder(keras.layers.Layer):
         masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
         # If a mask is not given, Keras passes the mask that it attached.
         given = {name: mask for name, mask in masks.items() if mask is not None}
-        return super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
+        found = super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
+        if inputs_mask is not None:
+            # Keras attaches only masks of arguments named `mask`.
+            outputs = found[0] if isinstance(found, (list, tuple)) else found
+            attach_mask(outputs, ops.cast(inputs_mask, "bool"))
+        return found
 
     def call(
         self,
