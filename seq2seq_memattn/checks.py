@@ -37,6 +37,16 @@ def check_mask(name: str, mask: Any, x: Any) -> None:
         check_size(name, axis, size, expected)
 
 
+def check_state(state: Any, record: Any) -> None:
+    """Raises ValueError if `state` does not have the fields of a record (a NamedTuple's class)."""
+    if not isinstance(state, (list, tuple)) or len(state) != len(record._fields):
+        size = f" of {len(state)}" if isinstance(state, (list, tuple)) else ""
+        raise ValueError(
+            f"`state`: expected {record.__name__}({', '.join(record._fields)}), from "
+            f"`initial_state` or the step before; got {type(state).__name__}{size}."
+        )
+
+
 def check_policy(name: str, layer: Any, owner: Any) -> None:
     """Raises ValueError if a layer's dtype policy differs from that of the layer it belongs to."""
     policy = getattr(layer, "dtype_policy", owner.dtype_policy)

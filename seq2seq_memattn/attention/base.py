@@ -68,6 +68,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
         super().__init__(**kwargs)
+        self._widths: tuple[int | None, int | None] = (None, None)  # of queries, encoder outputs
         self.built = True
 
     @property
@@ -176,6 +177,7 @@ class Attention(keras.layers.Layer, abc.ABC):
             scores: float [batch, queries, rows].
             state: with the structure of `initial_state`.
         """
+        check_rank("queries", queries, ("batch", "queries", "units"))
         scores, state = self.score(queries, memory, state, inputs, training)
         return self.combine(scores, memory.rows), scores, state
 
@@ -183,8 +185,9 @@ class Attention(keras.layers.Layer, abc.ABC):
         # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         _check_pair("inputs", inputs)
         names = ("queries", "encoder_outputs")
-        for name, x in zip(names, inputs, strict=True):
+        for name, x, units in zip(names, inputs, self._widths, strict=True):
             check_rank(name, x, ("batch", "length", "units"))
+            check_size(name, "units", x.shape[-1], units)
         check_size("encoder_outputs", "batch", inputs[1].shape[0], inputs[0].shape[0])
         if mask is not None:
             _check_pair("mask", mask)
@@ -195,7 +198,10 @@ class Attention(keras.layers.Layer, abc.ABC):
                 f"{type(self).__name__} keeps a state from step to step, or reads what is fed "
                 "back: run it in an AttentionDecoder."
             )
-        return super().__call__(inputs, mask=mask, **kwargs)
+        found = super().__call__(inputs, mask=mask, **kwargs)
+        if self.weights:  # whose shapes fit these widths only
+            self._widths = (inputs[0].shape[-1], inputs[1].shape[-1])
+        return found
 
     def call(
         self,
@@ -243,8 +249,10 @@ class _DenseOnRows(keras.layers.Dense):
 
 def source_mask(encoder_outputs: Any, mask: Any) -> Any:
     """The mask given, else the mask that Keras attached to `encoder_outputs`, else all true."""
+    check_rank("encoder_outputs", encoder_outputs, ("batch", "source_length", "units"))
     if mask is None:
         mask = attached_mask(encoder_outputs)
+    check_mask("mask", mask, encoder_outputs)
     return full_mask(encoder_outputs, mask)
 
 

@@ -14,6 +14,7 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
+from seq2seq_memattn.checks import check_state
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
 
@@ -59,7 +60,7 @@ class FlexibleAttention(WindowedAttention):
     whose shapes are fixed, score all positions, with the same result (`MaskedScores`).
 
     Raises:
-        ValueError: if an argument is out of range, or `inputs` are missing.
+        ValueError: if an argument is out of range, or `inputs` or the state are missing.
 
     Example:
     >>> attention = FlexibleAttention(units=5)
@@ -106,6 +107,7 @@ class FlexibleAttention(WindowedAttention):
     ) -> tuple[Any, Any]:
         if inputs is None:
             raise ValueError("FlexibleAttention needs `inputs`, the embeddings fed back; got None.")
+        check_state(state, FlexibleState)
         queries = self._cast(queries)
         focus = ops.cast(FlexibleState(*state).focus, self.wide_dtype)
         strength = self._strength(queries, self._cast(inputs))

@@ -8,7 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import SourceMemory, masked_softmax, source_lengths, source_mask
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import WindowedAttention, WindowScores, gather_positions
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_state
 from seq2seq_memattn.compute.padding import padding_last
 
 CENTRES = ("monotonic", "predictive")
@@ -49,7 +49,7 @@ class LocalAttention(WindowedAttention):
     Cost: in training, all positions are scored and masked; otherwise only those of the window.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or the state is missing.
 
     Example:
     >>> attention = LocalAttention(half_window=2, units=5)
@@ -118,6 +118,7 @@ class LocalAttention(WindowedAttention):
             energy = self.centre_energy(self.centre_hidden(queries))[:, :, 0]
             centre = lengths * ops.sigmoid(ops.cast(energy, self.wide_dtype))
         else:
+            check_state(state, LocalState)
             (step,) = state
             centre, state = ops.cast(step, self.wide_dtype), LocalState(step=step + 1)
         centre = ops.minimum(centre, lengths - 1)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-from keras.src.backend import get_keras_mask
+from keras.src.backend import get_keras_mask, set_keras_mask
 from keras.src.backend.common.global_state import get_global_attribute
 
 
@@ -19,6 +19,11 @@ def attached_mask(x: Any) -> Any:
     JAX's arrays have no attributes, so Keras keeps their masks elsewhere.
     """
     return get_keras_mask(x)
+
+
+def attach_mask(x: Any, mask: Any) -> None:
+    """Attaches a mask to a tensor, as Keras does for its layers' outputs."""
+    set_keras_mask(x, mask)
 
 
 def layers_inside(layer: Any) -> list[Any]:

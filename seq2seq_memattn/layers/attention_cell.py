@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.checks import check_choice, check_policy
+from seq2seq_memattn.checks import check_choice, check_policy, check_state
 from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
@@ -171,6 +171,11 @@ class AttentionCell(keras.layers.Layer):
         states = cell.get_initial_state(batch_size=batch)
         return list(states) if isinstance(states, (list, tuple)) else [states]
 
+    def __call__(self, inputs: Any, memory: Any, state: Any, **kwargs: Any) -> Any:
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        check_state(state, AttentionCellState)
+        return super().__call__(inputs, memory, state, **kwargs)
+
     def call(
         self, inputs: Any, memory: Any, state: Any, training: bool = False, masks: Any = ()
     ) -> tuple[Any, Any, AttentionCellState]:
@@ -193,7 +198,7 @@ class AttentionCell(keras.layers.Layer):
     @property
     def input_units(self) -> int:
         """The width of a built cell's inputs."""
-        return (self._widths or {})["input_units"]
+        return self._built_width("input_units")
 
     @property
     def output_units(self) -> int:
@@ -201,8 +206,13 @@ class AttentionCell(keras.layers.Layer):
         if self.mixing_units:
             return self.mixing_units
         reads_context = self.mixing_from == "output_and_context"
-        context_units = (self._widths or {})["context_units"] if reads_context else 0
+        context_units = self._built_width("context_units") if reads_context else 0
         return output_units(self.cells[-1]) + context_units
+
+    def _built_width(self, name: str) -> int:
+        if self._widths is None:
+            raise ValueError(f"{self.name} is not built yet: its first call sets its widths.")
+        return self._widths[name]
 
     def cell_steps(self, ahead: int) -> list[CellStep]:
         """The step of each cell; `ahead` inputs of the lowest cell are known before the loop."""

@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
-from seq2seq_memattn.compute.private import serialise_shared
+from seq2seq_memattn.compute.private import attach_mask, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.teacher_forcing import Asked, TeacherForcedDecoder
@@ -59,8 +59,9 @@ class AttentionDecoder(keras.layers.Layer):
         state: list of float [batch, units]. The cells' states after the last real step of each
             target, lowest cell first. Only with `return_state`.
 
-    Masking: padding never changes a result. The outputs have the mask of `inputs`. Keras layers
-        pass on the masks that Keras attaches; operations such as `x * 2.0` drop them.
+    Masking: padding never changes a result. The outputs carry `inputs_mask`, or else the mask
+        attached to `inputs`, which Keras's losses read. Keras layers pass on the masks that Keras
+        attaches; operations such as `x * 2.0` drop them.
 
     Raises:
         ValueError: if arguments or their shapes do not fit together: `cell` is not an RNN cell, a
@@ -117,6 +118,9 @@ class AttentionDecoder(keras.layers.Layer):
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
         self._widths = (inputs_shape[-1], encoder_outputs_shape[-1])
+        for name, width in zip(("inputs", "encoder_outputs"), self._widths, strict=True):
+            if width is None:
+                raise ValueError(f"`{name}`: expected a known number of units; got None.")
         # One step is traced: the loop has no other layers than a step.
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
@@ -140,11 +144,16 @@ class AttentionDecoder(keras.layers.Layer):
         check_mask("inputs_mask", inputs_mask, inputs)
         check_mask("encoder_outputs_mask", encoder_outputs_mask, encoder_outputs)
         if initial_state is not None:
-            self._joins_pairs(keras.tree.flatten(initial_state))
+            self._joins_pairs(initial_state, inputs.shape[0])
         masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
         # If a mask is not given, Keras passes the mask that it attached.
         given = {name: mask for name, mask in masks.items() if mask is not None}
-        return super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
+        found = super().__call__(inputs, encoder_outputs, initial_state, **given, **kwargs)
+        if inputs_mask is not None:
+            # Keras attaches only masks of arguments named `mask`.
+            outputs = found[0] if isinstance(found, (list, tuple)) else found
+            attach_mask(outputs, ops.cast(inputs_mask, "bool"))
+        return found
 
     def call(
         self,
@@ -180,14 +189,19 @@ class AttentionDecoder(keras.layers.Layer):
         """The width of the encoder outputs that a built layer takes; None before."""
         return self._widths[1]
 
-    def cell_states(self, initial_state: Any) -> list[list[Any]]:
+    def cell_states(self, initial_state: Any, batch: int | None = None) -> list[list[Any]]:
         """The states of each cell, from the argument `initial_state` of a call.
 
+        Args:
+            initial_state: see the call arguments.
+            batch: int or None. The number of sources, if it is known.
+
         Raises:
-            ValueError: if the states do not have the number or widths of the cells' states.
+            ValueError: if the states do not have the number or widths of the cells' states, or a
+                state is not [batch, units].
         """
         given = keras.tree.flatten(initial_state)
-        if self._joins_pairs(given):
+        if self._joins_pairs(initial_state, batch):
             half = len(given) // 2
             pairs = zip(given[:half], given[half:], strict=True)
             given = [ops.concatenate(pair, axis=-1) for pair in pairs]
@@ -198,8 +212,14 @@ class AttentionDecoder(keras.layers.Layer):
         """The widths of each cell's states."""
         return [state_units(cell) for cell in self.cell.cells]
 
-    def _joins_pairs(self, given: list[Any]) -> bool:
+    def _joins_pairs(self, initial_state: Any, batch: int | None) -> bool:
         """Whether the states given are halves to be joined; ValueError if they do not fit."""
+        if isinstance(initial_state, dict):  # whose states Keras would sort by name
+            raise ValueError("`initial_state`: expected a list of states; got a dict.")
+        given = keras.tree.flatten(initial_state)
+        for state in given:
+            check_rank("initial_state", state, ("batch", "units"))
+            check_size("initial_state", "batch", state.shape[0], batch)
         expected = keras.tree.flatten(self._state_units)
         widths, half = [state.shape[-1] for state in given], len(expected)
         if widths == expected:

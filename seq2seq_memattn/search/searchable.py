@@ -112,7 +112,7 @@ class Searchable:
         check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
         check_size("encode", "source_length", mask.shape[1], outputs.shape[1])
         memory = self.cell.attention.prepare(outputs, mask)
-        return memory, self.decoder.cell_states(states) if states else None
+        return memory, self.decoder.cell_states(states, outputs.shape[0]) if states else None
 
     def token_embeddings(self) -> Any:
         """What each token, by its number in search, is fed back as: float [vocab_size, n]."""

@@ -12,6 +12,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.local import LocalAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.layers.test_decoder_conformance import ATTENTIONS, UNITS, attention_of, encoder_units
@@ -164,6 +165,42 @@ def test_scores_of_a_window_are_a_tensor_over_the_source(training: bool, compile
 def test_one_that_keeps_a_state_says_what_runs_it(name: str) -> None:
     message = refused(attention_of(name, "float32"), arrays(name))
     assert "run it in an AttentionDecoder" in message
+
+
+@pytest.mark.parametrize("name", sorted(STATEFUL))
+@pytest.mark.parametrize("state", [(), None], ids=str)
+def test_one_that_keeps_a_state_refuses_to_read_without_it(name: str, state: Any) -> None:
+    attention, (queries, outputs) = attention_of(name, "float32"), arrays(name)
+    memory = attention.prepare(outputs)
+    message = refused(attention.read, queries, memory, state, inputs=queries)
+    record = type(attention.initial_state(memory, QUERIES))
+    assert message.startswith(f"`state`: expected {record.__name__}({', '.join(record._fields)}), ")
+
+
+def test_other_widths_are_refused_once_there_are_weights() -> None:
+    attention, (queries, outputs) = made("k_memory"), arrays("k_memory")
+    for given, name in [
+        ([queries[:, :, 1:], outputs], "queries"),
+        ([queries, outputs[:, :, 1:]], "encoder_outputs"),
+    ]:
+        assert refused(attention, given).startswith(f"`{name}`: expected units ")
+    dot = LuongAttention()  # has no weights
+    for units in (3, 4):
+        dot([queries[:, :, :units], outputs[:, :, :units]])
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_wrong_shapes_are_refused_by_prepare_and_read(name: str) -> None:
+    attention, (queries, outputs) = attention_of(name, "float32"), arrays(name)
+    for arguments, message in [
+        ((outputs[0],), "`encoder_outputs`: expected shape [batch, source_length, units]; got"),
+        ((outputs, MASK[0]), "`mask`: expected shape [batch, length]; got [5]"),
+        ((outputs, MASK[:, 1:]), "`mask`: expected length 5; got 4."),
+        ((outputs, MASK[:1]), "`mask`: expected batch 2; got 1."),
+    ]:
+        assert refused(attention.prepare, *arguments).startswith(message)
+    message = refused(attention.read, queries[:, 0], attention.prepare(outputs))
+    assert message.startswith("`queries`: expected shape [batch, queries, units]; got [2, 6]")
 
 
 def test_other_arguments_are_refused_in_one_line() -> None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from seq2seq_memattn.compute.private import (
+    attach_mask,
     attached_mask,
     first_embeddings,
     is_traced_for_xla,
@@ -23,6 +24,12 @@ def test_a_mask_that_keras_attached_is_found() -> None:
     embedded = keras.layers.Embedding(5, 2, mask_zero=True)(np.array([[3, 0]]))
     np.testing.assert_array_equal(attached_mask(embedded), [[True, False]])
     assert attached_mask(keras.ops.zeros([1, 2])) is None
+
+
+def test_a_mask_that_is_attached_is_passed_on_by_keras() -> None:
+    array = keras.ops.ones([1, 2, 3])
+    attach_mask(array, np.array([[True, False]]))
+    np.testing.assert_array_equal(attached_mask(keras.layers.Dense(4)(array)), [[True, False]])
 
 
 def test_layers_inside_of_a_layer_are_found_at_any_depth() -> None:

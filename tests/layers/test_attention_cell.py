@@ -13,6 +13,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from tests import as_reference
+from tests.errors import refused
 from tests.inputs import MODES, lower_to_hlo, mask_of, normal, randomise, run, tensor
 from tests.marks import slow
 from tests.reference import decoder as reference
@@ -394,3 +395,22 @@ def test_inputs_with_a_mask_of_keras_raise_no_warning() -> None:
     memory = cell.attention.prepare(tensor(ENCODER_OUTPUTS))
     ids = tensor([[3, 9, 4], [2, 8, 0]], "int32")
     cell(embedding(ids), memory, cell.initial_state(memory, QUERIES))
+
+
+def test_a_missing_state_is_refused_in_one_line() -> None:
+    cell = build("k_memory")
+    memory, embedded = cell.attention.prepare(tensor(ENCODER_OUTPUTS)), tensor(EMBEDDED[:, 0])
+    for given, got in [((), "tuple of 0"), (None, "NoneType"), ([embedded], "list of 1")]:
+        assert refused(cell, embedded, memory, given) == (
+            "`state`: expected AttentionCellState(cells, context, attention), from `initial_state` "
+            f"or the step before; got {got}."
+        )
+
+
+def test_widths_of_a_cell_that_is_not_built_are_refused() -> None:
+    cell = AttentionCell(keras.layers.GRUCell(UNITS), NoAttention(), name="cell")
+    for name in ("input_units", "output_units"):
+        assert refused(getattr, cell, name).startswith("cell is not built yet")
+    assert (
+        AttentionCell(keras.layers.GRUCell(UNITS), NoAttention(), mixing_units=9).output_units == 9
+    )

@@ -14,6 +14,7 @@ from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
+from seq2seq_memattn.compute.private import attached_mask
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
@@ -114,6 +115,40 @@ def test_keras_hands_on_masks_and_padding_changes_nothing() -> None:
     attached = keras.src.backend.get_keras_mask(long[0])
     assert as_array(attached).tolist() == [[True, True, True, False]]
     assert keras.src.backend.get_keras_mask(long[1]) is None
+
+
+def masked_model(given: bool) -> keras.Model:
+    """A model of embedded targets and sources; the mask is an argument or attached by Keras."""
+    target, source = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
+    masking = keras.layers.Masking()
+    mask = {"inputs_mask": ops.any(target != 0.0, axis=-1)} if given else {}
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), KMemoryAttention(4), return_state=True)
+    outputs, _ = decoder(target if given else masking(target), source, **mask)
+    return keras.Model([target, source], keras.layers.Dense(3, name="logits")(outputs))
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_keras_loss_ignores_what_a_given_mask_leaves_out(jit_compile: bool) -> None:
+    arrays = [INPUTS * REAL[:, :, None], OUTPUTS]
+    losses, models = [], [masked_model(given) for given in (True, False)]
+    randomise(models[0])
+    models[1].set_weights(models[0].get_weights())
+    for labels in (np.where(REAL, 1, 0), np.where(REAL, 1, 2)):  # other labels on padding
+        for model in models:
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            model.compile(keras.optimizers.SGD(0.0), loss, jit_compile=jit_compile)
+            losses += model.fit(arrays, labels, verbose=0).history["loss"]
+    np.testing.assert_allclose(losses, losses[:1] * 4, rtol=1e-5)
+    attached = attached_mask(models[0]([tensor(array) for array in arrays]))
+    np.testing.assert_array_equal(as_array(attached), REAL)
+
+
+def test_a_mask_given_wins_over_the_attached_one() -> None:
+    decoder = make(return_alignments=False, return_state=False)
+    inputs = keras.layers.Masking()(tensor(INPUTS, "float64"))
+    found = decoder(inputs, tensor(OUTPUTS, "float64"), inputs_mask=REAL)
+    np.testing.assert_array_equal(as_array(attached_mask(found)), REAL)
+    assert as_array(attached_mask(inputs)).all()
 
 
 # First states
@@ -296,9 +331,34 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 
+def test_what_are_no_states_is_refused_in_one_line() -> None:
+    decoder = make()
+    state = tensor(normal(BATCH, UNITS), "float64")
+    for given, message in [
+        ([ops.zeros([BATCH, SOURCE_LENGTH, UNITS])] * 2, "shape [batch, units]; got [2, 5, 8] of"),
+        ([state[0]] * 2, "shape [batch, units]; got [8] of"),
+        ([state, None], "an array [batch, units]; got NoneType."),
+        ([[0.0] * UNITS] * BATCH, "an array [batch, units]; got float."),
+        ([state, state[:1]], "batch 2; got 1."),
+        ([ops.zeros([3, UNITS])] * 2, "batch 2; got 3."),
+        ({"hidden": state, "carry": state}, "a list of states; got a dict."),
+    ]:
+        assert refused(call, decoder, initial_state=given).startswith(
+            f"`initial_state`: expected {message}"
+        )
+
+
 def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
     decoder = AttentionDecoder(keras.layers.LSTMCell(UNITS), KMemoryAttention(4))
     target, source = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
     state = keras.Input((UNITS,))
     assert "got [8]" in refused(decoder, target, source, [state])
+    encoded = keras.Input((None, UNITS))
+    assert "[batch, units]; got [None, None, 8] of float32." in refused(
+        decoder, target, source, [encoded, state]
+    )
     assert "got [None, None]" in refused(decoder, keras.Input((None,)), source)
+    unknown = keras.Input((None, None))
+    for arrays, name in [((unknown, source), "inputs"), ((target, unknown), "encoder_outputs")]:
+        message = refused(decoder, *arrays)
+        assert message == f"`{name}`: expected a known number of units; got None."

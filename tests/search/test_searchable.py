@@ -340,6 +340,11 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
         (embedded, "`encode`: expected units 6; got 5."),
         (embedded[:, 0], "`encode`: expected shape [batch, source_length, units]; got"),
         ([outputs, state], "`initial_state`: expected states [8, 8] wide"),
+        ([outputs, outputs], "`initial_state`: expected shape [batch, units]; got"),
+        (
+            [outputs, ops.max(state, axis=0, keepdims=True)],
+            "`initial_state`: expected batch 3; got 1.",
+        ),
         ([outputs, source[:, 1:] != PAD_ID], "`encode`: expected source_length 5; got 4."),
     ]:
         searchable = own._replace(encode=keras.Model(source, encoded)).searchable()
