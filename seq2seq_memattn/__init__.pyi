@@ -24,6 +24,7 @@ from .search.beam import BeamResult as BeamResult
 from .search.beam import beam_search as beam_search
 from .search.greedy import GreedyResult as GreedyResult
 from .search.greedy import greedy_search as greedy_search
+from .search.protocol import AlignedModel as AlignedModel
 from .search.protocol import SearchedModel as SearchedModel
 from .search.sample import SampleResult as SampleResult
 from .search.sample import sample as sample
@@ -31,6 +32,7 @@ from .search.searchable import Searchable as Searchable
 from .serving.export.saved_model import export_searchable as export_searchable
 
 __all__ = [
+    "AlignedModel",
     "Attention",
     "AttentionCell",
     "AttentionDecoder",
