@@ -2,6 +2,7 @@
 
 from . import data as data
 from . import plots as plots
+from . import vocabulary as vocabulary
 from ._version import __version__ as __version__
 from .attention.additive import BahdanauAttention as BahdanauAttention
 from .attention.base import Attention as Attention
@@ -62,4 +63,5 @@ __all__ = [
     "greedy_search",
     "plots",
     "sample",
+    "vocabulary",
 ]
