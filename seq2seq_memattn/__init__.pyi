@@ -2,6 +2,7 @@
 
 from . import data as data
 from . import plots as plots
+from . import vocabulary as vocabulary
 from ._version import __version__ as __version__
 from .attention.additive import BahdanauAttention as BahdanauAttention
 from .attention.base import Attention as Attention
@@ -24,6 +25,7 @@ from .search.beam import BeamResult as BeamResult
 from .search.beam import beam_search as beam_search
 from .search.greedy import GreedyResult as GreedyResult
 from .search.greedy import greedy_search as greedy_search
+from .search.protocol import AlignedModel as AlignedModel
 from .search.protocol import SearchedModel as SearchedModel
 from .search.sample import SampleResult as SampleResult
 from .search.sample import sample as sample
@@ -31,6 +33,7 @@ from .search.searchable import Searchable as Searchable
 from .serving.export.saved_model import export_searchable as export_searchable
 
 __all__ = [
+    "AlignedModel",
     "Attention",
     "AttentionCell",
     "AttentionDecoder",
@@ -60,4 +63,5 @@ __all__ = [
     "greedy_search",
     "plots",
     "sample",
+    "vocabulary",
 ]

@@ -53,3 +53,12 @@ def test_the_package_waits_for_keras() -> None:
     script = "import sys, seq2seq_memattn; sys.exit('keras' in sys.modules)"
     assert run_python("-c", script).returncode == 0
     assert keras.saving.get_registered_object("seq2seq_memattn>AttentionDecoder") is not None
+
+
+def test_vocabularies_do_not_load_keras() -> None:
+    script = (
+        "import sys, seq2seq_memattn\n"
+        "assert seq2seq_memattn.vocabulary.WordVocabulary(['a'], 'words.txt').encode('a') == [4]\n"
+        "sys.exit('keras' in sys.modules)"
+    )
+    assert run_python("-c", script).returncode == 0

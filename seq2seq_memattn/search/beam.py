@@ -18,6 +18,7 @@ from seq2seq_memattn.search.chunks import (
 )
 from seq2seq_memattn.search.eager import call_compiled
 from seq2seq_memattn.search.prepared import PreparedModel, SearchMemory, pad_id, prepare, written
+from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, check_sizes, length_penalty, step_limits
 from seq2seq_memattn.search.step import extend_beam, is_done, trace
@@ -99,7 +100,8 @@ def beam_search(
     Raises:
         ValueError: if `beam_size`, `n_best` or `max_length` is out of range; if `source` has
             another rank or, for a `Seq2Seq` or a `Searchable`, an id outside the vocabulary; if the
-            model lacks `start` and `step`; under `jax.jit`, if `max_length` is an array.
+            model lacks `start` and `step`, or with `return_alignments` the other methods of
+            `AlignedModel`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
     options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)
@@ -117,6 +119,14 @@ def _beam_search(
     return_alignments: bool,
 ) -> BeamResult:
     model = prepare(model, beam_size)
+    if return_alignments and not isinstance(model, AlignedModel):
+        methods = ("alignment", "positions_scored")
+        missing = ", ".join(f"`{name}`" for name in methods if not hasattr(model, name))
+        raise ValueError(
+            "`return_alignments`: expected a model with methods `alignment(scores, memory)` and "
+            f"`positions_scored(scores, memory)`; got {type(model).__name__}, which lacks "
+            f"{missing}."
+        )
     rules = Rules(beam_size, n_best, length_penalty_exponent, early_stopping, limits=None)
     memory, state, result = search_sources(model, source, max_length, rules)
     if return_alignments:

@@ -43,10 +43,22 @@ class SearchedModel(Protocol):
 
 @runtime_checkable
 class AlignedModel(SearchedModel, Protocol):
-    """A model for search that can also show what its attention read."""
+    """A `SearchedModel` that can also show what its attention read.
+
+    `beam_search` with `return_alignments=True` needs these two methods.
+    """
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """Source positions behind each query: float [batch, queries, source_length]."""
+        """Source positions behind each query: float [batch, queries, source_length].
+
+        Args:
+            scores: from `step`; the queries of several steps may be side by side.
+            memory: from `start`.
+        """
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
-        """Number of encoder states scored for each query: float32 [batch, queries]."""
+        """Number of encoder states scored for each query: float32 [batch, queries].
+
+        Args:
+            scores, memory: see `alignment`.
+        """

@@ -76,7 +76,12 @@ class WordVocabulary(ListedVocabulary):
     """Vocabulary of words, separated by spaces; an unknown word is decoded as `<unk>`.
 
     Args:
-        tokens, file: see `ListedVocabulary`.
+        tokens: the words in the order of their ids, from id 4 on. They are distinct, not empty,
+            have no space or newline, and differ from `<unk>`, which has id 3.
+        file: name of the file in the data directory.
+
+    Raises:
+        ValueError: if a word breaks these rules.
 
     Example:
     >>> vocabulary = WordVocabulary(["a", "cat"], "words.txt")
@@ -107,7 +112,12 @@ class CharacterVocabulary(ListedVocabulary):
     r"""Vocabulary of characters (code points), with spaces; an unknown one is decoded as U+FFFD.
 
     Args:
-        tokens, file: see `ListedVocabulary`.
+        tokens: the characters in the order of their ids, from id 4 on. They are distinct, and none
+            is a newline or U+FFFD, which has id 3.
+        file: name of the file in the data directory.
+
+    Raises:
+        ValueError: if a character breaks these rules.
 
     Example:
     >>> vocabulary = CharacterVocabulary("ab ", "characters.txt")

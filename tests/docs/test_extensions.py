@@ -76,13 +76,24 @@ def test_sections_become_lists_and_texts() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(set(seq2seq_memattn.__all__) - {"data", "plots"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(seq2seq_memattn.__all__) - {"data", "plots", "vocabulary"})
+)
 def test_every_public_name_has_an_entry_and_a_docstring(name: str) -> None:
     if name == "__version__":
         return
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     assert f":: {name}\n" in text
     assert to_rest(inspect.cleandoc(getattr(seq2seq_memattn, name).__doc__).splitlines())[0]
+
+
+def test_every_vocabulary_that_can_be_exported_is_public() -> None:
+    assert "vocabulary" in seq2seq_memattn.__all__
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    said = seq2seq_memattn.export_searchable.__doc__
+    for name in ("Subword", "Word", "Character", "Symbol"):
+        assert f":: seq2seq_memattn.vocabulary.{name}Vocabulary\n" in text
+        assert f"`{name}Vocabulary`" in said
 
 
 def test_options_are_listed_with_their_defaults() -> None:

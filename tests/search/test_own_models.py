@@ -9,6 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
+from tests.errors import refused
 from tests.search.models import PrefixModel, assert_same_search, padded, random_tables, sources_of
 from tests.tolerances import as_array
 
@@ -16,8 +17,8 @@ SOURCE = padded(sources_of(4, 2))
 TABLES = random_tables(5, [0.5, 0.0])
 
 
-class OwnModel(keras.Model):
-    """A `keras.Model` that looks up log-probabilities like `PrefixModel`."""
+class SteppedModel(keras.Model):
+    """A `keras.Model` that looks up log-probabilities like `PrefixModel`; shows no alignments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,6 +29,10 @@ class OwnModel(keras.Model):
 
     def step(self, tokens: Any, memory: Any, state: Any) -> tuple[Any, Any, Any]:
         return self.prefixes.step(tokens, memory, state)
+
+
+class OwnModel(SteppedModel):
+    """A `SteppedModel` with alignments."""
 
     def alignment(self, scores: Any, memory: Any) -> Any:
         return scores[:, :, : SOURCE.shape[1]]
@@ -50,6 +55,12 @@ def test_its_alignments_come_with_its_own_memory() -> None:
     found = beam_search(OwnModel(), SOURCE, beam_size=2, max_length=4, return_alignments=True)
     assert tuple(found.alignments.shape) == (2, 1, 4, SOURCE.shape[1])
     np.testing.assert_array_equal(as_array(found.memory), TABLES)
+
+
+def test_alignments_of_a_model_that_has_none_are_refused() -> None:
+    message = refused(beam_search, SteppedModel(), SOURCE, return_alignments=True)
+    assert message.startswith("`return_alignments`: expected a model with methods `alignment(")
+    assert message.endswith("; got SteppedModel, which lacks `alignment`, `positions_scored`.")
 
 
 @pytest.mark.parametrize("search", [beam_search, greedy_search])

@@ -92,11 +92,12 @@ def export_searchable(
     Args:
         searchable: `Searchable`.
         export_dir: path. Each export is a folder in it: 1, then 2, and so on.
-        source_vocabulary, target_vocabulary: each one of three things. A `Vocabulary` of this
-            package; or a list of tokens from id 0 on, as
-            `keras.layers.TextVectorization.get_vocabulary` returns it (with `[UNK]` for unknown
-            tokens), for texts with spaces between tokens; or None, for texts that are ids with
-            spaces between them, such as "17 4 9".
+        source_vocabulary, target_vocabulary: each one of three things. A `SubwordVocabulary`,
+            `WordVocabulary`, `CharacterVocabulary` or `SymbolVocabulary` of
+            `seq2seq_memattn.vocabulary`; or a list of strings, the symbols from id 0 on, for texts
+            of symbols separated by spaces, as `keras.layers.TextVectorization.get_vocabulary`
+            returns it (with `[UNK]` for unknown symbols); or None, for texts of ids separated by
+            spaces, such as "17 4 9".
         source_end_id: int, the id with which the model expects every source to end, or None.
         example: an example text for the web page and the warm-up requests.
         source_language, target_language: language codes such as "en", for the web page.
