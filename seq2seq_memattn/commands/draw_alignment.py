@@ -49,7 +49,8 @@ def title_of(model: ModelConfig, texts: Sequence[str]) -> str:
         title += f", scores {model.encoder_score} / {model.decoder_score}"
     if len(texts) > 1:
         return title
-    return f"{title}: {textwrap.shorten(texts[0], MAX_CHARACTERS, placeholder=' ...')}"
+    text = textwrap.shorten(texts[0], MAX_CHARACTERS, placeholder=" ...")
+    return f'{title}, "{text}"'
 
 
 def check_figure(flag: str, path: str) -> Path:

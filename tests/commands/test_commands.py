@@ -250,10 +250,10 @@ def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work)
 
 def test_the_title_of_an_alignment_names_model_scores_and_sentence():
     slots = ModelConfig(attention="k_memory:4", encoder_score="sigmoid")
-    assert title_of(slots, ["3 1 4"]) == "K-memory, K = 4, scores sigmoid / softmax: 3 1 4"
+    assert title_of(slots, ["3 1 4"]) == 'K-memory, K = 4, scores sigmoid / softmax, "3 1 4"'
     assert title_of(slots, ["3 1 4", "5"]) == "K-memory, K = 4, scores sigmoid / softmax"
     long = title_of(ModelConfig(attention="bahdanau"), ["3 " * 200])
-    assert long.startswith("Bahdanau: 3 3") and long.endswith(" ...") and len(long) < 120
+    assert long.startswith('Bahdanau, "3 3') and long.endswith(' ..."') and len(long) < 120
 
 
 def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
