@@ -469,6 +469,7 @@ def test_reproduce_runs_a_tiny_study_and_does_not_run_it_again(
     assert all((results / study / file).exists() for file in drawn_files)
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_rows_figures_and_a_result(in_this_process, monkeypatch, tmp_path):
     # With more cores, the demo would train both models at the same time.
     monkeypatch.setattr("seq2seq_memattn.compute.hardware.num_cores", lambda: 1)

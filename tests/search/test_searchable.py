@@ -371,6 +371,7 @@ def test_a_limit_of_numpy_is_one_number() -> None:
     assert len(vars(searchable)["_searches"]) == 1
 
 
+@pytest.mark.slow
 def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
     logger.addHandler(caplog.handler)
