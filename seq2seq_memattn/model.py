@@ -182,6 +182,11 @@ class Seq2Seq(keras.Model):
 
     pad_id = PAD_ID
 
+    @property
+    def source_vocab_size(self) -> int:
+        """The number of source ids that the model embeds."""
+        return self.config.source_vocab_size
+
     def token_embeddings(self) -> Any:
         """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
         return ops.cast(self.target_embedding.embeddings, self.compute_dtype)
@@ -211,7 +216,7 @@ class Seq2Seq(keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         sizes = {
-            "source": self.config.source_vocab_size,
+            "source": self.source_vocab_size,
             "target_inputs": self.config.target_vocab_size,
         }
         ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}

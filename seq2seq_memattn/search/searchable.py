@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_rank, check_size
+from seq2seq_memattn.checks import check_int, check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import first_embeddings
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
@@ -80,8 +80,7 @@ class Searchable:
         sizes = [embedding.input_dim for embedding in first_embeddings(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
-            if not 0 <= value < self.vocab_size:
-                raise ValueError(f"`{name}`: expected an id below {self.vocab_size}; got {value}.")
+            check_int(name, value, 0, self.vocab_size - 1)
         if type(embedding) is keras.layers.Embedding:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))

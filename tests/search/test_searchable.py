@@ -305,9 +305,10 @@ def test_parts_of_a_wrong_kind_are_refused() -> None:
 
 def test_ids_out_of_range_are_refused() -> None:
     own = own_parts.make()
-    for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99)]:
+    for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99), ("end_id", 2.0)]:
         message = refused(own.searchable, **{name: value})
-        assert message == f"`{name}`: expected an id below 7; got {value}."
+        assert message == f"`{name}` must be an int in 0..6; got {value}."
+    assert own.searchable(end_id=np.int64(4)).ids[2] == 4
 
 
 def called(layer: Any, *units: int) -> Any:
@@ -357,16 +358,22 @@ def test_sources_and_limits_out_of_range_are_refused() -> None:
         assert "`source`: expected shape [batch, source_length]" in refused(
             search, searchable, SOURCE[0]
         )
-        for limit in (0, np.int64(-1)):
+        for limit in (0, np.int64(-1), 5.0, True):
             assert refused(search, searchable, SOURCE, max_length=limit) == (
-                f"`max_length` must be positive; got {limit}."
+                f"`max_length` must be an int >= 1; got {limit!r}."
             )
+        assert refused(search, searchable, SOURCE, max_length=[3, 0, 3]) == (
+            "`max_length`: expected positive limits; got 0."
+        )
     assert "`seed`" in refused(sample, searchable, SOURCE, seed=np.int64(-5))
 
 
-def test_a_limit_of_numpy_is_one_number() -> None:
+def test_numbers_may_be_those_of_numpy() -> None:
     searchable = own_parts.make().searchable()
-    found = [beam_search(searchable, SOURCE, 2, max_length=kind(5)) for kind in (int, np.int64)]
+    found = [
+        beam_search(searchable, SOURCE, kind(2), kind(2), real(0.6), kind(5))
+        for kind, real in ((int, float), (np.int64, np.float64))
+    ]
     assert_close(found[0], found[1])
     assert len(vars(searchable)["_searches"]) == 1
 
