@@ -17,7 +17,8 @@ class Searchable:
     """Makes your own trained model searchable: `beam_search(Searchable(...), source)`.
 
     The parts are the layers of the model that make a target. They are not copied, so you may go on
-    training their weights. They may also be layers of a loaded model (`get_layer`).
+    training their weights. They may also be layers of a loaded model (`get_layer`), or quantised
+    (`quantize`).
 
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
@@ -115,23 +116,22 @@ class Searchable:
 
     def token_embeddings(self) -> Any:
         """What each token, by its number in search, is fed back as: float [vocab_size, n]."""
-        if type(self.embedding) is keras.layers.Embedding:
-            table = ops.convert_to_tensor(self.embedding.embeddings)
-        else:
-            table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
+        table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
         """Matrix [units, vocab_size] and bias [vocab_size] of a plain output layer, else None.
 
-        Also None if the output layer computes in another dtype than the decoder, such as float32
-        beside bfloat16, because search would compute in the decoder's dtype.
+        Also None if the output layer is quantised, or if it computes in another dtype than the
+        decoder, such as float32 beside bfloat16, because search would compute in the decoder's
+        dtype.
         """
         layer = self.logits
         if (
             type(layer) is not keras.layers.Dense
             or layer.activation is not keras.activations.linear
             or layer.compute_dtype != self.cell.compute_dtype
+            or layer.quantization_mode is not None
         ):
             return None
         kernel = ops.convert_to_tensor(layer.kernel)

@@ -25,7 +25,7 @@ from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
 from tests.running import run_python
 from tests.search import own_parts
-from tests.search.models import assert_same_search
+from tests.search.models import assert_same_search, quantise
 from tests.search.own_parts import ENCODER_UNITS, SOURCE, UNITS, VOCABULARY, WIDTH, Own, Stepped
 from tests.tolerances import as_array, assert_close
 
@@ -281,6 +281,19 @@ def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
     found = np.array(results)
     assert (np.abs(np.diff(found[:-1], axis=0)).max(axis=(1, 2)) > 1e-3).all()
     assert_close(found[-2], found[-1])
+
+
+def test_a_quantised_model_is_searched_with_its_own_numbers() -> None:
+    own = own_parts.make()
+    searchable = own.searchable()
+    before = search(searchable)
+    quantise(own.trained)
+    found = search(searchable)
+    assert np.abs(found.log_probs - before.log_probs).max() > 1e-3
+    log_probs = own_parts.rescored(own.trained, SOURCE, found.tokens.astype(np.int32))
+    # Where a sum is rounded in another order, an 8-bit number may differ in its last place.
+    expected = np.sum(log_probs * written(found), axis=2)
+    np.testing.assert_allclose(found.log_probs, expected, atol=0.05)
 
 
 # Errors
