@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
-from seq2seq_memattn.search.rules import Sampling, check_seed
+from seq2seq_memattn.search.rules import MAX_SEED, Sampling
 from seq2seq_memattn.vocabulary import Vocabulary
 
 
@@ -114,7 +115,7 @@ class Translator:
         sampling: Sampling | None = None,
         seed: int = 0,
     ) -> None:
-        check_seed(seed)
+        check_int("seed", seed, 0, MAX_SEED)
         self._run = run
         self._n_best = n_best
         self._seed = None if sampling is None else seed

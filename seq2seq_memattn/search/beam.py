@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_number
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.chunks import (
@@ -98,13 +99,15 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size`, `n_best` or `max_length` is out of range; if `source` has
+        ValueError: if an option is not a number of its kind or is out of range; if `source` has
             another rank or, for a `Seq2Seq` or a `Searchable`, an id outside the vocabulary; if the
             model lacks `start` and `step`, or with `return_alignments` the other methods of
             `AlignedModel`; under `jax.jit`, if `max_length` is an array.
     """
     check_sizes(beam_size, n_best)
-    options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)
+    check_number("length_penalty_exponent", length_penalty_exponent)
+    exponent = float(length_penalty_exponent)
+    options = (int(beam_size), int(n_best), exponent, early_stopping, return_alignments)
     return call_compiled(_beam_search, model, (source,), max_length, options)
 
 

@@ -155,9 +155,9 @@ def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_p
         (["--temperature=0.5"], "--temperature: expected --sample too"),
         (["--sample_seed=1"], "--sample_seed: expected --sample too"),
         (["--sample=2", "--temperature=0"], "`temperature` must be positive; got 0.0"),
-        (["--sample=2", "--top_k=-1"], "`top_k` must be positive, or 0 for all; got -1"),
+        (["--sample=2", "--top_k=-1"], "`top_k` must be an int >= 0; got -1"),
         (["--sample=2", "--top_p=1.5"], "`top_p` must be above 0 and at most 1; got 1.5"),
-        (["--sample=2", "--sample_seed=4294967296"], "`seed` must be in 0..2147483647"),
+        (["--sample=2", "--sample_seed=4294967296"], "`seed` must be an int in 0..2147483647"),
         (["--sample=0"], "--sample"),
     ],
 )
