@@ -27,10 +27,10 @@ class KMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KMemoryAttention(Attention):
-    """K-memory attention (Britz et al., 2017): reads K context vectors computed while encoding.
+    """K-memory attention (Britz et al., 2017): reads K context vectors, computed once per source.
 
-    The source is summarised before decoding starts, so the cost of one decoder step depends on
-    K and not on the source length.
+    The K vectors are sums of the encoder's outputs, made before decoding starts. The cost of one
+    decoder step therefore depends on K and not on the source length.
 
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,

@@ -148,7 +148,10 @@ class LuongAttention(Attention):
 
     def _remedy(self, query_units: int) -> str:
         if self.score_name == "dot":
-            return f"Project the encoder outputs (encoder_projection_units={query_units})."
+            return (
+                f"Project the encoder outputs to {query_units} units, in a `ModelConfig` with "
+                f"encoder_projection_units={query_units}."
+            )
         return f"Set units={query_units}."
 
     def get_config(self) -> dict[str, Any]:

@@ -84,10 +84,12 @@ def beam_search(
         model: `Seq2Seq`, `Searchable`, or anything with `start(source, num_queries)` and
             `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
             they take and return, and `AlignedModel` for what alignments need besides.
-        source: int32 [batch, source_length], ending with the end token, then padding.
+        source: int32 [batch, source_length]. Ids as in training, then padding. Models of
+            `memattn train` expect the end token before the padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
-        length_penalty_exponent: float. See `length_penalty`.
+        length_penalty_exponent: float. Exponent of the length penalty of Wu et al. (2016), equation
+            14: log-probabilities are divided by ((5 + length) / 6) ** exponent. 0: no penalty.
         max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included.
             None: twice the source's length and 10 more, for each source.
         early_stopping: bool. False runs every sentence to its limit or until its whole beam is
