@@ -37,6 +37,7 @@ WITH_CODE = [
     for name, text in TEXTS.items()
     if name != GUIDE and (commands(text) or blocks("python", text))
 ]
+STARTS_FROM = {"serving": "own_text"}  # pages that need the run of another page
 # Pages without commands, whose code is quick.
 LIGHT = ("how_it_works", "new_attention")
 
@@ -54,7 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Command]
 @pytest.mark.slow
 def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> None:
     where, done = folder
-    run_commands(TEXTS[name], where, done)
+    for page in (STARTS_FROM.get(name, name), name):
+        run_commands(TEXTS[page], where, done)
     run_code(TEXTS[name], f"docs/{name}.md", where)
 
 
