@@ -21,6 +21,7 @@ class BahdanauAttention(Attention):
 
     Args:
         units: int > 0. Width of the hidden layer.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: scores sum to 1 over the real source positions.
     Masking: padding gets score 0 exactly.

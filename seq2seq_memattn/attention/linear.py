@@ -32,6 +32,7 @@ class LinearAttention(Attention):
 
     Args:
         units: int > 0. Width of the projections, D. The memory is D x D.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: none; the context grows with the length of the source.
     Masking: padding adds nothing.

@@ -43,9 +43,11 @@ class LocalAttention(WindowedAttention):
         centre: "monotonic" or "predictive".
         score: "concat", "general" or "dot". See `LuongAttention`.
         sigma: float > 0 or None. Standard deviation in positions, for "predictive"; None: D / 2.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: monotonic scores sum to 1; predictive scores sum to less, as published.
-    Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly; it must come last, which compiled code (XLA, JAX) does
+        not check.
     Cost: in training, all positions are scored and masked; otherwise only those of the window.
 
     Raises:

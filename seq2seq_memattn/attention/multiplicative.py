@@ -54,9 +54,11 @@ class LuongAttention(Attention):
             layer. The other scores take no `units`.
         max_source_length: int > 0 or None. Longest source in tokens; required by "location" and
             not taken by the other scores. Later positions get score 0.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: scores sum to 1 over the real source positions.
-    Masking: padding gets score 0 exactly. For "location" it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly. For "location" it must come last, which compiled code
+        (XLA, JAX) does not check.
 
     Raises:
         ValueError: if the score is unknown, an argument is missing or is not for this score, or the

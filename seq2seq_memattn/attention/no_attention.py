@@ -26,6 +26,9 @@ class NoAttention(Attention):
 
     Source: the "No Att" rows of Britz, Guan and Luong (2017), Table 1.
 
+    Args:
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
+
     Example:
     >>> attention = NoAttention()
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))

@@ -78,7 +78,7 @@ class WordVocabulary(ListedVocabulary):
     Args:
         tokens: the words in the order of their ids, from id 4 on. They are distinct, not empty,
             have no space or newline, and differ from `<unk>`, which has id 3.
-        file: name of the file in the data directory.
+        file: name of its file in a data directory. Making a vocabulary writes no file.
 
     Raises:
         ValueError: if a word breaks these rules.
@@ -114,7 +114,7 @@ class CharacterVocabulary(ListedVocabulary):
     Args:
         tokens: the characters in the order of their ids, from id 4 on. They are distinct, and none
             is a newline or U+FFFD, which has id 3.
-        file: name of the file in the data directory.
+        file: name of its file in a data directory. Making a vocabulary writes no file.
 
     Raises:
         ValueError: if a character breaks these rules.
