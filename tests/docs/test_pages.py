@@ -39,7 +39,7 @@ WITH_CODE = [
 ]
 STARTS_FROM = {"serving": "own_text"}  # pages that need the run of another page
 # Pages without commands, whose code is quick.
-LIGHT = ("how_it_works", "index", "keras_pipeline", "new_attention")
+LIGHT = ("how_it_works", "index", "new_attention")
 
 
 @pytest.fixture(scope="module")
