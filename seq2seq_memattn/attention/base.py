@@ -30,10 +30,11 @@ class SourceMemory(NamedTuple):
 class Attention(keras.layers.Layer, abc.ABC):
     """Base of all attentions: prepares a memory once per source, which decoder steps read.
 
-    A new attention implements `prepare` and `score`; the other methods have defaults. The memory is
-    a record (a NamedTuple of arrays, batch first). `prepare` returns it and the other methods take
-    it as an argument: it is never stored on the layer and never tiled over queries. The queries
-    axis has the steps of a whole target, the hypotheses of a beam, or one query.
+    A new attention implements `prepare` and `score`; the other methods have defaults. The page
+    "Adding an attention" of the documentation has an example. The memory is a record (a NamedTuple
+    of arrays, batch first). `prepare` returns it and the other methods take it as an argument: it
+    is never stored on the layer and never tiled over queries. The queries axis has the steps of a
+    whole target, the hypotheses of a beam, or one query.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
     needs padding last, and checks it in `prepare`, as `LocalAttention` does.

@@ -37,6 +37,8 @@ class ConstantAttention(Attention):
     Masking: padding may be anywhere and is never read. The row of an empty source is 0.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import ConstantAttention
     >>> attention = ConstantAttention()
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

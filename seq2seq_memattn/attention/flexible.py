@@ -65,6 +65,8 @@ class FlexibleAttention(WindowedAttention):
         ValueError: if an argument is out of range, or `inputs` or the state are missing.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import FlexibleAttention
     >>> attention = FlexibleAttention(units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> state, inputs = attention.initial_state(memory, num_queries=3), ops.zeros([2, 3, 4])

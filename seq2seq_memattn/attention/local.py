@@ -54,6 +54,8 @@ class LocalAttention(WindowedAttention):
         ValueError: if an argument is out of range, or the state is missing.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import LocalAttention
     >>> attention = LocalAttention(half_window=2, units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> state = attention.initial_state(memory, num_queries=3)

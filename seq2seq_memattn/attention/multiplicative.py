@@ -65,6 +65,8 @@ class LuongAttention(Attention):
             queries are not as wide as the keys (the message names both widths).
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import LuongAttention
     >>> attention = LuongAttention(score="general", units=6)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

@@ -30,6 +30,8 @@ class NoAttention(Attention):
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import NoAttention
     >>> attention = NoAttention()
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

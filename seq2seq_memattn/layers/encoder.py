@@ -65,6 +65,8 @@ class Encoder(keras.layers.Layer):
         not check.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import Encoder
     >>> encoder = Encoder(units=3, num_layers=2)
     >>> encoded = encoder(ops.zeros([2, 5, 4]), mask=ops.ones([2, 5], dtype="bool"))
     >>> tuple(encoded.outputs.shape)

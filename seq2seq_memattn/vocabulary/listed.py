@@ -84,6 +84,7 @@ class WordVocabulary(ListedVocabulary):
         ValueError: if a word breaks these rules.
 
     Example:
+    >>> from seq2seq_memattn.vocabulary import WordVocabulary
     >>> vocabulary = WordVocabulary(["a", "cat"], "words.txt")
     >>> vocabulary.size, vocabulary.encode("a  black cat")
     (6, [4, 3, 5])
@@ -120,6 +121,7 @@ class CharacterVocabulary(ListedVocabulary):
         ValueError: if a character breaks these rules.
 
     Example:
+    >>> from seq2seq_memattn.vocabulary import CharacterVocabulary
     >>> vocabulary = CharacterVocabulary("ab ", "characters.txt")
     >>> vocabulary.encode("b ä")
     [5, 6, 3]
