@@ -42,14 +42,17 @@ class Seq2Seq(keras.Model):
     Returns:
         float [batch, target_length, target_vocab_size]: logits under teacher forcing.
 
-    Masking: padding (id 0) never changes a result. It must come last (see `padding_last`). Logits
-        on padding have no meaning.
+    Masking: padding (id 0) never changes a result. It must come last, which compiled code (XLA,
+        JAX) does not check. Logits on padding have no meaning.
 
     Raises:
         ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
-            the vocabularies (see `ids_below` for graphs and compiled code).
+            the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for them when
+            it runs. Compiled code (XLA, JAX) does not check, and its logits have no meaning.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import ModelConfig, Seq2Seq
     >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
     >>> ids = ops.ones([2, 5], dtype="int32")
     >>> tuple(model({"source": ids, "target_inputs": ids}).shape)
@@ -170,7 +173,8 @@ class Seq2Seq(keras.Model):
 
         Returns:
             logits: float [batch, target_length, target_vocab_size].
-            strengths: see `Decoded`.
+            strengths: float [batch, target_length]. The penalty strength of every step, 0 on
+                padding; None for an attention that has none.
         """
         inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))

@@ -41,16 +41,18 @@ class Searchable:
         ValueError: if a part has a wrong type, has not been called, or does not fit the others.
 
     Example:
-    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
-    >>> from seq2seq_memattn.search.greedy import greedy_search
-    >>> source = keras.Input((None,), dtype="int32")
-    >>> embedding, logits = keras.layers.Embedding(9, 4), keras.layers.Dense(9)
-    >>> encode = keras.Model(source, keras.layers.GRU(5, return_sequences=True)(embedding(source)))
+    >>> import keras
+    >>> from seq2seq_memattn import AttentionDecoder, KMemoryAttention, Searchable, greedy_search
+    >>> source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    >>> embed = keras.layers.Embedding(9, 4, mask_zero=True)
+    >>> encoded = keras.layers.GRU(5, return_sequences=True)(embed(source))
     >>> decoder = AttentionDecoder(keras.layers.GRUCell(6), KMemoryAttention(3))
-    >>> trained = logits(decoder(embedding(source), encode(source)))
-    >>> searchable = Searchable(encode, embedding, decoder, logits)
-    >>> tuple(greedy_search(searchable, [[3, 4, 5]], max_length=7).tokens.shape)
-    (1, 7)
+    >>> to_logits = keras.layers.Dense(9)
+    >>> model = keras.Model([source, target], to_logits(decoder(embed(target), encoded)))
+    >>> encode = keras.Model(source, encoded)  # model.fit would train its layers
+    >>> searchable = Searchable(encode, embed, decoder, to_logits)
+    >>> tuple(greedy_search(searchable, [[3, 4, 5], [6, 0, 0]], max_length=7).tokens.shape)
+    (2, 7)
     """
 
     def __init__(

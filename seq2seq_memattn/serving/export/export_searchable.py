@@ -36,8 +36,9 @@ def export_searchable(
 ) -> Path:
     """Exports your own Keras model as the next version, like `memattn export` exports a run.
 
-    `memattn serve` and TensorFlow Serving can serve the result. Exporting needs Keras's TensorFlow
-    backend.
+    `memattn serve` and TensorFlow Serving can serve the result. Its signatures are
+    `serving_default`, `align`, `score` and, with `num_samples`, `sample`; the page "Serving" of the
+    documentation describes their outputs. Exporting needs Keras's TensorFlow backend.
 
     Args:
         searchable: `Searchable`.
@@ -58,6 +59,13 @@ def export_searchable(
 
     Returns:
         The version's folder.
+
+    Example: exports a model with `TextVectorization` layers, whose tokens "[start]" and "[end]"
+        have the ids 2 and 3 in the target.
+
+        searchable = Searchable(encode, embed, decoder, to_logits, start_id=2, end_id=3)
+        words = (source_text.get_vocabulary(), target_text.get_vocabulary())
+        export_searchable(searchable, "exported/words", *words, beam_size=5)
 
     Raises:
         ValueError: if an option is unknown, of another kind or out of range, a vocabulary is of
