@@ -16,6 +16,7 @@ release = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
     "docs.extensions.commands",
     "docs.extensions.docstrings",
     "docs.extensions.links",
@@ -23,7 +24,7 @@ extensions = [
 exclude_patterns = ["_build"]
 highlight_language = "bash"  # blocks that name no language are commands
 
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_inherit_docstrings = False  # Keras's docstrings of `build` and `call` do not fit our layers

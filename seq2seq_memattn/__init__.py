@@ -1,8 +1,9 @@
 """Recurrent sequence-to-sequence models with fixed-size-memory attention.
 
 The public names are listed in `__init__.pyi`. Each is imported on first use, so preparing data or
-reading a vocabulary does not load Keras. Once Keras is loaded, all layers and losses are
-registered, because `keras.saving.load_model` looks them up by name.
+reading a vocabulary does not load Keras. Importing a layer, or anything once Keras is loaded,
+registers all layers and losses, because `keras.saving.load_model` looks them up by name. After
+`import seq2seq_memattn` and then `import keras`, none is registered until a name is imported.
 """
 
 import importlib

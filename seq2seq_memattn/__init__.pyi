@@ -30,7 +30,7 @@ from .search.protocol import SearchedModel as SearchedModel
 from .search.sample import SampleResult as SampleResult
 from .search.sample import sample as sample
 from .search.searchable import Searchable as Searchable
-from .serving.export.saved_model import export_searchable as export_searchable
+from .serving.export.export_searchable import export_searchable as export_searchable
 
 __all__ = [
     "AlignedModel",

@@ -1,5 +1,7 @@
 """Argument checks that several layers and file formats share."""
 
+import math
+import numbers
 from pathlib import PurePath
 from typing import Any
 
@@ -8,6 +10,25 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raises ValueError if an argument is not one of its choices."""
     if value not in choices:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
+
+
+def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Raises ValueError if an argument is not an int, or NumPy integer, in least..most."""
+    is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_int or value < least or (most is not None and value > most):
+        limits = f">= {least}" if most is None else f"in {least}..{most}"
+        raise ValueError(f"`{name}` must be an int {limits}; got {_in_one_line(value)}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raises ValueError if an argument is not a finite int or float, or NumPy's."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        raise ValueError(f"`{name}` must be a finite number; got {_in_one_line(value)}.")
+
+
+def _in_one_line(value: Any) -> str:
+    return " ".join(repr(value).split())
 
 
 def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:

@@ -60,15 +60,19 @@ class TokenCrossEntropy(keras.losses.Loss):
     Source: google/seq2seq, `losses.py` and `models/seq2seq_model.py`: the sum over real tokens,
     end tokens included, divided by their number.
 
-    Weights scale the losses in the sum but not the number that divides it. `fit` takes
-    `sample_weight` for sentences, [batch], or for tokens, [batch, target_length]. It takes
-    `class_weight`, one weight per target id, with a `tf.data.Dataset` whose targets are
-    [batch, target_length, 1]. With targets of another shape, Keras expects one class per sentence.
+    With weights, the loss is the weighted sum of the tokens' losses, still divided by the number of
+    real tokens and not by the sum of the weights. `fit` takes `sample_weight` for sentences,
+    [batch], or for tokens, [batch, target_length]. It takes `class_weight`, one weight per target
+    id, with a `tf.data.Dataset` whose targets are [batch, target_length, 1]. With targets of
+    another shape, Keras expects one class per sentence.
 
     Args:
-        label_smoothing: float in [0, 1). See `token_cross_entropy`.
+        label_smoothing: float in [0, 1). The target distribution has 1 - label_smoothing at the
+            target, and label_smoothing spread evenly over the vocabulary (Szegedy et al., 2016,
+            section 7).
         pad_id: int. The id of padding, which has no loss. It may be outside the vocabulary, such as
             -100.
+        name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -76,8 +80,17 @@ class TokenCrossEntropy(keras.losses.Loss):
         sample_weight: float [batch] or [batch, target_length], or None.
 
     Raises:
-        ValueError: if `label_smoothing` is out of range; in eager mode, if an id has no logit (see
-            `ids_below` for graphs and compiled code).
+        ValueError: if `label_smoothing` is out of range; in eager mode, if an id has no logit. A
+            plain TensorFlow graph raises `InvalidArgumentError` for such an id when it runs.
+            Compiled code (XLA, JAX) does not check, and its loss has no meaning.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import TokenCrossEntropy
+    >>> targets = np.array([[5, 2, 0, 0]])  # a symbol, the end token, padding
+    >>> logits = np.zeros([1, 4, 8], "float32")  # all 8 ids are equally probable
+    >>> round(float(TokenCrossEntropy()(targets, logits)), 3)  # log 8
+    2.079
     """
 
     def __init__(

@@ -42,14 +42,17 @@ class Seq2Seq(keras.Model):
     Returns:
         float [batch, target_length, target_vocab_size]: logits under teacher forcing.
 
-    Masking: padding (id 0) never changes a result. It must come last (see `padding_last`). Logits
-        on padding have no meaning.
+    Masking: padding (id 0) never changes a result. It must come last, which compiled code (XLA,
+        JAX) does not check. Logits on padding have no meaning.
 
     Raises:
         ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
-            the vocabularies (see `ids_below` for graphs and compiled code).
+            the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for them when
+            it runs. Compiled code (XLA, JAX) does not check, and its logits have no meaning.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import ModelConfig, Seq2Seq
     >>> model = Seq2Seq(ModelConfig(encoder_units=8, decoder_units=8, attention="k_memory:4"))
     >>> ids = ops.ones([2, 5], dtype="int32")
     >>> tuple(model({"source": ids, "target_inputs": ids}).shape)
@@ -170,7 +173,8 @@ class Seq2Seq(keras.Model):
 
         Returns:
             logits: float [batch, target_length, target_vocab_size].
-            strengths: see `Decoded`.
+            strengths: float [batch, target_length]. The penalty strength of every step, 0 on
+                padding; None for an attention that has none.
         """
         inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
@@ -182,14 +186,21 @@ class Seq2Seq(keras.Model):
 
     pad_id = PAD_ID
 
+    @property
+    def source_vocab_size(self) -> int:
+        """The number of source ids that the model embeds."""
+        return self.config.source_vocab_size
+
     def token_embeddings(self) -> Any:
         """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
-        return ops.cast(self.target_embedding.embeddings, self.compute_dtype)
+        return ops.cast(_table(self.target_embedding), self.compute_dtype)
 
-    def output_map(self) -> tuple[Any, Any]:
-        """Matrix [units, target_vocab_size] and bias of the output layer."""
+    def output_map(self) -> tuple[Any, Any] | None:
+        """Matrix [units, target_vocab_size] and bias of the output layer; None if quantised."""
         if isinstance(self.logits, TiedDense):
-            return ops.transpose(self.target_embedding.embeddings), self.logits.bias
+            return ops.transpose(_table(self.target_embedding)), self.logits.bias
+        if self.logits.quantization_mode is not None:
+            return None
         return self.logits.kernel, self.logits.bias
 
     def written(self, tokens: Any) -> Any:
@@ -203,7 +214,7 @@ class Seq2Seq(keras.Model):
     def to_logits(self, mixed: Any) -> Any:
         """Logits [..., target_vocab_size] of mixed outputs, in float32 at least."""
         if isinstance(self.logits, TiedDense):
-            logits = self.logits(mixed, ops.convert_to_tensor(self.target_embedding.embeddings))
+            logits = self.logits(mixed, _table(self.target_embedding))
         else:
             logits = self.logits(mixed)
         return at_least_float32(logits)
@@ -211,7 +222,7 @@ class Seq2Seq(keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         sizes = {
-            "source": self.config.source_vocab_size,
+            "source": self.source_vocab_size,
             "target_inputs": self.config.target_vocab_size,
         }
         ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}
@@ -258,8 +269,14 @@ def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) ->
     """
     if not training or embedding.input_dim > SMALL_VOCABULARY:
         return embedding(ids)
-    table = ops.cast(ops.convert_to_tensor(embedding.embeddings), embedding.compute_dtype)
-    return StepInputs(ids, table)
+    return StepInputs(ids, ops.cast(_table(embedding), embedding.compute_dtype))
+
+
+def _table(embedding: keras.layers.Embedding) -> Any:
+    """The vectors of all ids: float [ids, embedding_dim]."""
+    if embedding.quantization_mode is not None:  # the weights are ints without their scales
+        return embedding(ops.arange(embedding.input_dim, dtype="int32"))
+    return ops.convert_to_tensor(embedding.embeddings)
 
 
 def _check_widths(config: ModelConfig) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.functional_program import run_program
-from tests.marks import slow
 from tests.running import run_python
 
 SCRIPT = """
@@ -36,7 +35,8 @@ def run_on(backend: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax", "tensorflow with XLA")])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "tensorflow with XLA"])
+@pytest.mark.slow
 def test_a_functional_model_is_trained_saved_loaded_and_searched(
     backend: str, tmp_path: Path
 ) -> None:

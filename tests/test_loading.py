@@ -28,6 +28,9 @@ assert model.loss.__class__.__name__ == "TokenCrossEntropy"
 IMPORTS = {
     "Keras first": "import keras\nimport seq2seq_memattn",
     "a name first": "from seq2seq_memattn import beam_search\nimport keras",
+    "the package, then Keras, then a name": (
+        "import seq2seq_memattn\nimport keras\nfrom seq2seq_memattn import KMemoryAttention"
+    ),
 }
 
 

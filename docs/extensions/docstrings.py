@@ -3,13 +3,14 @@
 A docstring is text with sections such as `Args`, `Call arguments`, `Fields`, `Symbols` or
 `Masking`, and `Returns` may list several values. Sphinx's own reader, napoleon, knows only some of
 these sections. Here each section becomes a bold word followed by a list or text. Backticks become
-code, and names of `seq2seq_memattn` in backticks become links.
+code, and names in backticks that have an entry on the page of the API become links.
 """
 
 import dataclasses
 import inspect
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 LISTS = ("Args", "Attributes", "Call arguments", "Fields", "Raises", "Returns", "Yields")
@@ -27,14 +28,28 @@ TITLE = re.compile(rf"({'|'.join([*LISTS, *TEXTS])})([^:]*):(?:\s+(.*))?$")
 ITEM = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)")
 INDENTED = "    "
 PACKAGE = "seq2seq_memattn"
+API = Path(__file__).parents[1] / "api.md"
+NO_LINKS: Mapping[str, str] = {}
 
 
-def to_rest(lines: Sequence[str], links: Collection[str] = ()) -> list[str]:
+def documented(page: str) -> dict[str, str]:
+    """The full names of the classes and functions of a page, by their last part."""
+    module, found = PACKAGE, {}
+    for directive, name in re.findall(r"^\.\. (\w+):: (\S+)$", page, re.MULTILINE):
+        if directive == "currentmodule":
+            module = name
+        elif directive in ("autoclass", "autofunction"):
+            path = name if name.startswith(f"{PACKAGE}.") else f"{module}.{name}"
+            found[name.rpartition(".")[2]] = path
+    return found
+
+
+def to_rest(lines: Sequence[str], links: Mapping[str, str] = NO_LINKS) -> list[str]:
     """A docstring as lines of reStructuredText.
 
     Args:
         lines: lines of the docstring, without its indentation.
-        links: names of the package that become links.
+        links: the names that become links, with their full names.
     """
     found: list[str] = []
     was_list = False
@@ -75,7 +90,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _list(body: Sequence[str], links: Collection[str]) -> list[str]:
+def _list(body: Sequence[str], links: Mapping[str, str]) -> list[str]:
     """A section's items, `name: meaning`, as a bulleted list, with any text between them."""
     found: list[str] = []
     entries: list[list[str]] = []
@@ -85,7 +100,7 @@ def _list(body: Sequence[str], links: Collection[str]) -> list[str]:
     for entry in entries:
         joined = _joined(entry)
         if item := ITEM.match(joined):
-            names = ", ".join(f"**{_escaped(name, ())}**" for name in item[1].split(", "))
+            names = ", ".join(f"**{_escaped(name, NO_LINKS)}**" for name in item[1].split(", "))
             found.append(f"* {names} -- {_escaped(item[2], links)}")
         else:
             if found:
@@ -94,7 +109,7 @@ def _list(body: Sequence[str], links: Collection[str]) -> list[str]:
     return found
 
 
-def _text(block: Sequence[str], links: Collection[str], before: str = "") -> list[str]:
+def _text(block: Sequence[str], links: Mapping[str, str], before: str = "") -> list[str]:
     """A paragraph; its indented equations become literal blocks."""
     found: list[str] = []
     text: list[str] = []
@@ -112,7 +127,7 @@ def _text(block: Sequence[str], links: Collection[str], before: str = "") -> lis
     return found + (["::", "", *equations] if equations else [])
 
 
-def _paragraph(text: Sequence[str], links: Collection[str], before: str) -> list[str]:
+def _paragraph(text: Sequence[str], links: Mapping[str, str], before: str) -> list[str]:
     if text and text[0].startswith("* "):
         items = [_escaped(item, links) for item in "\n".join(text)[2:].split("\n* ")]
         return [f"* {_joined(item.splitlines())}" for item in items] + [""]
@@ -123,15 +138,15 @@ def _joined(lines: Sequence[str]) -> str:
     return " ".join(line.strip() for line in lines).strip()
 
 
-def _escaped(text: str, links: Collection[str]) -> str:
+def _escaped(text: str, links: Mapping[str, str]) -> str:
     """Text whose backticks become code or links and whose other marks are escaped."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(_code(part[1:-1], links) if part[:1] == "`" else _plain(part) for part in parts)
 
 
-def _code(code: str, links: Collection[str]) -> str:
+def _code(code: str, links: Mapping[str, str]) -> str:
     if code in links:
-        return f":py:obj:`{code} <{PACKAGE}.{code}>`"
+        return f":py:obj:`{code} <{links[code]}>`"
     return f"``{code}``"
 
 
@@ -143,16 +158,20 @@ def option_lines(kind: Any) -> list[str]:
     """A list of a record's options with their meanings and defaults."""
     found = ["", "**Options**", ""]
     for field in dataclasses.fields(kind):
-        meaning = _escaped(field.metadata["help"], ())
+        meaning = _escaped(field.metadata["help"], NO_LINKS)
         found.append(f"* **{field.name}** -- {meaning} (default: ``{field.default!r}``)")
     return [*found, ""]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
-    import seq2seq_memattn
-
-    links = {name for name in seq2seq_memattn.__all__ if name[0].isalpha()}
+    found = documented(API.read_text(encoding="utf-8"))
+    # Arguments and methods are named like functions of other modules, such as `plots.slots`.
+    links = {
+        name: path
+        for name, path in found.items()
+        if name[0].isupper() or path == f"{PACKAGE}.{name}"
+    }
 
     def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
         del app, what, name, options

@@ -21,6 +21,7 @@ class BahdanauAttention(Attention):
 
     Args:
         units: int > 0. Width of the hidden layer.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: scores sum to 1 over the real source positions.
     Masking: padding gets score 0 exactly.
@@ -29,6 +30,8 @@ class BahdanauAttention(Attention):
         ValueError: if `units` is not positive.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import BahdanauAttention
     >>> attention = BahdanauAttention(units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

@@ -30,10 +30,11 @@ class SourceMemory(NamedTuple):
 class Attention(keras.layers.Layer, abc.ABC):
     """Base of all attentions: prepares a memory once per source, which decoder steps read.
 
-    A new attention implements `prepare` and `score`; the other methods have defaults. The memory is
-    a record (a NamedTuple of arrays, batch first). `prepare` returns it and the other methods take
-    it as an argument: it is never stored on the layer and never tiled over queries. The queries
-    axis has the steps of a whole target, the hypotheses of a beam, or one query.
+    A new attention implements `prepare` and `score`; the other methods have defaults. The page
+    "Adding an attention" of the documentation has an example. The memory is a record (a NamedTuple
+    of arrays, batch first). `prepare` returns it and the other methods take it as an argument: it
+    is never stored on the layer and never tiled over queries. The queries axis has the steps of a
+    whole target, the hypotheses of a beam, or one query.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
     needs padding last, and checks it in `prepare`, as `LocalAttention` does.
@@ -42,7 +43,11 @@ class Attention(keras.layers.Layer, abc.ABC):
     sublayer is built when it is first called.
 
     An attention that keeps no state from step to step can also be called on all queries at once,
-    like Keras's own attentions, such as `keras.layers.AdditiveAttention`.
+    like `keras.layers.AdditiveAttention`. Unlike Keras's attentions, it takes exactly two inputs
+    and has no `use_causal_mask` and no dropout.
+
+    Args:
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
         inputs: list of two arrays. The queries, float [batch, queries, query_units], and the
@@ -109,7 +114,8 @@ class Attention(keras.layers.Layer, abc.ABC):
 
         Returns:
             A record whose leaves are arrays, batch first. Its `rows` are
-            [batch, rows, memory_units].
+            [batch, rows, memory_units]. The default `positions_scored` also reads its `mask`, bool
+            [batch, source_length].
         """
 
     @abc.abstractmethod
@@ -153,7 +159,10 @@ class Attention(keras.layers.Layer, abc.ABC):
         return memory
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """Source positions behind each query: float [batch, queries, source_length]."""
+        """Source positions behind each query: float [batch, queries, source_length].
+
+        By default, the scores themselves.
+        """
         del memory
         return scores
 
@@ -163,7 +172,10 @@ class Attention(keras.layers.Layer, abc.ABC):
         return None
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
-        """Number of encoder states scored for each query: float32 [batch, queries]."""
+        """Number of encoder states scored for each query: float32 [batch, queries].
+
+        By default, all real positions of `memory.mask`.
+        """
         lengths = source_lengths(memory.mask, "float32")
         return lengths * ops.ones_like(scores[:, :, 0], dtype="float32")
 

@@ -32,10 +32,13 @@ class ConstantAttention(Attention):
     Args:
         is_bidirectional: bool. Whether the encoder's outputs have a forward and a backward half.
             The last state of the backward half is at the first real position.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Masking: padding may be anywhere and is never read. The row of an empty source is 0.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import ConstantAttention
     >>> attention = ConstantAttention()
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

@@ -53,16 +53,20 @@ class FlexibleAttention(WindowedAttention):
         units: int > 0. Width of the hidden layers of the score and of g.
         sigma: float > 0. Width of the penalty, in positions.
         threshold: float > 0 or None. tau; None: every position is scored.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: scores sum to 1 over the positions that are scored.
-    Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly; it must come last, which compiled code (XLA, JAX) does
+        not check.
     Cost: a plain TensorFlow graph scores windows as wide as the widest of the batch. XLA and JAX,
-    whose shapes are fixed, score all positions, with the same result (`MaskedScores`).
+    whose shapes are fixed, score all positions, with the same result.
 
     Raises:
         ValueError: if an argument is out of range, or `inputs` or the state are missing.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import FlexibleAttention
     >>> attention = FlexibleAttention(units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> state, inputs = attention.initial_state(memory, num_queries=3), ops.zeros([2, 3, 4])

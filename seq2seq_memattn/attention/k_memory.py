@@ -27,10 +27,10 @@ class KMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KMemoryAttention(Attention):
-    """K-memory attention (Britz et al., 2017): reads K context vectors computed while encoding.
+    """K-memory attention (Britz et al., 2017): reads K context vectors, computed once per source.
 
-    The source is summarised before decoding starts, so the cost of one decoder step depends on
-    K and not on the source length.
+    The K vectors are sums of the encoder's outputs, made before decoding starts. The cost of one
+    decoder step therefore depends on K and not on the source length.
 
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
@@ -44,10 +44,14 @@ class KMemoryAttention(Attention):
         encoder_score: "softmax" or "sigmoid"; turns encoder energies into alpha.
         decoder_score: "softmax" or "sigmoid"; turns decoder energies into beta.
         normalise_over: "slots" or "time"; axis of a softmax in eq. 5. A sigmoid has none.
-        position_encoding: None, "masked", "sum_to_one" or "mean_one"; see `position_encoding`.
+        position_encoding: None, "masked", "sum_to_one" or "mean_one". Whether the encoder energies
+            are multiplied by the position encodings of eq. 10, which are 0 beyond each sentence.
+            The paper also renormalises them, without saying to what: "sum_to_one" divides them by
+            their sum over the sentence, "mean_one" by their mean, "masked" not at all.
         max_source_length: int > 0 or None. S of eq. 10, in tokens, end token included; needed
             with position encodings.
         use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments of `read`:
         queries: float [batch, queries, query_units]. Decoder outputs.
@@ -61,13 +65,15 @@ class KMemoryAttention(Attention):
         each slot ("time"); beta over slots.
     Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens. Padding gets
         alpha = 0 exactly and never changes a result. With position encodings, padding must come
-        last (see `padding_last`).
+        last, which compiled code (XLA, JAX) does not check.
 
     Raises:
         ValueError: if `num_slots` is not positive, a name is unknown, or position encodings
             lack `max_source_length`.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import KMemoryAttention
     >>> attention = KMemoryAttention(num_slots=4)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

@@ -32,6 +32,7 @@ class LinearAttention(Attention):
 
     Args:
         units: int > 0. Width of the projections, D. The memory is D x D.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: none; the context grows with the length of the source.
     Masking: padding adds nothing.
@@ -40,6 +41,8 @@ class LinearAttention(Attention):
         ValueError: if `units` is not positive.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import LinearAttention
     >>> attention = LinearAttention(units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

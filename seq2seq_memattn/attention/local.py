@@ -43,15 +43,19 @@ class LocalAttention(WindowedAttention):
         centre: "monotonic" or "predictive".
         score: "concat", "general" or "dot". See `LuongAttention`.
         sigma: float > 0 or None. Standard deviation in positions, for "predictive"; None: D / 2.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: monotonic scores sum to 1; predictive scores sum to less, as published.
-    Masking: padding gets score 0 exactly; it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly; it must come last, which compiled code (XLA, JAX) does
+        not check.
     Cost: in training, all positions are scored and masked; otherwise only those of the window.
 
     Raises:
         ValueError: if an argument is out of range, or the state is missing.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import LocalAttention
     >>> attention = LocalAttention(half_window=2, units=5)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> state = attention.initial_state(memory, num_queries=3)

@@ -54,15 +54,19 @@ class LuongAttention(Attention):
             layer. The other scores take no `units`.
         max_source_length: int > 0 or None. Longest source in tokens; required by "location" and
             not taken by the other scores. Later positions get score 0.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Normalisation: scores sum to 1 over the real source positions.
-    Masking: padding gets score 0 exactly. For "location" it must come last (see `padding_last`).
+    Masking: padding gets score 0 exactly. For "location" it must come last, which compiled code
+        (XLA, JAX) does not check.
 
     Raises:
         ValueError: if the score is unknown, an argument is missing or is not for this score, or the
             queries are not as wide as the keys (the message names both widths).
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import LuongAttention
     >>> attention = LuongAttention(score="general", units=6)
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)
@@ -148,7 +152,10 @@ class LuongAttention(Attention):
 
     def _remedy(self, query_units: int) -> str:
         if self.score_name == "dot":
-            return f"Project the encoder outputs (encoder_projection_units={query_units})."
+            return (
+                f"Project the encoder outputs to {query_units} units, in a `ModelConfig` with "
+                f"encoder_projection_units={query_units}."
+            )
         return f"Set units={query_units}."
 
     def get_config(self) -> dict[str, Any]:

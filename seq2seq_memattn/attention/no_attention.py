@@ -26,7 +26,12 @@ class NoAttention(Attention):
 
     Source: the "No Att" rows of Britz, Guan and Luong (2017), Table 1.
 
+    Args:
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
+
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import NoAttention
     >>> attention = NoAttention()
     >>> memory = attention.prepare(ops.zeros([2, 9, 8]))
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)

@@ -41,8 +41,10 @@ GROUP_PAIRS = 500_000  # pairs shuffled together, give or take a shard; about 20
 class SplitData:
     """One split of a data directory: its pairs, and their batches for training or evaluation.
 
-    `make_batch` describes the content of a batch. In a `Position`, the field `epoch` counts groups:
-    group g of epoch e has the number e * groups + g, and `batch` counts from 0 within the group.
+    A batch has `source` (ids, end token, padding), `target_inputs` (start token, ids, padding) and
+    `target_outputs` (ids, end token, padding), each int32 [batch, length]. In a `Position`, `epoch`
+    counts groups: group g of epoch e has the number e * groups + g. `batch` counts from 0 within
+    the group.
     NumPy and TensorFlow give the same batches, bit for bit.
 
     Args:
@@ -53,7 +55,8 @@ class SplitData:
         seed: seed of the order.
         shuffle: False for evaluation: shards stay in order, pairs are sorted by length in a group.
         pad_to_multiple: None pads to the longest sequence of a batch. An int gives few shapes, for
-            XLA and JAX: see `padded_lengths`. Incomplete batches are then filled: see `fill_rows`.
+            XLA and JAX: lengths are rounded up to the end of the bucket, then to a multiple of this
+            number, and incomplete batches are filled with rows that have no effect.
         batch_tokens: see `BucketBatches`; if it is not 0, batches are not filled.
         group_pairs: most pairs in a group, give or take a shard.
 

@@ -38,15 +38,17 @@ class AttentionCell(keras.layers.Layer):
     first state of the top cell before the step, and the context enters the step.
 
     Args:
-        cell: a Keras RNN cell, a `StackedRNNCells`, or a list of cells, lowest first.
+        cell: a Keras RNN cell without dropout, a `StackedRNNCells`, or a list of cells, lowest
+            first.
         attention: an `Attention`.
         read: "after" or "before" the cells' step.
         input_feeding: bool. Whether a context is part of the lowest cell's input: the context of
             the step before, or with `read="before"` of the current step.
-        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; the output is
-            what the layer would read.
+        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; the output
+            and the context side by side, or with `mixing_from="output"` the output alone.
         mixing_activation: "tanh" or "linear".
-        mixing_from: "output_and_context" or "output".
+        mixing_from: "output_and_context" or "output". What the mixing layer reads.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
         inputs: float [batch, queries, embedding_dim].
@@ -61,7 +63,9 @@ class AttentionCell(keras.layers.Layer):
         state: `AttentionCellState`.
 
     Example:
-    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
+    >>> import keras
+    >>> from keras import ops
+    >>> from seq2seq_memattn import AttentionCell, KMemoryAttention
     >>> cell = AttentionCell(keras.layers.LSTMCell(6), KMemoryAttention(4), mixing_units=5)
     >>> memory = cell.attention.prepare(ops.zeros([2, 9, 8]))
     >>> state = cell.initial_state(memory, num_queries=3)

@@ -35,6 +35,8 @@ class AttentionDecoder(keras.layers.Layer):
         seed: int, a `keras.random.SeedGenerator`, or None. Seed of the dropout; None: a random one.
         return_alignments: bool. Whether to return the alignments as well.
         return_state: bool. Whether to return the cells' last states as well.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer. The cell and the
+            attention must have the same dtype policy as the decoder.
 
     Call arguments:
         inputs: float [batch, target_length, n]. The embedded target: the start token, then the
@@ -45,15 +47,16 @@ class AttentionDecoder(keras.layers.Layer):
             of a `Bidirectional` layer, twice as many and half as wide, are joined in pairs. None:
             the states that the cells' `get_initial_state` returns.
         inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
-            compiled code does not check that (see `padding_last`). None: the mask that Keras
-            attached to `inputs`, if any.
+            compiled code (XLA, JAX) does not check that. None: the mask that Keras attached to
+            `inputs`, if any.
         encoder_outputs_mask: bool [batch, source_length]. True on real tokens. None: the mask that
             Keras attached to `encoder_outputs`, if any.
         training: bool.
 
     Returns:
-        outputs: float [batch, target_length, units], 0 on padding. `units` is `mixing_units`;
-            without a mixing layer, the width that it would read.
+        outputs: float [batch, target_length, units], 0 on padding. `units` is `mixing_units`.
+            Without a mixing layer, it is the top cell's units plus the width of the context, or
+            with `mixing_from="output"` the top cell's units alone.
         alignments: float [batch, target_length, source_length], 0 on padding. What each step read
             of the source, for any attention. Only with `return_alignments`.
         state: list of float [batch, units]. The cells' states after the last real step of each
@@ -69,10 +72,17 @@ class AttentionDecoder(keras.layers.Layer):
             decoder, or an array has a wrong rank or width.
 
     Example:
-    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
-    >>> decoder = AttentionDecoder(keras.layers.GRUCell(6), KMemoryAttention(4), mixing_units=5)
-    >>> tuple(decoder(ops.zeros([2, 3, 7]), ops.zeros([2, 9, 8])).shape)
-    (2, 3, 5)
+    >>> import keras
+    >>> from seq2seq_memattn import AttentionDecoder, KMemoryAttention
+    >>> source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    >>> embed = keras.layers.Embedding(30, 8, mask_zero=True)
+    >>> encoder = keras.layers.GRU(8, return_sequences=True, return_state=True)
+    >>> outputs, state = encoder(embed(source))
+    >>> decoder = AttentionDecoder(keras.layers.GRUCell(8), KMemoryAttention(4), mixing_units=8)
+    >>> decoded = decoder(embed(target), outputs, initial_state=[state])
+    >>> model = keras.Model([source, target], keras.layers.Dense(30)(decoded))
+    >>> model.output_shape
+    (None, None, 30)
     """
 
     def __init__(

@@ -24,6 +24,7 @@ class Bridge(keras.layers.Layer):
         activation: "linear" or "tanh", of a dense bridge.
         outputs_only: bool. Whether a dense bridge maps only outputs (the first state of each cell).
             The other states of the decoder then start at zero.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
         states: for each encoder layer, for each direction, a list of float [batch, units].
@@ -37,10 +38,14 @@ class Bridge(keras.layers.Layer):
             encoder has one direction.
 
     Example:
-    >>> bridge = Bridge("dense", state_units=[[3, 3]])
-    >>> states = bridge([[[ops.zeros([2, 4]), ops.zeros([2, 4])]]])
-    >>> [tuple(state.shape) for state in states[0]]
-    [(2, 3), (2, 3)]
+    >>> import keras
+    >>> from seq2seq_memattn import Bridge
+    >>> lstm = keras.layers.LSTM(4, return_sequences=True, return_state=True)
+    >>> outputs, *states = keras.layers.Bidirectional(lstm)(keras.Input((None, 7)))
+    >>> bridge = Bridge("dense", state_units=[[3, 3], [5]])  # an LSTM cell, then a GRU cell
+    >>> first_states = bridge([[states[:2], states[2:]]])  # one layer, two directions
+    >>> [[state.shape for state in states] for states in first_states]
+    [[(None, 3), (None, 3)], [(None, 5)]]
     """
 
     def __init__(

@@ -49,10 +49,11 @@ class Encoder(keras.layers.Layer):
         dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
         kernel_initializer: initialiser of all kernels of the cells. Its own seed is ignored.
         seed: int. Seed of dropout and of the weights.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
-        inputs: float [batch, source_length, embedding_dim], or `StepInputs`: ids of a small
-            vocabulary and its embeddings.
+        inputs: float [batch, source_length, embedding_dim]. (`Seq2Seq` passes the ids of a small
+            vocabulary together with its embeddings.)
         mask: bool [batch, source_length], true on real tokens.
         outputs_only: bool. Whether only the first state of each cell is needed. The others may then
             be missing, which makes training faster.
@@ -60,9 +61,12 @@ class Encoder(keras.layers.Layer):
     Returns:
         `Encoded`.
 
-    Masking: padding never changes a result. It must come last (see `padding_last`).
+    Masking: padding never changes a result. It must come last, which compiled code (XLA, JAX) does
+        not check.
 
     Example:
+    >>> from keras import ops
+    >>> from seq2seq_memattn import Encoder
     >>> encoder = Encoder(units=3, num_layers=2)
     >>> encoded = encoder(ops.zeros([2, 5, 4]), mask=ops.ones([2, 5], dtype="bool"))
     >>> tuple(encoded.outputs.shape)

@@ -236,7 +236,9 @@ def load_run(
 
     Args:
         run_dir: Path.
-        checkpoint: see `load_weights`.
+        checkpoint: "best": the weights of the best validation, or the latest ones if the run has
+            not been validated yet. "latest": the weights of the newest undamaged checkpoint. Any
+            other value is the name of a file in the run directory or among its checkpoints.
         threshold: replaces the threshold of flexible attention; None keeps the run's.
         precision: precision of the model; the precision of the training does not matter.
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
-from seq2seq_memattn.search.rules import Sampling, check_seed
+from seq2seq_memattn.search.rules import MAX_SEED, Sampling
 from seq2seq_memattn.vocabulary import Vocabulary
 
 
@@ -91,7 +92,8 @@ class Translator:
     Args:
         run: `Run`. Its weights must stay as they are.
         beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
-        max_source_length: see `SourceReader`.
+        max_source_length: int or None. Longer sources are cut to this number of tokens, end token
+            included, and counted. None: the length that the run's model was made for, if any.
         sampling: `Sampling` draws translations of each line at random; beam_size and n_best must
             then be equal. None: beam search.
         seed: int in 0..2**31-1. Seed of the sampling.
@@ -100,7 +102,7 @@ class Translator:
         ValueError: if `beam_size`, `n_best` or `seed` is out of range.
 
     Attributes:
-        sources: `SourceReader`.
+        sources: reads the sources; `sources.num_cut` is the number of sources that were cut.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class Translator:
         sampling: Sampling | None = None,
         seed: int = 0,
     ) -> None:
-        check_seed(seed)
+        check_int("seed", seed, 0, MAX_SEED)
         self._run = run
         self._n_best = n_best
         self._seed = None if sampling is None else seed

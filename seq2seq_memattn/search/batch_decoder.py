@@ -46,12 +46,13 @@ class BatchDecoder:
         model: `Seq2Seq`. Its weights are read anew at each call, unless `is_frozen`.
         beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
             `beam_search`.
-        jit_compile: bool or None. Whether XLA compiles the steps, see `CompiledSearch`; None:
-            decided by `uses_xla`.
-        folded: see `CompiledSearch`.
+        jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
+            shape takes a second or more. None: from 64 sources on.
+        folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
+            once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
             search takes longer than a sentence.
-        sampling: see `CompiledSearch`.
+        sampling: `Sampling`, to draw beam_size = n_best targets for each source; None: beam search.
 
     Raises:
         ValueError: if `beam_size` or `n_best` is out of range.
@@ -94,9 +95,10 @@ class BatchDecoder:
         Args:
             sources: int32 arrays [length].
             batch_size: int > 0. Sources decoded at a time. A single source is searched in one
-                graph, see `CompiledSearch`.
+                graph.
             on_batch: called after each batch with its number of sources.
-            seeds: uint32 [sources, 2], see `row_seeds`, for sampling; None in beam search.
+            seeds: uint32 [sources, 2], the random key of each source, for sampling; None in beam
+                search.
 
         Returns:
             For each source, in the order given, its n_best hypotheses, best first, or its samples.

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_number
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.chunks import (
@@ -37,7 +38,7 @@ class BeamResult(NamedTuple):
         scores: float [batch, n_best, max_length, rows], or () if not requested or if the
             attention's scores are not a tensor.
         memory: the attention's memory record (for a model of another class, the memory from its
-            `start`), or () if not requested or from `CompiledSearch`.
+            `start`), or () if not requested.
         positions_scored: float32 [batch, n_best]. Encoder states scored per step, mean over the
             steps of each hypothesis; or () if not requested.
     """
@@ -83,10 +84,12 @@ def beam_search(
         model: `Seq2Seq`, `Searchable`, or anything with `start(source, num_queries)` and
             `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
             they take and return, and `AlignedModel` for what alignments need besides.
-        source: int32 [batch, source_length], ending with the end token, then padding.
+        source: int32 [batch, source_length]. Ids as in training, then padding. Models of
+            `memattn train` expect the end token before the padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
-        length_penalty_exponent: float. See `length_penalty`.
+        length_penalty_exponent: float. Exponent of the length penalty of Wu et al. (2016), equation
+            14: log-probabilities are divided by ((5 + length) / 6) ** exponent. 0: no penalty.
         max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included.
             None: twice the source's length and 10 more, for each source.
         early_stopping: bool. False runs every sentence to its limit or until its whole beam is
@@ -98,13 +101,24 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if `beam_size`, `n_best` or `max_length` is out of range; if `source` has
+        ValueError: if an option is not a number of its kind or is out of range; if `source` has
             another rank or, for a `Seq2Seq` or a `Searchable`, an id outside the vocabulary; if the
             model lacks `start` and `step`, or with `return_alignments` the other methods of
             `AlignedModel`; under `jax.jit`, if `max_length` is an array.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import ModelConfig, Seq2Seq, beam_search
+    >>> model = Seq2Seq(ModelConfig(source_vocab_size=9, target_vocab_size=9))
+    >>> source = np.array([[5, 3, 2], [4, 2, 0]])  # symbols, the end token 2, padding
+    >>> found = beam_search(model, source, beam_size=4, n_best=2, max_length=6)
+    >>> tuple(found.tokens.shape), tuple(found.log_probs.shape)
+    ((2, 2, 6), (2, 2))
     """
     check_sizes(beam_size, n_best)
-    options = (beam_size, n_best, length_penalty_exponent, early_stopping, return_alignments)
+    check_number("length_penalty_exponent", length_penalty_exponent)
+    exponent = float(length_penalty_exponent)
+    options = (int(beam_size), int(n_best), exponent, early_stopping, return_alignments)
     return call_compiled(_beam_search, model, (source,), max_length, options)
 
 

@@ -1,7 +1,6 @@
 """Compiles searches that are called in eager mode, once for each model and choice of options."""
 
 import functools
-import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from seq2seq_memattn.checks import check_rank
 from seq2seq_memattn.compute.backend import compiled, is_eager
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.rules import checked_limits
 from seq2seq_memattn.search.searchable import Searchable
 
 
@@ -31,25 +31,23 @@ def call_compiled(
         model: the model to search with. Search is compiled only with a `Seq2Seq` or a
             `Searchable`, since the weights of other models are unknown.
         arrays: int32. The sources, [batch, source_length], and other arrays of the search.
-        max_length: int, None, or int32 [batch].
+        max_length: int, None, or int32 [batch], not yet checked.
         options: hashable. A graph is made for each choice of them.
     """
     arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
-    bound = _source_vocab_size(model)
-    if bound is not None:
-        arrays = (ids_below("source", arrays[0], bound), *arrays[1:])
+    is_ours = isinstance(model, (Seq2Seq, Searchable))
+    if is_ours and model.source_vocab_size is not None:
+        arrays = (ids_below("source", arrays[0], model.source_vocab_size), *arrays[1:])
     if is_eager(*arrays):
         check_rank("source", arrays[0], ("batch", "source_length"))
-    if isinstance(max_length, numbers.Integral):
-        max_length = int(max_length)
-        if max_length < 1:
-            raise ValueError(f"`max_length` must be positive; got {max_length}.")
-    is_ours = isinstance(model, (Seq2Seq, Searchable))
+    max_length = checked_limits(max_length, arrays[0].shape[0])
     has_limits = not (max_length is None or isinstance(max_length, int))
     # JAX must know the most steps ahead, which an array inside a graph does not tell.
     if not is_ours or not is_eager(*arrays) or (has_limits and keras.backend.backend() == "jax"):
         return search(model, *arrays, max_length, *options)
-    key = (search, "each" if has_limits else max_length, options)
+    # Quantising a model replaces its variables by more; an older graph would read the old ones.
+    num_variables = len(model.variables)
+    key = (search, "each" if has_limits else max_length, options, num_variables)
     searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned
     if key not in searches:
 
@@ -60,9 +58,3 @@ def call_compiled(
         # models would count as the same code.
         searches[key] = compiled(model, functools.partial(run))
     return searches[key](arrays, max_length if has_limits else ())
-
-
-def _source_vocab_size(model: Any) -> int | None:
-    if isinstance(model, Seq2Seq):
-        return model.config.source_vocab_size
-    return model.source_vocab_size if isinstance(model, Searchable) else None

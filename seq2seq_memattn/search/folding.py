@@ -62,13 +62,13 @@ def fold(cell: AttentionCell) -> Folds | None:
     """The maps of a built cell's context, or None if they cannot be folded.
 
     They cannot be folded if the attention has its own `combine`, if the logits read the context
-    without a mixing layer, or if the context is fed to a lowest cell other than a standard
-    `LSTMCell` or `GRUCell`.
+    without a mixing layer, if this layer is quantised, or if the context is fed to a lowest cell
+    other than a standard `LSTMCell` or `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
     if not cell.attention.combines_plainly:
         return None
-    if cell.mixing is None and reads_context:
+    if reads_context and (cell.mixing is None or cell.mixing.quantization_mode is not None):
         return None
     lowest, top = cell.cells[0], output_units(cell.cells[-1])
     if cell.input_feeding and isinstance(cell_step(lowest, LOWEST, 0), OpaqueStep):

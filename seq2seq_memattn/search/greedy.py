@@ -29,6 +29,13 @@ def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResu
 
     Returns:
         `GreedyResult`.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import ModelConfig, Seq2Seq, greedy_search
+    >>> model = Seq2Seq(ModelConfig(source_vocab_size=9, target_vocab_size=9))
+    >>> tuple(greedy_search(model, np.array([[5, 3, 2]]), max_length=6).tokens.shape)
+    (1, 6)
     """
     found = beam_search(model, source, beam_size=1, max_length=max_length)
     return GreedyResult(*(getattr(found, name)[:, 0] for name in GreedyResult._fields))

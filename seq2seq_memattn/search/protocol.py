@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class SearchedModel(Protocol):
-    """The interface of a model for search; `PreparedModel` implements it for a `Seq2Seq`.
+    """The interface of a model for search that is neither a `Seq2Seq` nor a `Searchable`.
 
     Every step reads the memory, which never changes. The state goes from step to step. Search
     reorders its hypotheses, so the state is a structure of arrays [batch, queries, ...].

@@ -1,13 +1,16 @@
 """The rules of one search: its sizes, limits, length penalty and sampling."""
 
-import math
+import numbers
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
+from seq2seq_memattn.checks import check_int, check_number, check_size
 from seq2seq_memattn.compute.backend import is_eager
+from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.vocabulary import PAD_ID
 
 MAX_SEED = 2**31 - 1  # the largest int32
@@ -18,7 +21,7 @@ class Sampling:
     """Which tokens may be drawn, and how probable each is; see `sample`.
 
     Raises:
-        ValueError: if a number is out of range.
+        ValueError: if an argument is not a number or is out of range.
     """
 
     temperature: float = 1.0
@@ -26,18 +29,13 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.temperature < math.inf:
+        check_number("temperature", self.temperature)
+        if not self.temperature > 0.0:
             raise ValueError(f"`temperature` must be positive; got {self.temperature}.")
-        if self.top_k < 0:
-            raise ValueError(f"`top_k` must be positive, or 0 for all; got {self.top_k}.")
+        check_int("top_k", self.top_k, least=0)
+        check_number("top_p", self.top_p)
         if not 0.0 < self.top_p <= 1.0:
             raise ValueError(f"`top_p` must be above 0 and at most 1; got {self.top_p}.")
-
-
-def check_seed(seed: int) -> None:
-    """Raises ValueError if `seed` of `sample` is out of range."""
-    if not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"`seed` must be in 0..{MAX_SEED}; got {seed}.")
 
 
 class Rules(NamedTuple):
@@ -60,11 +58,46 @@ class Rules(NamedTuple):
 
 
 def check_sizes(beam_size: int, n_best: int) -> None:
-    """Raises ValueError if `beam_size` or `n_best` of `beam_search` is out of range."""
-    if beam_size < 1:
-        raise ValueError(f"`beam_size` must be positive; got {beam_size}.")
-    if not 1 <= n_best <= beam_size:
-        raise ValueError(f"`n_best` must be in 1..{beam_size}, the beam size; got {n_best}.")
+    """Raises ValueError if `beam_size` or `n_best` of `beam_search` is not an int in its range."""
+    check_int("beam_size", beam_size)
+    check_int("n_best", n_best)
+    if n_best > beam_size:
+        raise ValueError(f"`n_best` must be at most `beam_size`, {beam_size}; got {n_best}.")
+
+
+def is_int_array(x: Any, most_axes: int) -> bool:
+    """Whether `x` is an array of integers with at most so many axes; NumPy's numbers are not."""
+    is_array = hasattr(x, "shape") and not isinstance(x, numbers.Number)
+    return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
+
+
+def checked_limits(max_length: Any, batch: int | None) -> Any:
+    """Checks `max_length` of a search, where its values can be seen (see `ids_below`).
+
+    Args:
+        max_length: None, an int, or integers [batch] or [], as an array or a list.
+        batch: int or None. The number of sources, if it is known.
+
+    Returns:
+        None, int, or an int32 tensor of the same shape.
+
+    Raises:
+        ValueError: if it is anything else, or a limit is not positive.
+    """
+    if max_length is None:
+        return None
+    is_list = isinstance(max_length, (list, tuple))
+    limits = np.asarray(max_length) if is_list else max_length
+    if not is_int_array(limits, most_axes=1):
+        check_int("max_length", max_length)
+        return int(max_length)
+    if len(limits.shape):
+        check_size("max_length", "batch", limits.shape[0], batch)
+    limits = ops.convert_to_tensor(limits, dtype="int32")
+    if not is_visible(limits):
+        return limits
+    least = ops.min(limits, initial=np.iinfo(np.int32).max)
+    return checked(limits, least > 0, "`max_length`: expected positive limits", got=least)
 
 
 def default_limit(source_length: Any) -> Any:

@@ -1,16 +1,16 @@
 """Sampling: draws targets at random from the model's distribution."""
 
-import numbers
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.search.beam import search_sources
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import call_compiled
 from seq2seq_memattn.search.prepared import prepare, written
-from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_seed
+from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, is_int_array
 
 
 class SampleResult(NamedTuple):
@@ -71,8 +71,8 @@ def sample(
         `SampleResult`. Padding and the start token are never drawn.
 
     Raises:
-        ValueError: if an argument is out of range or of another rank, or the model has no `start`
-            and `step`; under `jax.jit`, if `max_length` is an array or `seed` is None.
+        ValueError: if an argument is out of range or of another kind or rank, or the model has no
+            `start` and `step`; under `jax.jit`, if `max_length` is an array or `seed` is None.
 
     Example:
     >>> import numpy as np
@@ -82,14 +82,13 @@ def sample(
     >>> tuple(sample(model, source, num_samples=4, seed=1, max_length=6).tokens.shape)
     (2, 4, 6)
     """
-    if num_samples < 1:
-        raise ValueError(f"`num_samples` must be positive; got {num_samples}.")
+    check_int("num_samples", num_samples)
     sampling = Sampling(temperature, top_k, top_p)
     if seed is None:
         seed = keras.random.randint((), 0, MAX_SEED, dtype="int32")
-    elif isinstance(seed, numbers.Integral):
-        check_seed(int(seed))
-    options = (num_samples, sampling)
+    elif not is_int_array(seed, most_axes=0):
+        check_int("seed", seed, 0, MAX_SEED)
+    options = (int(num_samples), sampling)
     return call_compiled(_sample, model, (source, seed), max_length, options)
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_rank, check_size
+from seq2seq_memattn.checks import check_int, check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import first_embeddings
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
@@ -17,7 +17,8 @@ class Searchable:
     """Makes your own trained model searchable: `beam_search(Searchable(...), source)`.
 
     The parts are the layers of the model that make a target. They are not copied, so you may go on
-    training their weights. They may also be layers of a loaded model (`get_layer`).
+    training their weights. They may also be layers of a loaded model (`get_layer`), or quantised
+    (`quantize`).
 
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
@@ -40,16 +41,18 @@ class Searchable:
         ValueError: if a part has a wrong type, has not been called, or does not fit the others.
 
     Example:
-    >>> from seq2seq_memattn.attention.k_memory import KMemoryAttention
-    >>> from seq2seq_memattn.search.greedy import greedy_search
-    >>> source = keras.Input((None,), dtype="int32")
-    >>> embedding, logits = keras.layers.Embedding(9, 4), keras.layers.Dense(9)
-    >>> encode = keras.Model(source, keras.layers.GRU(5, return_sequences=True)(embedding(source)))
+    >>> import keras
+    >>> from seq2seq_memattn import AttentionDecoder, KMemoryAttention, Searchable, greedy_search
+    >>> source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    >>> embed = keras.layers.Embedding(9, 4, mask_zero=True)
+    >>> encoded = keras.layers.GRU(5, return_sequences=True)(embed(source))
     >>> decoder = AttentionDecoder(keras.layers.GRUCell(6), KMemoryAttention(3))
-    >>> trained = logits(decoder(embedding(source), encode(source)))
-    >>> searchable = Searchable(encode, embedding, decoder, logits)
-    >>> tuple(greedy_search(searchable, [[3, 4, 5]], max_length=7).tokens.shape)
-    (1, 7)
+    >>> to_logits = keras.layers.Dense(9)
+    >>> model = keras.Model([source, target], to_logits(decoder(embed(target), encoded)))
+    >>> encode = keras.Model(source, encoded)  # model.fit would train its layers
+    >>> searchable = Searchable(encode, embed, decoder, to_logits)
+    >>> tuple(greedy_search(searchable, [[3, 4, 5], [6, 0, 0]], max_length=7).tokens.shape)
+    (2, 7)
     """
 
     def __init__(
@@ -80,8 +83,7 @@ class Searchable:
         sizes = [embedding.input_dim for embedding in first_embeddings(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
-            if not 0 <= value < self.vocab_size:
-                raise ValueError(f"`{name}`: expected an id below {self.vocab_size}; got {value}.")
+            check_int(name, value, 0, self.vocab_size - 1)
         if type(embedding) is keras.layers.Embedding:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
@@ -116,23 +118,22 @@ class Searchable:
 
     def token_embeddings(self) -> Any:
         """What each token, by its number in search, is fed back as: float [vocab_size, n]."""
-        if type(self.embedding) is keras.layers.Embedding:
-            table = ops.convert_to_tensor(self.embedding.embeddings)
-        else:
-            table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
+        table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
         """Matrix [units, vocab_size] and bias [vocab_size] of a plain output layer, else None.
 
-        Also None if the output layer computes in another dtype than the decoder, such as float32
-        beside bfloat16, because search would compute in the decoder's dtype.
+        Also None if the output layer is quantised, or if it computes in another dtype than the
+        decoder, such as float32 beside bfloat16, because search would compute in the decoder's
+        dtype.
         """
         layer = self.logits
         if (
             type(layer) is not keras.layers.Dense
             or layer.activation is not keras.activations.linear
             or layer.compute_dtype != self.cell.compute_dtype
+            or layer.quantization_mode is not None
         ):
             return None
         kernel = ops.convert_to_tensor(layer.kernel)

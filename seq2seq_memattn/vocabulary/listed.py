@@ -78,12 +78,13 @@ class WordVocabulary(ListedVocabulary):
     Args:
         tokens: the words in the order of their ids, from id 4 on. They are distinct, not empty,
             have no space or newline, and differ from `<unk>`, which has id 3.
-        file: name of the file in the data directory.
+        file: name of its file in a data directory. Making a vocabulary writes no file.
 
     Raises:
         ValueError: if a word breaks these rules.
 
     Example:
+    >>> from seq2seq_memattn.vocabulary import WordVocabulary
     >>> vocabulary = WordVocabulary(["a", "cat"], "words.txt")
     >>> vocabulary.size, vocabulary.encode("a  black cat")
     (6, [4, 3, 5])
@@ -114,12 +115,13 @@ class CharacterVocabulary(ListedVocabulary):
     Args:
         tokens: the characters in the order of their ids, from id 4 on. They are distinct, and none
             is a newline or U+FFFD, which has id 3.
-        file: name of the file in the data directory.
+        file: name of its file in a data directory. Making a vocabulary writes no file.
 
     Raises:
         ValueError: if a character breaks these rules.
 
     Example:
+    >>> from seq2seq_memattn.vocabulary import CharacterVocabulary
     >>> vocabulary = CharacterVocabulary("ab ", "characters.txt")
     >>> vocabulary.encode("b ä")
     [5, 6, 3]

@@ -20,6 +20,7 @@ class SymbolVocabulary(Vocabulary):
         ValueError: if there are no symbols, or one of them breaks these rules.
 
     Example:
+    >>> from seq2seq_memattn.vocabulary import SymbolVocabulary
     >>> vocabulary = SymbolVocabulary(["a", "b"])
     >>> vocabulary.size, vocabulary.encode("b a b")
     (5, [4, 3, 4])

@@ -115,6 +115,7 @@ def test_score_says_in_one_line_what_is_wrong(work, tmp_path, source, target, ex
     assert not (tmp_path / "scores.txt").exists()
 
 
+@pytest.mark.slow
 def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     done = command("average_checkpoints", work, "--last=5")
     assert done.returncode == 1

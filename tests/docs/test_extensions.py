@@ -1,16 +1,21 @@
 """The Sphinx extensions for docstrings, flags and links."""
 
+import importlib
 import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import seq2seq_memattn
 from docs.extensions.commands import page
-from docs.extensions.docstrings import option_lines, to_rest
+from docs.extensions.docstrings import PACKAGE, documented, option_lines, to_rest
 from docs.extensions.links import on_site, repository, rewritten
 from seq2seq_memattn.__main__ import command_names
 from seq2seq_memattn.config import ModelConfig
 from tests.documents import DOCS
+from tests.running import ROOT
 
 DOCSTRING = """Reads K slots, see `beam_search`.
 
@@ -39,7 +44,7 @@ Example:
 
 
 def test_sections_become_lists_and_texts() -> None:
-    assert to_rest(DOCSTRING.splitlines(), {"beam_search"}) == [
+    assert to_rest(DOCSTRING.splitlines(), {"beam_search": "seq2seq_memattn.beam_search"}) == [
         "Reads K slots, see :py:obj:`beam_search <seq2seq_memattn.beam_search>`.",
         "",
         "",
@@ -85,6 +90,38 @@ def test_every_public_name_has_an_entry_and_a_docstring(name: str) -> None:
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     assert f":: {name}\n" in text
     assert to_rest(inspect.cleandoc(getattr(seq2seq_memattn, name).__doc__).splitlines())[0]
+
+
+API = (DOCS / "api.md").read_text(encoding="utf-8")
+CLASSES = {
+    name
+    for file in (ROOT / PACKAGE).rglob("*.py")
+    for name in re.findall(r"^class ([A-Z]\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+}
+
+
+def docstrings_on_the_page() -> Iterator[tuple[str, Any]]:
+    """The docstrings that the page of the API shows, each with its class or function."""
+    members = dict(re.findall(r":: (?:\S+\.)?(\w+)\n   :members:(.*)\n", API))
+    for name, path in documented(API).items():
+        public = getattr(importlib.import_module(path.rpartition(".")[0]), name)
+        yield inspect.getdoc(public) or "", public
+        shown = [one for one in members.get(name, "").split(", ") if one]
+        if name in members and not shown:
+            shown = [one for one in vars(public) if not one.startswith("_")]
+        for member in shown:
+            yield inspect.getdoc(getattr(public, member.strip())) or "", public
+
+
+def test_docstrings_send_readers_to_entries_of_the_page_only() -> None:
+    entries = documented(API)
+    assert entries["Run"] == "seq2seq_memattn.runs.directory.Run"
+    assert entries["slots"] == "seq2seq_memattn.plots.slots"
+    private = CLASSES - set(entries)
+    for text, public in docstrings_on_the_page():
+        seen = [name for name in re.findall(r"[Ss]ee\s+`(\w+)`", text) if name not in entries]
+        assert [name for name in seen if not hasattr(public, name)] == [], public
+        assert private & set(re.findall(r"`(\w+)`", text)) == set(), public
 
 
 def test_every_vocabulary_that_can_be_exported_is_public() -> None:

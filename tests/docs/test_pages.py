@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import pytest
 
 from experiments.reproduction.study import load_definition
@@ -36,8 +37,9 @@ WITH_CODE = [
     for name, text in TEXTS.items()
     if name != GUIDE and (commands(text) or blocks("python", text))
 ]
+STARTS_FROM = {"serving": "own_text"}  # pages that need the run of another page
 # Pages without commands, whose code is quick.
-LIGHT = ("how_it_works", "new_attention")
+LIGHT = ("how_it_works", "index", "new_attention")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Command]
 @pytest.mark.slow
 def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> None:
     where, done = folder
-    run_commands(TEXTS[name], where, done)
+    for page in (STARTS_FROM.get(name, name), name):
+        run_commands(TEXTS[page], where, done)
     run_code(TEXTS[name], f"docs/{name}.md", where)
 
 
@@ -61,6 +64,19 @@ def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> 
 def test_code_runs(name: str, tmp_path: Path) -> None:
     assert not commands(TEXTS[name])
     run_code(TEXTS[name], f"docs/{name}.md", tmp_path)
+
+
+def test_the_attention_of_the_page_about_new_ones_gives_padding_no_weight(tmp_path: Path) -> None:
+    attention = run_code(TEXTS["new_attention"], "docs/new_attention.md", tmp_path)["decoder"]
+    attention = attention.cell.attention
+    mask = keras.ops.convert_to_tensor([[True, True, False], [False] * 3])
+    memory = attention.prepare(keras.random.normal([2, 3, 6]), mask)
+    scores, _ = attention.score(keras.random.normal([2, 1, 16]), memory)
+    found = keras.ops.convert_to_numpy(scores)
+    assert found[0, 0, :2].sum() == pytest.approx(1.0)
+    assert (found[:, 0, 2] == 0.0).all() and (found[1] == 0.0).all()
+    counted = keras.ops.convert_to_numpy(attention.positions_scored(scores, memory))
+    assert counted.tolist() == [[2.0], [0.0]]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from seq2seq_memattn.layers.bridge import Bridge
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.layers.stepping import OwnCell, step_by_step
+from tests.marks import slow
 from tests.tolerances import as_array, assert_close
 
 BATCH, TARGET_LENGTH, SOURCE_LENGTH, WIDTH, ENCODER_UNITS, UNITS = 2, 4, 5, 6, 7, 8
@@ -127,7 +128,7 @@ def masked_model(given: bool) -> keras.Model:
     return keras.Model([target, source], keras.layers.Dense(3, name="logits")(outputs))
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)])
 def test_a_keras_loss_ignores_what_a_given_mask_leaves_out(jit_compile: bool) -> None:
     arrays = [INPUTS * REAL[:, :, None], OUTPUTS]
     losses, models = [], [masked_model(given) for given in (True, False)]

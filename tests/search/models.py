@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -77,6 +78,12 @@ def with_rounded_products(model: Seq2Seq) -> Seq2Seq:
     rounding = Seq2Seq(model.config, dtype=BFloat16Products())
     rounding.set_weights(model.get_weights())
     return rounding
+
+
+def quantise(model: keras.Model) -> None:
+    """Quantises a model's layers that have more weights than the others."""
+    kinds = (keras.layers.Dense, keras.layers.Embedding)
+    model.quantize("int8", filters=lambda layer: type(layer) in kinds)
 
 
 def teacher_forced(model: Seq2Seq, source: Array, targets: Sequence[Sequence[int]]) -> Array:

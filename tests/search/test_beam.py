@@ -3,11 +3,13 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.rules import length_penalty
 from seq2seq_memattn.search.step import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
+from tests.errors import refused
 from tests.inputs import run
 from tests.marks import slow
 from tests.reference import beam_search as reference
@@ -368,16 +370,39 @@ def test_alignments_come_on_request_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beam_size", "n_best", "message"),
+    ("options", "message"),
     [
-        (0, 1, "`beam_size` must be positive; got 0"),
-        (3, 0, "`n_best` must be in 1..3, the beam size; got 0"),
-        (3, 4, "`n_best` must be in 1..3, the beam size; got 4"),
+        ({"beam_size": 0}, "`beam_size` must be an int >= 1; got 0."),
+        ({"beam_size": 2.0}, "`beam_size` must be an int >= 1; got 2.0."),
+        ({"beam_size": True}, "`beam_size` must be an int >= 1; got True."),
+        ({"n_best": 0}, "`n_best` must be an int >= 1; got 0."),
+        ({"n_best": 1.5}, "`n_best` must be an int >= 1; got 1.5."),
+        ({"beam_size": 3, "n_best": 4}, "`n_best` must be at most `beam_size`, 3; got 4."),
+        (
+            {"length_penalty_exponent": "0.6"},
+            "`length_penalty_exponent` must be a finite number; got '0.6'.",
+        ),
+        ({"max_length": 0}, "`max_length` must be an int >= 1; got 0."),
+        ({"max_length": 2.5}, "`max_length` must be an int >= 1; got 2.5."),
+        ({"max_length": "5"}, "`max_length` must be an int >= 1; got '5'."),
+        ({"max_length": [2.5]}, "`max_length` must be an int >= 1; got [2.5]."),
+        ({"max_length": [[3]]}, "`max_length` must be an int >= 1; got [[3]]."),
+        ({"max_length": [3, 4]}, "`max_length`: expected batch 1; got 2."),
+        ({"max_length": [-1]}, "`max_length`: expected positive limits; got -1."),
+        ({"max_length": np.array([0])}, "`max_length`: expected positive limits; got 0."),
     ],
 )
-def test_arguments_out_of_range_are_refused(beam_size: int, n_best: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        beam_search(PrefixModel(random_tables(0, [0.0])), np.array([[END_ID]]), beam_size, n_best)
+def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    model, source = PrefixModel(random_tables(0, [0.0])), np.array([[END_ID]])
+    assert refused(beam_search, model, source, **options) == message
+
+
+def test_limits_in_a_graph_are_checked_when_it_runs() -> None:
+    model, source = PrefixModel(random_tables(8, [0.0, 0.0])), np.full([2, 1], END_ID)
+    graph = tf.function(lambda limits: beam_search(model, source, 2, max_length=limits).lengths)
+    assert graph(tf.constant([4, 1])).shape == (2, 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`max_length`: expected positive"):
+        graph(tf.constant([4, 0]))
 
 
 def test_a_limit_may_be_one_number_or_one_for_each_sentence() -> None:

@@ -13,6 +13,7 @@ from tests.search.models import (
     ATTENTIONS,
     PrefixModel,
     padded,
+    quantise,
     random_tables,
     small_model,
     sources_of,
@@ -93,6 +94,17 @@ def test_steps_equal_those_of_the_cell_and_teacher_forcing(name: str, folded: bo
         expected = model({"source": source, "target_inputs": INPUTS[:, query]})
         stepped = np.stack([as_array(logits)[:, query] for logits, _ in steps], axis=1)
         assert_close(stepped, as_array(expected))
+
+
+@pytest.mark.parametrize("name", ["k_memory", "one vocabulary"])
+def test_steps_of_a_quantised_model_equal_teacher_forcing(name: str) -> None:
+    model, source = small_model(**OPTIONS[name]), padded(SOURCES)
+    quantise(model)
+    steps, _ = step_through(model, source, INPUTS)
+    stepped = np.stack([as_array(logits)[:, 0] for logits, _ in steps], axis=1)
+    expected = as_array(model({"source": source, "target_inputs": INPUTS[:, 0]}))
+    # Where a sum is rounded in another order, an 8-bit number may differ in its last place.
+    np.testing.assert_allclose(stepped, expected, atol=0.03 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("mode", MODES)

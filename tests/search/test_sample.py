@@ -12,6 +12,7 @@ from seq2seq_memattn.search.prepared import prepare
 from seq2seq_memattn.search.replay import replay_log_probs
 from seq2seq_memattn.search.sample import SampleResult, sample
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.errors import refused
 from tests.inputs import run
 from tests.marks import slow
 from tests.search.models import (
@@ -195,18 +196,33 @@ def test_a_compiled_function_may_take_the_seed_as_an_argument() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_samples": 0}, "`num_samples` must be positive; got 0"),
-        ({"temperature": 0.0}, "`temperature` must be positive; got 0.0"),
-        ({"temperature": float("nan")}, "`temperature` must be positive; got nan"),
-        ({"top_k": -1}, "`top_k` must be positive, or 0 for all; got -1"),
-        ({"top_p": 0.0}, "`top_p` must be above 0 and at most 1; got 0.0"),
-        ({"top_p": 1.1}, "`top_p` must be above 0 and at most 1; got 1.1"),
-        ({"seed": -1}, r"`seed` must be in 0\.\.2147483647; got -1"),
+        ({"num_samples": 0}, "`num_samples` must be an int >= 1; got 0."),
+        ({"num_samples": 2.0}, "`num_samples` must be an int >= 1; got 2.0."),
+        ({"temperature": 0.0}, "`temperature` must be positive; got 0.0."),
+        ({"temperature": float("nan")}, "`temperature` must be a finite number; got nan."),
+        ({"top_k": -1}, "`top_k` must be an int >= 0; got -1."),
+        ({"top_k": 2.5}, "`top_k` must be an int >= 0; got 2.5."),
+        ({"top_p": 0.0}, "`top_p` must be above 0 and at most 1; got 0.0."),
+        ({"top_p": 1.1}, "`top_p` must be above 0 and at most 1; got 1.1."),
+        ({"top_p": "0.9"}, "`top_p` must be a finite number; got '0.9'."),
+        ({"seed": -1}, "`seed` must be an int in 0..2147483647; got -1."),
+        ({"seed": 1.5}, "`seed` must be an int in 0..2147483647; got 1.5."),
+        ({"seed": [1, 2]}, "`seed` must be an int in 0..2147483647; got [1, 2]."),
+        (
+            {"seed": np.array([1, 2])},
+            "`seed` must be an int in 0..2147483647; got array([1, 2]).",
+        ),
     ],
 )
-def test_an_argument_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        sample(small_model(), padded(SOURCES), **options)
+def test_a_wrong_argument_is_refused(options: dict[str, Any], message: str) -> None:
+    assert refused(sample, small_model(), padded(SOURCES), **options) == message
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    model = small_model()
+    expected = drawn(model, SOURCES, 2, 0.5, 3, 0.9, 4, 6)
+    numbers = (np.int64(2), np.float64(0.5), np.int64(3), np.float64(0.9), np.int64(4), np.int64(6))
+    assert_same_samples(drawn(model, SOURCES, *numbers), expected)
 
 
 def test_a_model_without_start_and_step_is_refused() -> None:

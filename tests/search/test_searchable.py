@@ -25,7 +25,7 @@ from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
 from tests.running import run_python
 from tests.search import own_parts
-from tests.search.models import assert_same_search
+from tests.search.models import assert_same_search, quantise
 from tests.search.own_parts import ENCODER_UNITS, SOURCE, UNITS, VOCABULARY, WIDTH, Own, Stepped
 from tests.tolerances import as_array, assert_close
 
@@ -283,6 +283,19 @@ def test_a_weight_changed_after_a_search_changes_the_next(backend: str) -> None:
     assert_close(found[-2], found[-1])
 
 
+def test_a_quantised_model_is_searched_with_its_own_numbers() -> None:
+    own = own_parts.make()
+    searchable = own.searchable()
+    before = search(searchable)
+    quantise(own.trained)
+    found = search(searchable)
+    assert np.abs(found.log_probs - before.log_probs).max() > 1e-3
+    log_probs = own_parts.rescored(own.trained, SOURCE, found.tokens.astype(np.int32))
+    # Where a sum is rounded in another order, an 8-bit number may differ in its last place.
+    expected = np.sum(log_probs * written(found), axis=2)
+    np.testing.assert_allclose(found.log_probs, expected, atol=0.05)
+
+
 # Errors
 
 
@@ -305,9 +318,10 @@ def test_parts_of_a_wrong_kind_are_refused() -> None:
 
 def test_ids_out_of_range_are_refused() -> None:
     own = own_parts.make()
-    for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99)]:
+    for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99), ("end_id", 2.0)]:
         message = refused(own.searchable, **{name: value})
-        assert message == f"`{name}`: expected an id below 7; got {value}."
+        assert message == f"`{name}` must be an int in 0..6; got {value}."
+    assert own.searchable(end_id=np.int64(4)).ids[2] == 4
 
 
 def called(layer: Any, *units: int) -> Any:
@@ -357,20 +371,27 @@ def test_sources_and_limits_out_of_range_are_refused() -> None:
         assert "`source`: expected shape [batch, source_length]" in refused(
             search, searchable, SOURCE[0]
         )
-        for limit in (0, np.int64(-1)):
+        for limit in (0, np.int64(-1), 5.0, True):
             assert refused(search, searchable, SOURCE, max_length=limit) == (
-                f"`max_length` must be positive; got {limit}."
+                f"`max_length` must be an int >= 1; got {limit!r}."
             )
+        assert refused(search, searchable, SOURCE, max_length=[3, 0, 3]) == (
+            "`max_length`: expected positive limits; got 0."
+        )
     assert "`seed`" in refused(sample, searchable, SOURCE, seed=np.int64(-5))
 
 
-def test_a_limit_of_numpy_is_one_number() -> None:
+def test_numbers_may_be_those_of_numpy() -> None:
     searchable = own_parts.make().searchable()
-    found = [beam_search(searchable, SOURCE, 2, max_length=kind(5)) for kind in (int, np.int64)]
+    found = [
+        beam_search(searchable, SOURCE, kind(2), kind(2), real(0.6), kind(5))
+        for kind, real in ((int, float), (np.int64, np.float64))
+    ]
     assert_close(found[0], found[1])
     assert len(vars(searchable)["_searches"]) == 1
 
 
+@pytest.mark.slow
 def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
     logger.addHandler(caplog.handler)

@@ -1,5 +1,6 @@
 """The graphs of an exported model: one per signature, from strings to strings."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.k_memory import KMemory
+from seq2seq_memattn.checks import check_int, check_number
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
@@ -32,10 +34,14 @@ _INPUTS = {
 }
 
 
-class SearchOptions(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
     """Options of search in an exported model; see `beam_search`, `SourceReader` and `sample`.
 
     With `num_samples` 0, the model has no signature `sample`.
+
+    Raises:
+        ValueError: if an option is not a number of its kind or is out of range.
     """
 
     beam_size: int = 10
@@ -47,6 +53,20 @@ class SearchOptions(NamedTuple):
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_sizes(self.beam_size, self.n_best)
+        check_number("length_penalty", self.length_penalty)
+        for name in ("max_length", "max_source_length"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name))
+        check_int("num_samples", self.num_samples, least=0)
+        _ = self.sampling  # checks its numbers
+
+    @property
+    def sampling(self) -> Sampling:
+        """Which tokens the signature `sample` may draw."""
+        return Sampling(self.temperature, self.top_k, self.top_p)
 
 
 def signatures(options: SearchOptions) -> dict[str, tuple[str, ...]]:
@@ -107,9 +127,6 @@ class ServingGraph:
 
     Attributes:
         modules: the vocabularies, which the SavedModel must keep beside the variables.
-
-    Raises:
-        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(self, served: ServedModel, options: SearchOptions) -> None:
@@ -231,8 +248,7 @@ class ServingGraph:
         seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
         limits, most = step_limits(sources.ids, options.max_length, self._model.pad_id)
         sizes = (options.num_samples, options.num_samples)
-        sampling = Sampling(options.temperature, options.top_k, options.top_p)
-        rules = Rules(*sizes, 0.0, False, limits[:, None], sampling, seeds)
+        rules = Rules(*sizes, 0.0, False, limits[:, None], options.sampling, seeds)
         memory, state = decoder.start(sources.ids, options.num_samples)
         found = search_in_graph(decoder, memory, state, rules, most, drop_done())
         return self._translations(sources, found, options.num_samples)
@@ -283,7 +299,6 @@ class ServingGraph:
 
     def _search(self, decoder: PreparedModel, ids: Any, memory: Any, state: Any) -> BeamResult:
         options = self._options
-        check_sizes(options.beam_size, options.n_best)
         limits, most = step_limits(ids, options.max_length, self._model.pad_id)
         rules = Rules(
             options.beam_size, options.n_best, options.length_penalty, True, limits[:, None]

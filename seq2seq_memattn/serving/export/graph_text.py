@@ -51,13 +51,17 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
             if the list has it, and are errors otherwise.
 
     Raises:
-        ValueError: if the vocabulary is of another kind, or a list has a token twice.
+        ValueError: if the vocabulary is of another kind, has a token twice or no token, or a list
+            contains anything but strings.
     """
     if vocabulary is None:
         return _Numbers()
     if isinstance(vocabulary, SubwordVocabulary):
         return _Subwords(vocabulary)
-    if isinstance(vocabulary, Sequence):
+    if isinstance(vocabulary, Sequence) and not isinstance(vocabulary, str):
+        for token in vocabulary:
+            if not isinstance(token, str):
+                raise ValueError(f"expected a list of strings; got {token!r} in it")
         unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
         return _Listed(list(vocabulary), 0, unknown, _between_spaces, " ")
     separators: dict[Any, tuple[Function, str]] = {
@@ -70,7 +74,10 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
             tokens = [vocabulary.decode([i]) for i in range(NUM_SPECIAL_IDS, vocabulary.size)]
             unknown = None if kind is SymbolVocabulary else UNKNOWN_ID
             return _Listed(tokens, NUM_SPECIAL_IDS, unknown, split, separator)
-    raise ValueError(f"expected a vocabulary that can be in a graph; got {vocabulary!r}")
+    raise ValueError(
+        "expected a vocabulary that can be in a graph, a list of strings, or None; got "
+        f"{vocabulary!r}"
+    )
 
 
 def pieces_with_ends(vocabulary: GraphVocabulary, ids: Any, is_end: Any, is_padding: Any) -> Any:
@@ -127,6 +134,8 @@ class _Listed(tf.Module):
         if len(set(tokens)) < len(tokens):
             twice = next(token for token in tokens if tokens.count(token) > 1)
             raise ValueError(f"expected each token of a vocabulary once; got {twice!r} twice")
+        if not any(tokens):
+            raise ValueError(f"expected a vocabulary with tokens; got {tokens}")
         self.first_id = first_id
         self._split = split
         self._separator = separator

@@ -61,7 +61,13 @@ def test_answers_are_those_of_search(
 ) -> None:
     model = searchable(**ids)
     folder = export_searchable(
-        model, tmp_path / "own", vocabulary, vocabulary, beam_size=4, n_best=2, max_length=6
+        model,
+        tmp_path / "own",
+        vocabulary,
+        vocabulary,
+        beam_size=np.int64(4),
+        n_best=2,
+        max_length=6,
     )
     assert folder == tmp_path / "own" / "1"
     found = answer(folder, "serving_default", text=[text, "", text])
@@ -138,25 +144,58 @@ def test_its_warm_up_is_of_a_token_that_the_vocabulary_has(vocabulary: Any, tmp_
     assert_warmup_is_answered(folder)
 
 
-def test_wrong_vocabularies_are_refused(tmp_path: Path) -> None:
-    model = searchable()
-    with pytest.raises(ValueError, match="expected each token of a vocabulary once; got 'a' twice"):
-        export_searchable(model, tmp_path / "own", ["", "a", "a"])
-    for options, message in [
-        ({"beam_size": 2, "n_best": 3}, "`n_best` must be in 1..2"),
+@pytest.fixture(scope="module")
+def model() -> Searchable:
+    return searchable(start_id=2, end_id=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "`beam_size` must be an int >= 1; got 0."),
+        ({"beam_size": "4"}, "`beam_size` must be an int >= 1; got '4'."),
+        ({"beam_size": 2, "n_best": 3}, "`n_best` must be at most `beam_size`, 2; got 3."),
+        ({"max_length": -1}, "`max_length` must be an int >= 1; got -1."),
+        ({"num_samples": 1.5}, "`num_samples` must be an int >= 0; got 1.5."),
+        ({"num_samples": 2, "top_p": 2}, "`top_p` must be above 0 and at most 1; got 2."),
         ({"length_penalty_exponent": 0.6}, "`length_penalty_exponent`: expected one of beam_size,"),
+        ({"source_end_id": 9}, "`source_end_id` must be an int in 0..8; got 9."),
+        ({"source_end_id": 2.0}, "`source_end_id` must be an int in 0..8; got 2.0."),
+        (
+            {"source_vocabulary": ["", "a", "a"]},
+            "`source_vocabulary`: expected each token of a vocabulary once; got 'a' twice.",
+        ),
+        ({"source_vocabulary": []}, "`source_vocabulary`: expected a vocabulary with tokens; got"),
+        ({"source_vocabulary": "words.txt"}, "a list of strings, or None; got 'words.txt'."),
+        ({"target_vocabulary": [3]}, "`target_vocabulary`: expected a list of strings; got 3 in"),
+        (
+            {"source_vocabulary": [*WORDS, "black"]},
+            "`source_vocabulary`: expected at most 9 ids, which the model embeds; got 10.",
+        ),
         ({"target_vocabulary": WORDS[:5]}, "`target_vocabulary`: expected a token for each of 9"),
         (
             {"target_vocabulary": CharacterVocabulary(list("abcde"), "characters.txt")},
             "has padding 0, start 1 and end 2; the Searchable has 0, 2, 3.",
         ),
-    ]:
-        assert message in refused(
-            export_searchable, searchable(start_id=2, end_id=3), tmp_path / "own", **options
-        )
+        (
+            {"source_vocabulary": ["", "red"], "example": "green"},
+            "`example`: expected a text that the source vocabulary can encode; got 'green'.",
+        ),
+        ({"example": "4 x"}, "can encode; got '4 x'."),
+        ({"example": 4}, "can encode; got 4."),
+        ({"example": "4 9"}, "`example`: expected ids in 0..8; got 9."),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(
+    options: dict[str, Any], message: str, model: Searchable, tmp_path: Path
+) -> None:
+    assert message in refused(export_searchable, model, tmp_path / "own", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_model_than_a_searchable_is_refused(model: Searchable, tmp_path: Path) -> None:
     message = refused(export_searchable, model.encoder, tmp_path / "own")
     assert message == "`searchable`: expected a Searchable; got Functional."
-    assert not list(tmp_path.glob("own/[0-9]*"))
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from seq2seq_memattn.serving.export.graph import (
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import END_ID, SymbolVocabulary
 from tests.compute.test_precision import rounded_products
+from tests.errors import refused
 from tests.marks import slow
 from tests.search.models import one_quick_attention, small_model, with_rounded_products
 
@@ -183,7 +184,7 @@ def test_an_export_that_draws_nothing_has_no_such_signature() -> None:
 
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
-    options = OPTIONS._replace(max_source_length=4)
+    options = dataclasses.replace(OPTIONS, max_source_length=4)
     function = graph_of(run_of("k_memory"), options).function("align")
     found = call(function, ["x y z", "x y z x"])
     assert found["source_is_cut"].tolist() == [False, True]
@@ -200,11 +201,22 @@ def test_no_texts_have_no_answers(signature: str) -> None:
 
 
 def test_the_maximum_length_is_kept() -> None:
-    graph = graph_of(run_of("none"), OPTIONS._replace(max_length=2))
+    graph = graph_of(run_of("none"), dataclasses.replace(OPTIONS, max_length=2))
     assert call(graph.function("serving_default"), TEXTS)["num_tokens"].max() == 2
 
 
-def test_a_beam_that_is_out_of_range_is_an_error() -> None:
-    graph = graph_of(run_of("none"), SearchOptions(2, 3))
-    with pytest.raises(ValueError, match="n_best"):
-        graph.function("serving_default")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "`beam_size` must be an int >= 1; got 0."),
+        ({"beam_size": 4}, "`n_best` must be at most `beam_size`, 4; got 5."),
+        ({"n_best": 2.0}, "`n_best` must be an int >= 1; got 2.0."),
+        ({"length_penalty": "1"}, "`length_penalty` must be a finite number; got '1'."),
+        ({"max_length": 0}, "`max_length` must be an int >= 1; got 0."),
+        ({"max_source_length": 2.5}, "`max_source_length` must be an int >= 1; got 2.5."),
+        ({"num_samples": -1}, "`num_samples` must be an int >= 0; got -1."),
+        ({"temperature": 0}, "`temperature` must be positive; got 0."),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    assert refused(SearchOptions, **options) == message

@@ -174,7 +174,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
 def test_versions_follow_one_another(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "_write", lambda *given: (given[2] / EXTRA).mkdir())
+    monkeypatch.setattr(exporting, "write", lambda *given: (given[2] / EXTRA).mkdir())
     (tmp_path / "7").mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / ".9.tmp").mkdir()  # a killed export
@@ -193,7 +193,7 @@ def test_a_failed_export_leaves_nothing(
     def fail(*arguments: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(exporting, "_write", fail)
+    monkeypatch.setattr(exporting, "write", fail)
     with pytest.raises(OSError, match="disk full"):
         export(run, tmp_path / "model", OPTIONS, "float32")
     assert not os.listdir(tmp_path / "model")

@@ -28,11 +28,11 @@ HALF = "/v1/models/half_plus_two"
 
 @pytest.fixture(scope="module")
 def server(reverser_folder: Path, half_plus_two_folder: Path) -> Iterator[Running]:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     folders = {"reverser": reverser_folder, "half_plus_two": half_plus_two_folder}
     with running(folders, max_batch=8, max_queue=40, max_text_bytes=200) as found:
         yield found
-    assert threading.active_count() == before
+    assert not set(threading.enumerate()) - before
 
 
 def error_of(response: httpx.Response) -> str:

@@ -33,6 +33,7 @@ def test_it_decodes_to_the_lengths_of_the_sources(
     assert row["tokens_per_s"] > 0
 
 
+@pytest.mark.slow
 def test_it_trains(in_this_process: None) -> None:
     row = measure("--train", "--attention", "k_memory:2", "--option", "no_feeding")
     assert (row["kind"], row["option"]) == ("train", ["no_feeding"])

@@ -1,0 +1,201 @@
+"""Exports a user's own Keras model."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.serving.export.graph import SearchOptions, ServedModel
+from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
+from seq2seq_memattn.serving.export.model_card import searchable_card
+from seq2seq_memattn.serving.export.saved_model import new_version, shared_fields, write
+from seq2seq_memattn.serving.layout import CARD
+from seq2seq_memattn.text.form import TextForm
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, Vocabulary
+
+
+def export_searchable(
+    searchable: Searchable,
+    export_dir: str | os.PathLike[str],
+    source_vocabulary: Vocabulary | Sequence[str] | None = None,
+    target_vocabulary: Vocabulary | Sequence[str] | None = None,
+    source_end_id: int | None = None,
+    example: str = "",
+    source_language: str = "",
+    target_language: str = "",
+    **search: Any,
+) -> Path:
+    """Exports your own Keras model as the next version, like `memattn export` exports a run.
+
+    `memattn serve` and TensorFlow Serving can serve the result. Its signatures are
+    `serving_default`, `align`, `score` and, with `num_samples`, `sample`; the page "Serving" of the
+    documentation describes their outputs. Exporting needs Keras's TensorFlow backend.
+
+    Args:
+        searchable: `Searchable`.
+        export_dir: path. Each export is a folder in it: 1, then 2, and so on.
+        source_vocabulary, target_vocabulary: each one of three things. A `SubwordVocabulary`,
+            `WordVocabulary`, `CharacterVocabulary` or `SymbolVocabulary` of
+            `seq2seq_memattn.vocabulary`; or a list of strings, the symbols from id 0 on, for texts
+            of symbols separated by spaces, as `keras.layers.TextVectorization.get_vocabulary`
+            returns it (with `[UNK]` for unknown symbols); or None, for texts of ids separated by
+            spaces, such as "17 4 9".
+        source_end_id: int, the id with which the model expects every source to end, or None.
+        example: an example text for the web page and the warm-up requests.
+        source_language, target_language: language codes such as "en", for the web page.
+        search: options of search, fixed in the graph, with their defaults: `beam_size` (10),
+            `n_best` (5, at most `beam_size`), `length_penalty` (0.0, the exponent), `max_length`
+            and `max_source_length` (None). For sampling: `num_samples` (0: no signature `sample`),
+            `temperature` (1.0), `top_k` (0), `top_p` (1.0). See `beam_search` and `sample`.
+
+    Returns:
+        The version's folder.
+
+    Example: exports a model with `TextVectorization` layers, whose tokens "[start]" and "[end]"
+        have the ids 2 and 3 in the target.
+
+        searchable = Searchable(encode, embed, decoder, to_logits, start_id=2, end_id=3)
+        words = (source_text.get_vocabulary(), target_text.get_vocabulary())
+        export_searchable(searchable, "exported/words", *words, beam_size=5)
+
+    Raises:
+        ValueError: if an option is unknown, of another kind or out of range, a vocabulary is of
+            another kind or does not fit the model, `example` cannot be encoded, Keras has another
+            backend, or another process is exporting to the folder. All but the last are found
+            before anything is written.
+        OSError: if the folder cannot be written.
+    """
+    if not isinstance(searchable, Searchable):
+        raise ValueError(f"`searchable`: expected a Searchable; got {type(searchable).__name__}.")
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise ValueError(f"Exporting needs Keras's TensorFlow backend; it has {backend}.")
+    options = _options(search)
+    served = _served(
+        searchable, source_vocabulary, target_vocabulary, source_end_id, options.max_source_length
+    )
+    warmup = example or _first_token(served.source_text)
+    _check_example(warmup, served)
+    description = {
+        **shared_fields(options, type(searchable.cell.attention).__name__, TextForm()),
+        "source_language": source_language,
+        "target_language": target_language,
+        "kind": _kind(source_vocabulary),
+        "precision": searchable.cell.dtype_policy.name,
+        "parameters": sum(math.prod(v.shape) for v in searchable.variables if v.trainable),
+        "example": example,
+    }
+    with new_version(Path(export_dir)) as (folder, version):
+        write(served, options, folder, description, warmup)
+        card = searchable_card(Path(export_dir).resolve().name, version, description)
+        (folder / CARD).write_text(card, encoding="utf-8")
+    return Path(export_dir) / str(version)
+
+
+def _options(search: dict[str, Any]) -> SearchOptions:
+    known = [field.name for field in dataclasses.fields(SearchOptions)]
+    if unknown := sorted(set(search) - set(known)):
+        raise ValueError(
+            f"`{unknown[0]}`: expected one of {', '.join(known)}; there is no such option of the "
+            "search."
+        )
+    # JSON has no NumPy numbers.
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in search.items()}
+    default = SearchOptions()
+    beam_size = plain.get("beam_size", default.beam_size)
+    check_int("beam_size", beam_size)
+    return SearchOptions(**{"n_best": min(default.n_best, beam_size), **plain})
+
+
+def _served(
+    searchable: Searchable,
+    source_vocabulary: Any,
+    target_vocabulary: Any,
+    source_end_id: int | None,
+    max_source_length: int | None,
+) -> ServedModel:
+    """The `ServedModel` of arguments of `export_searchable`, which are checked."""
+    source_text = _in_graph("source_vocabulary", source_vocabulary)
+    target_text = _in_graph("target_vocabulary", target_vocabulary)
+    _check_source(searchable.source_vocab_size, source_vocabulary, source_end_id)
+    _check_target_vocabulary(target_vocabulary, searchable)
+    limits = (max_source_length, getattr(searchable.cell.attention, "max_source_length", None))
+    limit = min((limit for limit in limits if limit), default=None)
+    end_id = None if source_end_id is None else int(source_end_id)
+    return ServedModel(searchable, source_text, target_text, end_id, limit)
+
+
+def _in_graph(name: str, vocabulary: Any) -> GraphVocabulary:
+    """`graph_vocabulary` of an argument, which errors name."""
+    try:
+        return graph_vocabulary(vocabulary)
+    except ValueError as error:
+        raise ValueError(f"`{name}`: {error}.") from None
+
+
+def _size(vocabulary: Any) -> int:
+    size: int = vocabulary.size if isinstance(vocabulary, Vocabulary) else len(vocabulary)
+    return size
+
+
+def _check_source(most: int | None, vocabulary: Any, end_id: int | None) -> None:
+    """Raises ValueError for source ids that the model, with `most` ids, may not embed."""
+    if end_id is not None:
+        check_int("source_end_id", end_id, 0, None if most is None else most - 1)
+    if most is not None and vocabulary is not None and _size(vocabulary) > most:
+        raise ValueError(
+            f"`source_vocabulary`: expected at most {most} ids, which the model embeds; got "
+            f"{_size(vocabulary)}."
+        )
+
+
+def _check_example(example: str, served: ServedModel) -> None:
+    """Raises ValueError if a text cannot be encoded."""
+    try:
+        ids = served.source_text.encode(tf.constant([example], tf.string)).flat_values
+    except (TypeError, tf.errors.InvalidArgumentError):
+        raise ValueError(
+            f"`example`: expected a text that the source vocabulary can encode; got {example!r}."
+        ) from None
+    if served.model.source_vocab_size is not None:
+        ids_below("example", ids, served.model.source_vocab_size)
+
+
+def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
+    """Raises ValueError if a vocabulary cannot decode the ids that the model writes."""
+    if vocabulary is None:
+        return
+    size = _size(vocabulary)
+    if size < searchable.vocab_size:
+        raise ValueError(
+            f"`target_vocabulary`: expected a token for each of {searchable.vocab_size} ids; got "
+            f"{size}."
+        )
+    special = tuple(searchable.ids[:3].tolist())
+    if isinstance(vocabulary, Vocabulary) and special != (PAD_ID, START_ID, END_ID):
+        raise ValueError(
+            "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the Searchable "
+            f"has {', '.join(map(str, special))}."
+        )
+
+
+def _kind(vocabulary: Any) -> str:
+    """The kind of vocabulary, for the web page."""
+    if vocabulary is None:
+        return "symbols"
+    return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"
+
+
+def _first_token(vocabulary: GraphVocabulary) -> str:
+    """The first token that is not empty: a text that the vocabulary can encode."""
+    ids = (vocabulary.first_id, vocabulary.first_id + 1)
+    tokens = (vocabulary.pieces(tf.constant([index])).numpy()[0] for index in ids)
+    return next(token.decode() for token in tokens if token)
