@@ -192,6 +192,7 @@ def test_labels_of_an_order_have_the_same_colours_in_all_figures() -> None:
     few = plots.looks(["c", "c, tied", "other", "c, more"], order)
     assert few["c"] == every["c"] and few["c, tied"].colour == every["c"].colour
     assert few["c, tied"].line != few["c, more"].line
+    assert few["c, tied"].marker == few["c"].marker != few["c, more"].marker
     assert few["other"].colour not in {look.colour for look in every.values()}
 
 
@@ -457,7 +458,7 @@ def test_slots_show_the_most_used_and_count_the_others() -> None:
     assert first.get_title() == f"k = 3 ({share[0]:.1%})"
     assert second.get_title() == f"k = 10 ({share[1]:.1%})"
     assert figure.get_suptitle() == (
-        f"K = 11: the 2 most used of 11 slots; 9 others hold {1.0 - sum(share):.1%}"
+        f"K = 11: the 2 most used of 11 slots; 9 others: {1.0 - sum(share):.1%} of the weight"
     )
     assert bar.get_ylabel() == "\u03b2 \u00b7 \u03b1 of one slot"
 
@@ -472,11 +473,12 @@ def test_all_slots_are_shown_where_there_are_few_and_sum_to_the_alignment() -> N
 
 def test_many_slots_are_drawn_smaller() -> None:
     widths = {}
-    for num_slots in (16, 17):
+    for num_slots in (8, 9, 16, 17):
         figure = plots.slots(scores(5, num_slots), scores(7, num_slots), SOURCE, TARGET, num_slots)
         assert figure.get_suptitle() == f"all {num_slots} slots"
         widths[num_slots] = figure.axes[0].get_position().width
     assert widths[17] < 0.6 * widths[16]
+    assert widths[9] < 0.6 * widths[8]
 
 
 def test_a_surface_has_positions_to_the_right_slots_upwards_and_its_middle_marked() -> None:
@@ -513,15 +515,15 @@ def test_slots_that_would_be_blank_are_left_out_and_counted() -> None:
     alpha = np.ones([5, 3])
     figure = plots.slots(alpha, beta, ["a"] * 5, ["b"] * 2)
     assert [axes.get_title() for axes in figure.axes[:-1]] == ["k = 1 (50.0%)", "k = 2 (50.0%)"]
-    assert figure.get_suptitle() == "the 2 most used of 3 slots; 1 others hold 0.0%"
+    assert figure.get_suptitle() == "the 2 most used of 3 slots; 1 other: 0.0% of the weight"
 
 
-def test_repeated_times_are_in_a_band() -> None:
+def test_the_range_of_repeated_times_is_a_bar() -> None:
     rows = [
         {"attention": "none", "length": length, "seconds": 2.0, "all_seconds": [1.0, 2.0, 4.0]}
         for length in (20, 50)
     ]
     (axes,) = plots.time_by_length(rows).axes
-    (band,) = axes.collections
-    (left, low), (right, high) = band.get_paths()[0].get_extents().get_points()
-    assert (left, right, low, high) == (20.0, 50.0, 1.0, 4.0)
+    (bars,) = axes.collections
+    ends = [path.get_extents().get_points().tolist() for path in bars.get_paths()]
+    assert ends == [[[20.0, 1.0], [20.0, 4.0]], [[50.0, 1.0], [50.0, 4.0]]]

@@ -57,12 +57,13 @@ def test_its_call_of_an_attention_runs() -> None:
 def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
     scoreboard = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
     cells = [line.split(" | ") for line in scoreboard.splitlines()]
-    found = [row[4] for row in cells if len(row) == 6]
-    counts = [found.count(one) for one in ("reproduced", "partly", "not", "contradicted")]
+    found = [row[4] for row in cells if len(row) == 7]
+    verdicts = ("reproduced", "partly", "not", "contradicted", "undecided")
+    counts = [found.count(one) for one in verdicts]
     text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
     said = re.search(
-        r"Of (\d+) findings that were judged, (\d+) were reproduced, (\d+) partly, (\d+) not, and "
-        r"(\d+) were contradicted",
+        r"Of (\d+) findings that were judged, (\d+) were reproduced, (\d+) partly, (\d+) not, "
+        r"(\d+) was contradicted, and (\d+) are undecided",
         text,
     )
     assert said and [*map(int, said.groups())] == [sum(counts), *counts]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from experiments.benchmarks.timed_work import OF_DATA
-from experiments.reproduction.results import Results
+from experiments.reproduction.results import Result, Results
 from experiments.studies._copy_claims import paper_seconds
 
 
@@ -33,11 +33,11 @@ def draw_times(rows: Results, path: Path) -> list[Path]:
         is_compared = mode == "uniform" and any(row["attention"] == "bahdanau" for row in those)
         doing = "Training on" if mode == "train" else "Decoding"
         lengths = "exactly L" if mode == "exact" else "0 to L"
-        where = f"; {those[0]['hardware']}" if "hardware" in those[0] else ""
         figure = plots.time_by_length(
             those,
             paper if is_compared else [],
-            title=f"{doing} {those[0]['num_sentences']:,} sentences of {lengths} tokens{where}",
+            title=f"{doing} {those[0]['num_sentences']:,} sentences of {lengths} tokens; "
+            f"{_conditions(those[0])}",
         )
         drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
     return drawn
@@ -56,8 +56,12 @@ def draw_step_times(rows: Results, path: Path) -> list[Path]:
     import seq2seq_memattn.plots as plots
 
     row = rows[0]
-    title = (
-        f"one decoder step: {row['batch_size']} sources of exactly L tokens, beam "
-        f"{row['beam_size']}, {row['units']} units; {row['hardware']}"
-    )
+    title = f"One decoder step for sources of exactly L tokens; {_conditions(row)}"
     return plots.save(plots.step_time_by_length(rows, title), path)
+
+
+def _conditions(row: Result) -> str:
+    """Batch size, beam, units and hardware of a time, for titles."""
+    beam = f"beam of {row['beam_size']}, " if row["mode"] != "train" else ""
+    where = f"; {row['hardware']}" if "hardware" in row else ""
+    return f"batches of {row['batch_size']}, {beam}{row['units']} units{where}"

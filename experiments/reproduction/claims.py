@@ -1,5 +1,7 @@
 """Claims: findings of the papers compared with ours, for the scoreboard."""
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -11,11 +13,15 @@ Verdict = Literal[
     "partly",
     "not",
     "contradicted",
-    "superseded",
+    "undecided",
     "not run here",
     "not judged yet",
 ]
-SAME = 1.0  # BLEU within which results count as equal; two seeds of a model differ nearly as much
+# BLEU by which two trainings must differ to count as different. Seeds of one row differ by up to
+# 0.8; a test compares.
+MARGIN = 1.0
+SHORT = 0.1  # share of the paper's updates below which a low score decides nothing
+FEW_UPDATES = f"less than {100 * SHORT:g} % of the paper's updates"
 
 
 class Claim(NamedTuple):
@@ -24,7 +30,8 @@ class Claim(NamedTuple):
     Fields:
         what: the finding.
         paper: the paper's figures.
-        rule: the rule of the verdict, for the page.
+        rule: the rule of the verdict, for the page. Applied to the paper's figures, it must give
+            "reproduced"; a test checks the rules that judge figures of the paper.
         here: our figures.
         verdict: the verdict.
         made: updates and seeds behind our figures, or how they were made.
@@ -41,10 +48,46 @@ class Claim(NamedTuple):
         """Returns the claim with our figures and the verdict."""
         return self._replace(here=here, verdict=verdict, made=made)
 
+    def incomplete(self, there: int, needed: int) -> "Claim":
+        """Returns the claim without a verdict, because results that the rule needs are missing.
 
-def from_cases(holds: Sequence[bool]) -> Verdict:
-    """Returns "reproduced" if a finding holds in every case, "partly" if in some, else "not"."""
-    return "reproduced" if all(holds) else "partly" if any(holds) else "not"
+        Args:
+            there: int >= 0. The number of results that exist.
+            needed: int > there. The number that the rule needs.
+        """
+        return self._replace(here=f"{needed - there} of {needed} missing" if there else "")
+
+
+def from_cases(holds: Sequence[bool], is_short: bool = False) -> Verdict:
+    """The verdict on a finding that should hold in every case.
+
+    Returns:
+        "reproduced" if it holds in every case, "partly" if in some. Otherwise "not", or "undecided"
+        after a short training.
+    """
+    if any(holds):
+        return "reproduced" if all(holds) else "partly"
+    return "undecided" if is_short else "not"
+
+
+def from_gains(gains: Sequence[float], pairs: int) -> Verdict:
+    """The verdict on a finding that one model is ahead of another: their mean gain decides.
+
+    Args:
+        gains: differences in BLEU, one for each comparison.
+        pairs: int > 0. The pairs of trainings behind the gains.
+
+    Returns:
+        "reproduced" if the mean is above `MARGIN` over the root of `pairs`, "contradicted" if it is
+        as far below 0, otherwise "undecided".
+    """
+    mean, margin = statistics.mean(gains), MARGIN / math.sqrt(pairs)
+    return "reproduced" if mean > margin else "contradicted" if mean < -margin else "undecided"
+
+
+def is_short(results: Results, paper_updates: int) -> bool:
+    """Whether one of the results may have had too few updates for the paper's score."""
+    return min(_updates(results)) < SHORT * paper_updates
 
 
 def span(values: Sequence[float], form: str = ".2f") -> str:
@@ -60,9 +103,12 @@ def several(values: Sequence[float], form: str = ".1f") -> str:
 
 def made_by(results: Results) -> str:
     """The most updates of results, and the number of seeds of each model, as text."""
-    updates = [result["configuration"]["training"]["num_updates"] for result in results]
     models = Counter(result["name"].partition("_seed")[0] for result in results)
-    return f"{span(updates, ',')}; {span(list(models.values()), 'd')}"
+    return f"{span(_updates(results), ',')}; {span(list(models.values()), 'd')}"
+
+
+def _updates(results: Results) -> list[int]:
+    return [result["configuration"]["training"]["num_updates"] for result in results]
 
 
 def timed_at(found: Result) -> str:
@@ -82,5 +128,7 @@ def by_eye(what: str, paper: str, results: Results, judged: Verdict) -> Claim:
         results: results of the rows in the picture; if empty, the verdict is "not run here".
         judged: the person's verdict.
     """
-    claim = Claim(what, paper, "A person compares the figure with the paper's and its description.")
+    claim = Claim(
+        what, paper, "A person compares the figure with the paper's; its page has the reason."
+    )
     return claim.judged("judged by eye", judged, made_by(results)) if results else claim

@@ -23,7 +23,8 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
 
     The page is `NAME.md` (`NAME_SCALE.md` for scales other than small); its parts are in the folder
     NAME. If NAME/SCALE_conclusion.md exists, the page includes this text, which people write. Its
-    links are relative to its own folder and are rewritten for the page.
+    links are relative to its own folder and are rewritten for the page. The conclusion and one
+    figure precede the tables; a figure that the conclusion shows is not repeated.
     """
     definition, folder = load_definition(name), results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,14 +38,24 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     is_default = not default.rows or named <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"
     command += "" if is_default else " --rows=all"
-    parts = [f"# {definition.title}", prose(definition.introduction(scale)), shown[1]]
-    if missing := [row for row in study.names() if row not in named]:
-        parts.append(prose(f"Without a result so far: {', '.join(missing)}."))
+    parts = [f"# {definition.title}", prose(definition.introduction(scale))]
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():
-        parts.append(_linked_from_above(conclusion.read_text(encoding="utf-8"), name))
+        text = _linked_from_above(conclusion.read_text(encoding="utf-8"), name)
+        pictures = [one for one in pictures if one.partition("](")[2] not in text]
+        parts.append(text)
+    if len(pictures) == len(drawn):
+        parts += pictures[:1]
+        pictures = pictures[1:]
+    settings, tables = definition.settings(scale), shown[1]
+    heading = "## Tables" if settings or not tables.startswith("## ") else ""
+    parts += [heading, settings, tables]
+    missing = [row for row in study.rows if row.name in {*study.names()} - named]
+    if missing:
+        rows = ", ".join(f"{row.label} (`{row.name}`)" for row in missing)
+        parts.append(prose(f"Without a result so far: {rows}. `--rows=NAME` makes one."))
     repeat = f"## How to repeat it\n\n{code_block(command)}"
-    blocks = [part.strip() for part in [*parts, *pictures, repeat]]
+    blocks = [part.strip() for part in [*parts, *pictures, repeat] if part]
     page = results_dir / f"{name if scale == 'small' else f'{name}_{scale}'}.md"
     _write(page, "\n\n".join(blocks))
     return page
@@ -94,9 +105,10 @@ def prose(text: str) -> str:
     )
 
 
-def bullet(text: str) -> str:
-    """A list item, wrapped at `PROSE_WIDTH`."""
-    return "* " + "\n  ".join(_wrapped(text, PROSE_WIDTH - 2))
+def numbered(number: int, text: str) -> str:
+    """An item of a numbered list, wrapped at `PROSE_WIDTH`."""
+    start = f"{number}. "
+    return start + f"\n{' ' * len(start)}".join(_wrapped(text, PROSE_WIDTH - len(start)))
 
 
 def code_block(*commands: str) -> str:

@@ -85,12 +85,12 @@ class Study:
         return [results[row.name] for row in chosen]
 
     def finished(self) -> list[Result]:
-        """The existing results that fit the current rows, in the order of the rows."""
+        """The existing results that fit the current rows, in order, with the rows' names."""
         results = []
         for row in self.rows:
             path = self.result_path(row)
             if path.exists() and is_result_of(row, found := read_json(path)):
-                results.append(found)
+                results.append({**found, "label": row.label, "curve_name": row.curve})
             elif path.exists():
                 print_note(f"{row.name}: left out, {path} was made with other options")
         return results
@@ -202,8 +202,9 @@ class Definition(NamedTuple):
 
     Fields:
         title: title of the page: the first line of the file's docstring.
-        introduction: returns the text of the page before the tables, at a scale. A file may define
+        introduction: returns the first text of the page, at a scale. A file may define
             the text `INTRODUCTION` instead, for all scales.
+        settings: returns a table of the settings in the paper and here, at a scale, or "".
         tables: returns the files made from results: text by suffix. The first is Markdown.
         runs_of: the study with which this one shares runs and results (`RUNS_OF` in the file); by
             default, itself.
@@ -220,6 +221,7 @@ class Definition(NamedTuple):
     introduction: Callable[[Scale], str]
     tables: Callable[[Results], dict[str, str]]
     runs_of: str
+    settings: Callable[[Scale], str] = lambda scale: ""
     rows: Callable[[Scale], Sequence[Row]] = lambda scale: ()
     chosen: Callable[[Scale], Sequence[str]] = lambda scale: ()
     run: Callable[[Study], Results] = Study.run

@@ -9,14 +9,14 @@ from experiments.reproduction.results import Results
 from experiments.reproduction.study import Study
 from seq2seq_memattn.text.files import read_lines
 
-MAX_SLOTS = 32  # all slots of the models
+MAX_SLOTS = 8  # so few are drawn large; the title counts the others
 
 WHAT = """
 The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),
-along the best hypothesis of beam search (10): for each slot, and summed over all slots. Source
-tokens run downwards and target tokens to the right, end tokens included. The sample is the first
-line of the validation set with this number of tokens. If there is none, it is the first of the
-longest lines below this number.
+along the best hypothesis of beam search (10): for each slot that is used most, and summed over all
+slots. Source tokens run downwards and target tokens to the right, end tokens included. The sample
+is the first line of the validation set with this number of tokens. If there is none, it is the
+first of the longest lines below this number.
 """.strip()
 
 
@@ -40,7 +40,7 @@ def draw_sample(num_tokens: int) -> Draw:
                 f"{run_dir}: expected the run, and {source}; to make both again, remove "
                 f"{study.result_path(row)}"
             )
-        shown = (f"Each slot, {row.label}", f"All slots, {row.label}")
+        shown = (f"The slots used most, {row.label}", f"All slots together, {row.label}")
         names = [path.name.removeprefix(f"{stem.name}_") for path in paths]
         return dict(zip(names, shown, strict=True))
 

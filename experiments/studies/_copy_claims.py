@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from experiments.reproduction.claims import (
-    SAME,
+    FEW_UPDATES,
+    MARGIN,
     Claim,
+    Verdict,
     from_cases,
+    is_short,
     made_by,
     several,
     span,
@@ -68,9 +71,8 @@ def paper_seconds() -> dict[int, dict[str, float]]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """The claims of Table 1 about copies and decoding time, judged by our rows and times."""
+    """The claims of Table 1 about copies, judged by our rows; `judge_times` judges times."""
     *short, longest = LENGTHS
-    timed = {result["length"]: result["timed"] for result in found if "timed" in result}
     return [
         _copies(f"K >= 16, L <= {short[-1]}", [(n, k) for n in short for k in WIDE], found),
         _copies(f"K >= 16, L = {longest}", [(longest, name) for name in WIDE], found),
@@ -78,54 +80,70 @@ def claims(found: Results) -> list[Claim]:
         _copies("Att, every L", [(length, "bahdanau") for length in LENGTHS], found),
         _without_attention(found),
         _one_slot(found),
-        judge_times(timed),
     ]
 
 
 def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Claim:
-    rule = (
-        f"Reproduced if every row has at least the paper's BLEU less {SAME:g}, partly if some "
-        "have, otherwise not. A row that was not run counts as below."
+    paper = [PAPER[length][name][0] for length, name in cells]
+    claim = Claim(
+        f"copies, {what}",
+        span(paper),
+        f"Reproduced if every row has at least the paper's BLEU less {MARGIN:g}, partly if some "
+        f"have; otherwise not, or undecided after {FEW_UPDATES}.",
     )
-    claim = Claim(f"copies, {what}", span([PAPER[n][name][0] for n, name in cells]), rule)
     rows = [row for length, name in cells if (row := _row(found, length, name))]
-    if not rows:
-        return claim
-    missing = len(cells) - len(rows)
-    holds = [row["bleu"] >= row["paper"]["bleu"] - SAME for row in rows]
-    verdict = from_cases([*holds, *[False] * missing])
-    here = span([row["bleu"] for row in rows]) + (f", {missing} not run" if missing else "")
-    return claim.judged(here, verdict, made_by(rows))
+    if len(rows) < len(cells):
+        return claim.incomplete(len(rows), len(cells))
+    bleu = [row["bleu"] for row in rows]
+    holds = [ours >= theirs - MARGIN for ours, theirs in zip(bleu, paper, strict=True)]
+    verdict = from_cases(holds, is_short(rows, PAPER_UPDATES))
+    return claim.judged(span(bleu), verdict, made_by(rows))
 
 
 def _without_attention(found: Results) -> Claim:
     claim = Claim(
         "no attention fails as L grows",
         several([PAPER[length]["none"][0] for length in LENGTHS]),
-        "Reproduced if BLEU falls from each L to the next, partly if from some, otherwise not. "
-        "How far it falls is not judged.",
+        f"Reproduced if BLEU falls by more than {MARGIN:g} from each L to the next, partly if from "
+        "some, otherwise not. Low scores after "
+        f"{FEW_UPDATES} leave this undecided.",
     )
     rows = [row for length in LENGTHS if (row := _row(found, length, "none"))]
     if len(rows) < len(LENGTHS):
-        return claim
+        return claim.incomplete(len(rows), len(LENGTHS))
     bleu = [row["bleu"] for row in rows]
-    is_falling = [longer < shorter for shorter, longer in zip(bleu, bleu[1:], strict=False)]
-    return claim.judged(several(bleu), from_cases(is_falling), made_by(rows))
+    falls = [longer < shorter - MARGIN for shorter, longer in zip(bleu, bleu[1:], strict=False)]
+    verdict = from_cases(falls)
+    if any(falls) and is_short(rows, PAPER_UPDATES):
+        verdict = "undecided"
+    return claim.judged(several(bleu), verdict, made_by(rows))
 
 
 def _one_slot(found: Results) -> Claim:
+    gains = [PAPER[n]["k1"][0] - PAPER[n]["none"][0] for n in LONGER]
     claim = Claim(
-        f"K = 1 is ahead of no attention, L >= {LONGER[0]}",
-        several([PAPER[n]["k1"][0] - PAPER[n]["none"][0] for n in LONGER], "+.1f"),
-        "Reproduced if K = 1 has more BLEU at every L, partly if at some, contradicted if at none.",
+        f"K = 1 is ahead of no attention, L >= {LONGER[0]}", several(gains, "+.1f"), AHEAD_RULE
     )
-    pairs = [[_row(found, length, name) for name in ("k1", "none")] for length in LONGER]
+    pairs = [(_row(found, n, "k1"), _row(found, n, "none")) for n in LONGER]
+    return judge_ahead(claim, pairs)
+
+
+AHEAD_RULE = (
+    f"Reproduced if K = 1 is ahead by more than {MARGIN:g} BLEU at every L, partly if at some. "
+    f"Otherwise undecided after {FEW_UPDATES}, else contradicted if "
+    f"K = 1 is behind by more than {MARGIN:g} everywhere, else not."
+)
+
+
+def judge_ahead(claim: Claim, pairs: Sequence[tuple[Result | None, Result | None]]) -> Claim:
+    """Judges by `AHEAD_RULE` whether the first row of each pair is ahead of the second."""
     rows = [row for pair in pairs for row in pair if row]
     if len(rows) < 2 * len(pairs):
-        return claim
-    gains = [one["bleu"] - none["bleu"] for one, none in pairs if one and none]
-    verdict = from_cases([gain > 0.0 for gain in gains])
-    verdict = "contradicted" if verdict == "not" else verdict
+        return claim.incomplete(len(rows), 2 * len(pairs))
+    gains = [ours["bleu"] - other["bleu"] for ours, other in pairs if ours and other]
+    verdict: Verdict = from_cases([gain > MARGIN for gain in gains], is_short(rows, PAPER_UPDATES))
+    if verdict == "not" and max(gains) < -MARGIN:
+        verdict = "contradicted"
     return claim.judged(several(gains, "+.1f"), verdict, made_by(rows))
 
 
@@ -139,17 +157,14 @@ def judge_times(timed: Mapping[int, Result]) -> Claim:
         "decoding time of K = 64 over Att, by L",
         several([PAPER[n]["k64"][1] / PAPER[n]["bahdanau"][1] for n in LENGTHS], ".2f"),
         f"Reproduced if K = 64 is faster at every L from {LONGER[0]} on and its share of Att's "
-        f"time falls with L, partly if it is faster at L = {LONGER[-1]}, otherwise not. "
-        "Superseded: timed before this project's Bahdanau attention became faster, so not judged.",
+        f"time falls with L, partly if it is faster at L = {LONGER[-1]}, otherwise not.",
     )
-    if not set(LENGTHS) <= set(timed):
-        return claim
+    if missing := set(LENGTHS) - set(timed):
+        return claim.incomplete(len(LENGTHS) - len(missing), len(LENGTHS))
     ratios = [time_over(timed[length], "k_memory:64", "bahdanau") or 0.0 for length in LENGTHS]
     _, *longer = ratios
     falls = max(longer) < 1.0 and longer == sorted(longer, reverse=True)
     verdict = from_cases([falls, ratios[-1] < 1.0])
-    if any(timed[length]["commit"] == SUPERSEDED for length in LENGTHS):
-        verdict = "superseded"
     return claim.judged(several(ratios, ".2f"), verdict, timed_at(timed[LENGTHS[-1]]))
 
 
@@ -175,22 +190,15 @@ def _row(found: Results, length: int, name: str) -> Result | None:
 
 
 def summary(found: Results) -> str:
-    """Two tables: BLEU of every row beside the paper's, and decoding times relative to Att."""
+    """A table of the BLEU of every row beside the paper's."""
     header = ["model", *(part for n in LENGTHS for part in (f"L = {n}, paper", "here"))]
-    bleu, times = [], []
+    lines = []
     for name, attention in ATTENTIONS.items():
-        scores, ratios = [table_label(attention)], [table_label(attention)]
+        cells = [table_label(attention)]
         for length in LENGTHS:
-            paper, row = PAPER[length], _row(found, length, name)
-            scores += [f"{paper[name][0]:.2f}", f"{row['bleu']:.2f}" if row else "not run"]
-            timed: Result = next(
-                (r["timed"] for r in found if r["length"] == length and "timed" in r), {}
-            )
-            ratio = time_over(timed, attention, "bahdanau") if timed else None
-            there = paper[name][1] / paper["bahdanau"][1]
-            ratios += [f"{there:.2f}", f"{ratio:.2f}" if ratio else "not run"]
-        bleu.append(scores)
-        times.append(ratios)
+            row = _row(found, length, name)
+            cells += [f"{PAPER[length][name][0]:.2f}", f"{row['bleu']:.2f}" if row else "not run"]
+        lines.append(cells)
     updates = ", ".join(
         f"{max(updates):,} at L = {length}"
         for length in LENGTHS
@@ -198,16 +206,6 @@ def summary(found: Results) -> str:
     )
     said = prose(
         f"BLEU, one seed each. The paper trains for {PAPER_UPDATES:,} updates; here the best "
-        f"validation came after at most {updates}."
+        f"validation came after at most {updates}. [Decoding speed](decoding.md) has the times."
     )
-    return "\n\n".join(
-        [
-            said,
-            markdown_table(header, bleu),
-            prose(
-                "Decoding time over that of Att, sources of 0 to L symbols, batches of 128. "
-                + remark_on_times(found)
-            ),
-            markdown_table(header, times),
-        ]
-    )
+    return f"{said}\n\n{markdown_table(header, lines)}"

@@ -10,7 +10,7 @@ OF_CURVES = "BLEU of the validation set during training, by beam search."
 # This order gives each pair the same colour in all figures.
 PAIRS_IN_ORDER = tuple(
     f"{encoder} / {decoder}"
-    for encoder in ("softmax", "sigmoid", "softmax over slots")
+    for encoder in ("softmax over source", "sigmoid", "softmax over slots")
     for decoder in ("softmax", "sigmoid")
 )
 
@@ -31,12 +31,20 @@ def by_scores(groups: Groups) -> Groups:
 
 
 def scores_of(result: Result) -> str:
-    """The pair of scores of a model; an encoder softmax over slots is named as such."""
+    """The pair of scores of a model."""
     model = result["configuration"]["model"]
-    encoder = model["encoder_score"]
-    if encoder == "softmax" and model["normalise_over"] == "slots":
-        encoder = "softmax over slots"
-    return f"{encoder} / {model['decoder_score']}"
+    return pair_of_scores(model["encoder_score"], model["normalise_over"], model["decoder_score"])
+
+
+def pair_of_scores(encoder: str, axis: str, decoder: str) -> str:
+    """The name of a pair of scores, encoder / decoder; a softmax of the encoder has its axis.
+
+    Args:
+        encoder, decoder: "softmax" or "sigmoid".
+        axis: the axis of the encoder's softmax (equation 5), "time" or "slots".
+    """
+    over = {"time": " over source", "slots": " over slots"}[axis] if encoder == "softmax" else ""
+    return f"{encoder}{over} / {decoder}"
 
 
 def updates_to(curve: Sequence[dict[str, Any]], bleu: float) -> int | None:

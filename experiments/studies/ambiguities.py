@@ -14,7 +14,7 @@ from experiments.reproduction.pages import learning_curves, markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
-from experiments.studies._curves import PAIRS_IN_ORDER, scores_of, updates_to
+from experiments.studies._curves import PAIRS_IN_ORDER, pair_of_scores, scores_of, updates_to
 
 HEADER = (
     *("L", "reading", "best BLEU", "exact lines", "updates to 90", "updates to 99"),
@@ -85,7 +85,7 @@ def readings() -> list[Reading]:
         for encoder, axis, decoder in PAIRS:
             options = {"encoder_score": encoder, "normalise_over": axis, "decoder_score": decoder}
             over = f"_{axis}" if encoder == "softmax" else ""
-            label = f"{encoder}{over.replace('_', ' over ')} / {decoder}"
+            label = pair_of_scores(encoder, axis, decoder)
             found.append(Reading(f"k{slots}_{encoder}{over}_{decoder}", label, slots, options))
     known = {reading.name: reading for reading in found}
 
@@ -155,8 +155,7 @@ def group_title(group: str) -> str:
     if kind == "pairs":
         return f"{task}: pairs of scores"
     encoder, *axis, decoder = kind.split("_")
-    over = " over slots" if "slots" in axis else ""
-    return f"{task}: variants of {encoder}{over} / {decoder}"
+    return f"{task}: variants of {pair_of_scores(encoder, (axis or ['time'])[0], decoder)}"
 
 
 draw = learning_curves(curves, group_title, PAIRS_IN_ORDER)

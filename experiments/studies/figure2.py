@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from experiments.reproduction.claims import Claim, from_cases
 from experiments.reproduction.pages import markdown_table
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.study import Study
@@ -34,23 +33,6 @@ def results(study: Study) -> list[Result]:
     """The surface, which needs no training."""
     del study
     return [{"name": "surface"}]
-
-
-def claims(found: Results) -> list[Claim]:
-    """The surface is a saddle."""
-    del found
-    values = _encodings()
-    middle = values[MAX_SOURCE_LENGTH // 2, NUM_SLOTS // 2 - 1]
-    corners = values[[0, -1, 0, -1], [0, -1, -1, 0]]
-    holds = [abs(middle - 0.5) < 1e-6, min(corners[:2]) > 0.9, max(corners[2:]) < 0.1]
-    here = f"{middle:.1f}; {', '.join(f'{one:.2f}' for one in corners)}"
-    claim = Claim(
-        "position encodings form a saddle",
-        "middle 0.5, corners near 1 and 0",
-        "Reproduced if the surface is 0.5 in the middle, above 0.9 at two corners and below 0.1 at "
-        "the other two; partly if some of this holds; otherwise not.",
-    )
-    return [claim.judged(here, from_cases(holds), "computed")]
 
 
 def tables(results: Results) -> dict[str, str]:

@@ -3,15 +3,14 @@
 Britz, Guan and Luong (2017): learning curves of rows of Table 1.
 """
 
-import math
-from collections.abc import Sequence
-
-from experiments.reproduction.claims import Claim, from_cases, made_by, several
+from experiments.reproduction.claims import FEW_UPDATES, Claim, from_cases, is_short, made_by, span
 from experiments.reproduction.pages import learning_curves, sources
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
-from experiments.studies._curves import OF_CURVES, updates_to
+from experiments.studies._copy_claims import PAPER_UPDATES
+from experiments.studies._curves import OF_CURVES
+from seq2seq_memattn.presets.copy_task import LENGTHS
 
 RUNS_OF = "table1"
 INTRODUCTION = f"""
@@ -25,58 +24,32 @@ weights. {OF_CURVES}
 
 
 def rows(scale: Scale) -> list[Row]:
-    """The rows of Table 1 of the largest length that was trained from scratch."""
-    return longest_from_scratch(table1.rows(scale))
-
-
-def longest_from_scratch(known: Sequence[Row]) -> list[Row]:
-    """The rows of Table 1 with the largest L, without those that start from other rows' weights."""
-    by_length: dict[int, list[Row]] = {}
-    for row in known:
-        if not row.init_from:
-            by_length.setdefault(int(row.config.split("_")[1]), []).append(row)
-    return by_length[max(by_length)]
+    """The rows of Table 1 with the largest L."""
+    return [row for row in table1.rows(scale) if row.name.startswith(f"copy_{LENGTHS[-1]}_")]
 
 
 LEARNED = 90.0  # BLEU
 
 
 def claims(found: Results) -> list[Claim]:
-    """Two claims: many slots soon learn to copy, and one slot does not."""
-    rows = {result["curve_name"]: result for result in found}
-    return [_many_slots(rows), _one_slot(rows)]
+    """One slot does not learn to copy.
 
-
-def _many_slots(rows: dict[str, Result]) -> Claim:
-    claim = Claim(
-        "K = 32, 64 learn about as soon as Att",
-        "almost as quickly",
-        f"Reproduced if both K reach {LEARNED:g} BLEU within twice the updates of Att, partly if "
-        "one does, otherwise not.",
-    )
-    names = ("k_memory:32", "k_memory:64", "bahdanau")
-    if not rows.keys() >= {*names}:
-        return claim
-    updates = [updates_to(rows[name]["curve"], LEARNED) for name in names]
-    *ours, att = (math.inf if one is None else one for one in updates)
-    here = f"{several(ours, ',')} updates; Att {att:,}"
-    verdict = from_cases([one <= 2 * att for one in ours])
-    return claim.judged(here, verdict, made_by([rows[name] for name in names]))
-
-
-def _one_slot(rows: dict[str, Result]) -> Claim:
+    That many slots learn almost as quickly as attention is not judged: an axis of 200,000 updates
+    is too coarse to tell how quickly.
+    """
     claim = Claim(
         "K = 1 does not learn to copy",
         "close to no attention",
-        f"Reproduced if K = 1 stays below {LEARNED:g} BLEU and is at most 10 BLEU ahead of no "
-        "attention, partly if one of these holds, otherwise not.",
+        f"Reproduced if K = 1 stays below {LEARNED:g} BLEU, otherwise not. A low score after "
+        f"{FEW_UPDATES} leaves this undecided.",
     )
-    if not rows.keys() >= {"k_memory:1", "none"}:
-        return claim
-    both = [rows[name] for name in ("k_memory:1", "none")]
-    one, none = (row["bleu"] for row in both)
-    verdict = from_cases([one < LEARNED, one <= none + 10.0])
-    return claim.judged(f"{one:.1f}; no attention {none:.1f}", verdict, made_by(both))
+    rows = [result for result in found if result["curve_name"] == "k_memory:1"]
+    if not rows:
+        return [claim]
+    verdict = from_cases([row["bleu"] < LEARNED for row in rows])
+    if verdict == "reproduced" and is_short(rows, PAPER_UPDATES):
+        verdict = "undecided"
+    return [claim.judged(span([row["bleu"] for row in rows], ".1f"), verdict, made_by(rows))]
 
 
 tables = sources

@@ -97,11 +97,9 @@ medians of runs in turns. The paper measured on a K40m GPU. {}
 
 
 def introduction(scale: Scale) -> str:
-    """The text of the page before its table."""
-    presets = [one.preset() for one in rows(scale)]
-    setup = f"Settings in the paper and here:\n\n{setup_table(COPY, presets)}"
+    """The text of the page before its conclusion."""
     if scale != "small":
-        return f"{INTRODUCTION.strip()}\n\n{setup}"
+        return INTRODUCTION
     stop = (
         f"Here the learning rate is {SMALL['learning_rate']:g} and is halved at every validation "
         f"that is no better than the best. Training takes at most {SMALL['num_updates']:,} updates"
@@ -109,7 +107,12 @@ def introduction(scale: Scale) -> str:
         f"{_of_long('validate_every')}. It ends at {SMALL['stop_at_bleu']} BLEU, "
         f"or {SMALL['patience']} validations after its best."
     )
-    return f"{INTRODUCTION.strip()}\n\n{stop}\n\n{setup}"
+    return f"{INTRODUCTION.strip()}\n\n{stop}"
+
+
+def settings(scale: Scale) -> str:
+    """A table of settings, the paper's and ours."""
+    return setup_table(COPY, [one.preset() for one in rows(scale)])
 
 
 def _of_long(option: str) -> str:

@@ -5,7 +5,7 @@ Britz, Guan and Luong (2017): BLEU; at small scale, on corpora small enough for 
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from experiments.reproduction import bootstrap
@@ -14,6 +14,7 @@ from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import _translation_claims
+from experiments.studies._curves import pair_of_scores
 from experiments.studies._setups import TRANSLATION, setup_table
 from experiments.studies._translation_claims import PAPER, p_value
 from seq2seq_memattn.presets import small_text
@@ -49,6 +50,16 @@ TINY: dict[str, Any] = {
     "valid_examples": 8,
     "beam_size": 2,
 }
+CORPORA = (
+    (
+        "training pairs",
+        "WMT'17: 207,373 (en-tr) to 52 M (en-cs)",
+        "Multi30k 29,000; news 19,000",
+    ),
+    ("validation set", "newstest2015", "Multi30k's own; newstest2015"),
+    ("test set", "newstest2016", "test_2016_flickr; newstest2017"),
+    ("subwords, shared", f"{PIECES:,}", f"{small_text.PIECES:,}"),
+)
 HEADER = (
     *("row", "seed", "valid", "test, tokenised", "test, standard", "chrF", "against Att", "p"),
     "updates",
@@ -71,31 +82,20 @@ def introduction(scale: Scale) -> str:
         here = (
             "Here: WMT'17 as in the paper, a sigmoid while encoding and a softmax while decoding."
         )
-        return f"{text} {here}\n\n{_settings(rows(scale), ())}"
-    text += (
-        "\n\nHere, corpora and models are much smaller. Both scores are softmaxes unless a row "
-        "names others. Equation 5 is read as a softmax over the source, so that each slot is an "
-        "average of the source. The paper prints it over the K slots; rows with this reading are "
-        'named "softmax over slots". Each row is one training with the seed shown. Tokenised test '
-        "BLEU of Multi30k ignores case."
+        return f"{text} {here}"
+    return (
+        f"{text}\n\nHere, corpora and models are much smaller. Both scores are softmaxes unless a "
+        "row names others. Equation 5 is read as a softmax over the source, so that each slot is "
+        "an average of the source. The paper prints it over the K slots; rows with this reading "
+        'are named "softmax over slots". Each row is one training with the seed shown. Tokenised '
+        "test BLEU of Multi30k ignores case."
     )
-    corpora = (
-        (
-            "training pairs",
-            "WMT'17: 207,373 (en-tr) to 52 M (en-cs)",
-            "Multi30k 29,000; news 19,000",
-        ),
-        ("validation set", "newstest2015", "Multi30k's own; newstest2015"),
-        ("test set", "newstest2016", "test_2016_flickr; newstest2017"),
-        ("subwords, shared", f"{PIECES:,}", f"{small_text.PIECES:,}"),
-    )
-    return f"{text}\n\n{_settings(rows(scale), corpora)}"
 
 
-def _settings(known: Sequence[Row], corpora: Sequence[tuple[str, str, str]]) -> str:
-    """A table of settings, from the rows without options of their own: all but variants."""
-    presets = [row.preset() for row in known if "encoder_score" not in row.options]
-    return f"Settings in the paper and here:\n\n{setup_table(TRANSLATION, presets, corpora)}"
+def settings(scale: Scale) -> str:
+    """A table of settings, the paper's and ours; variants of rows are left out."""
+    presets = [row.preset() for row in rows(scale) if "encoder_score" not in row.options]
+    return setup_table(TRANSLATION, presets, () if scale == "full" else CORPORA)
 
 
 def rows(scale: Scale) -> list[Row]:
@@ -153,15 +153,22 @@ def _multi30k_rows() -> list[Row]:
     by_name = {name: text_row(f"multi30k_en_de_{name}", pieces) for name in MULTI30K_ROWS}
     seeded = [_with_other_seed(by_name[name]) for name in SEEDED]
     printed = [with_printed_softmax(by_name[name], score) for name, score in PRINTED]
+    as_drawn = _as_in_figure_4(by_name["k64"])
     twice = [_with_other_seed(row) for row in printed if row.config == by_name["k32"].config]
-    return [*by_name.values(), *seeded, *with_other_pairs(by_name["k32"]), *printed, *twice]
+    pairs = with_other_pairs(by_name["k32"])
+    return [*by_name.values(), *seeded, *pairs, *printed, *twice, as_drawn]
 
 
 def with_other_pairs(row: Row) -> list[Row]:
     """Variants of a K-memory row, one for each other pair of scores."""
     default = load_preset(row.config).model
     return [
-        _variant(row, f"{encoder}_{decoder}", {"encoder_score": encoder, "decoder_score": decoder})
+        _variant(
+            row,
+            f"{encoder}_{decoder}",
+            {"encoder_score": encoder, "decoder_score": decoder},
+            pair_of_scores(encoder, default.normalise_over, decoder),
+        )
         for encoder, decoder in PAIRS
         if (encoder, decoder) != (default.encoder_score, default.decoder_score)
     ]
@@ -171,21 +178,28 @@ def with_printed_softmax(row: Row, decoder_score: str) -> Row:
     """A K-memory row with equation 5 as printed: a softmax over slots while encoding."""
     scores = {"encoder_score": "softmax", "decoder_score": decoder_score}
     options = {**scores, "normalise_over": "slots"}
-    label = f"softmax over slots/{decoder_score}"
+    label = pair_of_scores("softmax", "slots", decoder_score)
     return _variant(row, f"slots_{decoder_score}", options, label)
 
 
+def _as_in_figure_4(row: Row) -> Row:
+    """A K-memory row with the paper's choices of Figure 4: position encodings and a sigmoid."""
+    options = {"position_encoding": "mean_one", "encoder_score": "sigmoid"}
+    varied = _variant(row, "pe_sigmoid_softmax", options, "sigmoid / softmax + PE")
+    return dataclasses.replace(varied, curve=f"{row.curve} + PE, sigmoid / softmax")
+
+
 def _with_other_seed(row: Row) -> Row:
-    return _variant(row, "seed1", {"seed": 1})
+    return _variant(row, "seed1", {"seed": 1}, "seed 1")
 
 
-def _variant(row: Row, suffix: str, options: dict[str, Any], text: str = "") -> Row:
+def _variant(row: Row, suffix: str, options: dict[str, Any], text: str) -> Row:
     name = f"{row.name}_{suffix}"
     return dataclasses.replace(
         row,
         name=name,
         options={**row.options, **options},
-        label=f"{row.label}, {text or suffix.replace('_', '/')}",
+        label=f"{row.label}, {text}",
         curve=name,
     )
 

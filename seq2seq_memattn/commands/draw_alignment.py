@@ -8,13 +8,18 @@ file that has the form of the training text. `--slots_output=F` also draws what 
 K-memory contributes.
 """
 
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_memattn.attention.registry import label
+from seq2seq_memattn.attention.registry import label, num_slots
 from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.alignments import align, draw, draw_slots
 from seq2seq_memattn.text.files import read_lines
+
+MAX_CHARACTERS = 100  # of a sentence in a title; the rest is cut
 
 
 def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
@@ -35,6 +40,17 @@ def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
         if number > len(lines):
             raise ValueError(f"--lines: expected at most {len(lines)}, got {number}")
     return {f"{arguments.source}, line {number}": lines[number - 1] for number in wanted}
+
+
+def title_of(model: ModelConfig, texts: Sequence[str]) -> str:
+    """The title of a figure: the attention, K-memory's scores, and the sentence if it is one."""
+    title = label(model.attention)
+    if num_slots(model.attention):
+        title += f", scores {model.encoder_score} / {model.decoder_score}"
+    if len(texts) > 1:
+        return title
+    text = textwrap.shorten(texts[0], MAX_CHARACTERS, placeholder=" ...")
+    return f'{title}, "{text}"'
 
 
 def check_figure(flag: str, path: str) -> Path:
@@ -71,7 +87,7 @@ def main(arguments: cli.Arguments) -> None:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
     aligned = [align(run, translator, text, name) for name, text in texts.items()]
     run_flags.report_cut(translator.sources)
-    title = label(run.model.config.attention)
+    title = title_of(run.model.config, list(texts.values()))
     files = draw(aligned, title, path)
     if arguments.slots_output:
         files += draw_slots(aligned[0], title, arguments.max_slots, slots_path)

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from seq2seq_memattn.plots.style import (
     NOTE_COLOUR,
+    POINTS_PER_INCH,
     Look,
     Rows,
     add_legend,
@@ -22,6 +24,7 @@ from seq2seq_memattn.plots.style import (
     styled,
 )
 
+BESIDE = 4.0 / POINTS_PER_INCH  # inches between attentions whose ranges are drawn
 SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
 
 
@@ -121,7 +124,7 @@ def time_by_length(
 
     Args:
         rows: records with `attention`, `length` (tokens) and `seconds`, all of one mode and
-            machine. With `all_seconds`, the times of repeats, a band shows the shortest to the
+            machine. With `all_seconds`, the times of repeats, a bar shows the shortest to the
             longest.
         paper: such records from another machine. They are drawn dashed, scaled for each length so
             that the time of `reference` there equals ours.
@@ -139,7 +142,7 @@ def time_by_length(
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
-    for attention, look in drawn.items():
+    for line, (attention, look) in zip(list(axes.lines), drawn.items(), strict=True):
         repeats = {
             row["length"]: times
             for row in rows
@@ -148,7 +151,12 @@ def time_by_length(
         if repeats:
             at = sorted(repeats)
             least, most = ([of(repeats[n]) for n in at] for of in (min, max))
-            axes.fill_between(at, least, most, color=look.colour, alpha=0.15, linewidth=0.0)
+            # Side by side, since many ranges overlap.
+            place = axes.lines.index(line) - (len(drawn) - 1) / 2.0
+            aside = ScaledTranslation(place * BESIDE, 0.0, figure.dpi_scale_trans)
+            line.set_transform(axes.transData + aside)
+            bars = axes.vlines(at, least, most, color=look.colour, linewidth=1.0)
+            bars.set_transform(line.get_transform())
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)

@@ -26,7 +26,7 @@ UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
-MANY = 16  # slots above which their panels are drawn smaller
+FEW, MANY = 8, 16  # slots above which their panels are drawn smaller, and smaller still
 LEAST_SHARE = 0.01  # of the alignment, below which a slot's panel would be blank
 
 
@@ -122,8 +122,8 @@ def slots(
         source_tokens: source_length strings.
         target_tokens: target_length strings.
         max_slots: int > 0. The most slots to draw, those with the largest shares. Slots with less
-            than one hundredth are left out, too. A note counts the slots that are left out. More
-            than 16 slots are drawn small, eight in a row.
+            than one hundredth are left out, too. A note counts the slots that are left out. Up to
+            8 slots are drawn large, two in a row; more than 16 are drawn small, eight in a row.
         title: title of the figure.
 
     Raises:
@@ -147,9 +147,10 @@ def slots(
     note = f"all {num_slots} slots"
     if left_out := num_slots - len(shown):
         rest = 1.0 - shares[shown].sum()
-        note = f"the {len(shown)} most used of {num_slots} slots; {left_out} others hold {rest:.1%}"
+        others = f"{left_out} other{'s' if left_out > 1 else ''}: {rest:.1%}"
+        note = f"the {len(shown)} most used of {num_slots} slots; {others} of the weight"
     heading = f"{title}: {note}" if title else note
-    columns = 4 if len(panels) <= MANY else 8
+    columns = 2 if len(panels) <= FEW else 4 if len(panels) <= MANY else 8
     return _heat_maps(panels, columns, "\u03b2 \u00b7 \u03b1 of one slot", heading)
 
 

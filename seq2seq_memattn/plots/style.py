@@ -41,6 +41,7 @@ STYLE: dict[str, Any] = {
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
+    "legend.handlelength": 3.0,  # long enough to tell lines apart
     "lines.linewidth": 1.3,
     "lines.markeredgewidth": 1.0,
     "lines.markersize": 4.5,
@@ -73,7 +74,9 @@ SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other 
 # For labels that name no attention: colours that the eye tells apart and that no attention has.
 OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#ee3377", "#b8a038")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LONG_LABEL = 32  # characters; longer labels of a legend are broken after commas
 ADDED_LINES = ("--", ":", "-.")
+ADDED_MARKERS = (None, "X", "*")  # None: the marker of the label without the addition
 
 
 def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
@@ -81,7 +84,8 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
 
     Names of attentions, as on the command line, come first and always look the same. Other labels
     take colours that no attention has, in the order given. A label with an addition, such as
-    "k_memory:4 + PE" or "bahdanau, tied", looks like the label without it, except for its line.
+    "k_memory:4 + PE" or "bahdanau, tied", has the colour of the label without it, and another line.
+    The first one also has its marker, further ones have others.
 
     Args:
         labels: labels of the models in a figure.
@@ -109,8 +113,10 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
         look = _attention_look(base) or plain[base]
         if base != label:
             before = [added.get(other) for other in found].count(base)
-            line = ADDED_LINES[before % len(ADDED_LINES)]
-            look = look._replace(name=look.name + label.removeprefix(base), line=line)
+            kind = before % len(ADDED_LINES)
+            marker = ADDED_MARKERS[kind] or look.marker
+            name = look.name + label.removeprefix(base)
+            look = look._replace(name=name, marker=marker, line=ADDED_LINES[kind])
         found[label] = look
     return found
 
@@ -200,7 +206,9 @@ def round_ticks(is_integer: bool = False) -> MaxNLocator:
 
 def add_legend(figure: Figure, axes: Axes) -> None:
     """Adds a legend of the lines of `axes` at the right of the figure, where it covers nothing."""
-    legend = figure.legend(*axes.get_legend_handles_labels(), loc="outside right center")
+    handles, labels = axes.get_legend_handles_labels()
+    labels = [one.replace(", ", ",\n") if len(one) > LONG_LABEL else one for one in labels]
+    legend = figure.legend(handles, labels, loc="outside right center")
     for text in legend.get_texts():
         text.set_parse_math(False)
 

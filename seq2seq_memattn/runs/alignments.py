@@ -105,7 +105,7 @@ def draw_slots(aligned: Aligned, title: str, max_slots: int, path: Path) -> list
     from seq2seq_memattn import plots
 
     if aligned.alpha is None or aligned.beta is None:
-        raise ValueError(f"--slots_output: expected a run of K-memory, got one of {title}")
+        raise ValueError("--slots_output: expected a run of K-memory, got one without slots")
     figure = plots.slots(
         aligned.alpha, aligned.beta, aligned.source_tokens, aligned.target_tokens, max_slots, title
     )

@@ -11,7 +11,9 @@ import pytest
 
 from experiments.reproduction import rows as study_rows
 from experiments.studies import table1
+from seq2seq_memattn.commands.draw_alignment import title_of
 from seq2seq_memattn.compute.hardware import num_cores
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.alignments import align, draw_slots
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.runs.translator import Translator
@@ -246,12 +248,20 @@ def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work)
         align(run, translator, "3 x")
 
 
+def test_the_title_of_an_alignment_names_model_scores_and_sentence():
+    slots = ModelConfig(attention="k_memory:4", encoder_score="sigmoid")
+    assert title_of(slots, ["3 1 4"]) == 'K-memory, K = 4, scores sigmoid / softmax, "3 1 4"'
+    assert title_of(slots, ["3 1 4", "5"]) == "K-memory, K = 4, scores sigmoid / softmax"
+    long = title_of(ModelConfig(attention="bahdanau"), ["3 " * 200])
+    assert long.startswith('Bahdanau, "3 3') and long.endswith(' ..."') and len(long) < 120
+
+
 def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
     run = load_run(work / "run")
     aligned = align(run, Translator(run, beam_size=2, return_alignments=True), "3 1 4")
     files = draw_slots(aligned, "K=4", 2, tmp_path / "slots")
     assert [file.name for file in files] == ["slots.png", "slots.svg"]
-    with pytest.raises(ValueError, match="--slots_output: expected a run of K-memory, got .* Att"):
+    with pytest.raises(ValueError, match="--slots_output: expected a run of K-memory, got one"):
         draw_slots(aligned._replace(alpha=None, beta=None), "Att", 2, tmp_path / "never")
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.reproduction.pages import bullet, prose, write_page
+from experiments.reproduction.pages import numbered, prose, write_page
 from experiments.reproduction.study import load_definition, make_study
 
 
@@ -14,7 +14,8 @@ def test_prose_wraps_paragraphs_and_keeps_tables() -> None:
 
 
 def test_a_list_item_is_indented() -> None:
-    assert bullet("word " * 30).splitlines()[1].startswith("  word")
+    first, second = numbered(10, "word " * 30).splitlines()
+    assert first.startswith("10. word") and second.startswith("    word")
 
 
 def test_links_of_a_conclusion_fit_its_folder_and_the_page(tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ def test_the_command_draws_the_row_by_slot_and_combined(
             "--lines=2",
             f"--output={stem}",
             f"--slots_output={stem}_slots",
-            "--max_slots=32",
+            "--max_slots=8",
         ]
     ]
     page = (tmp_path / "results" / "figure7_tiny.md").read_text()
-    assert "![Each slot, K=4](figure7/tiny_copy_20_k4_slots.png)" in page
-    assert "![All slots, K=4](figure7/tiny_copy_20_k4.png)" in page
+    assert "![The slots used most, K=4](figure7/tiny_copy_20_k4_slots.png)" in page
+    assert "![All slots together, K=4](figure7/tiny_copy_20_k4.png)" in page
 
 
 def test_without_the_run_figures_stay_or_it_is_said_what_is_needed(

@@ -1,15 +1,15 @@
 """Figures 3 to 5, from made-up results of the rows of the tables."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.reproduction.pages import sources, write_page
+from experiments.reproduction.results import write_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study, load_definition, make_study
-from experiments.studies import _curves, ambiguities, figure3a, one_slot, table1, table2
+from experiments.studies import _curves, ambiguities, table1, table2
 from tests.experiments.row_results import write_results_of
 from tests.pictures import assert_drawn
 
@@ -34,7 +34,7 @@ ROWS = {
         f"multi30k_en_de_{name}"
         for name in [
             *("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe"),
-            *("bahdanau_seed1", "k32_seed1"),
+            *("bahdanau_seed1", "k32_seed1", "k64_pe_sigmoid_softmax"),
         ]
     },
     "figure5": {
@@ -82,14 +82,6 @@ def test_at_full_scale_translation_is_that_of_the_paper(tmp_path: Path) -> None:
     assert ends == {"", *others, "_slots_softmax", "_slots_sigmoid"}
 
 
-def test_a_row_that_begins_with_another_is_not_from_scratch() -> None:
-    rows = [
-        dataclasses.replace(row, init_from="copy_50_k4") if row.name.startswith("copy_200") else row
-        for row in table1.rows("small")
-    ]
-    assert {row.length for row in figure3a.longest_from_scratch(rows)} == {100}
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_path: Path) -> None:
     of, definition = make(name, "tiny", tmp_path), load_definition(name)
@@ -102,7 +94,9 @@ def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_pat
         assert f"]({name}/tiny_{file}.png)" in page
         stem = tmp_path / "results" / name / f"tiny_{file}"
         assert_drawn(stem.with_suffix(".png"), stem.with_suffix(".svg"))
-    assert f"Without a result so far: {of.rows[-1].name}." in page
+    missing = of.rows[-1]
+    told = f"Without a result so far: {missing.label} (`{missing.name}`)."
+    assert told in " ".join(page.split())
     assert definition.tables(results[:-1])[".md"].strip() in page
     assert f"```\npython -m experiments.reproduce {name} --scale=tiny\n```" in page
     assert "paper's Figure" in " ".join(page.split())
@@ -127,7 +121,8 @@ def test_curves_are_called_by_their_pairs_of_scores_for_each_number_of_slots(
         write_results_of(make("figure3b", "small", tmp_path))
     )
     assert set(groups) == {"l20_k32", "l20_k4"}
-    expected = {f"{a} / {b}" for a in ("softmax", "sigmoid") for b in ("softmax", "sigmoid")}
+    encoders = ("softmax over source", "sigmoid")
+    expected = {f"{a} / {b}" for a in encoders for b in ("softmax", "sigmoid")}
     for group, members in groups.items():
         assert {member["curve_name"] for member in members} == expected
         assert all(member["name"].startswith(group.removeprefix("l20_")) for member in members)
@@ -166,9 +161,13 @@ def test_readings_are_drawn_by_pair_and_each_pair_beside_its_variants(tmp_path: 
 
 
 def test_the_slot_of_the_default_looks_as_in_table_1(tmp_path: Path) -> None:
-    results = write_results_of(make("one_slot", "small", tmp_path))
-    before = [{**one, "curve_name": one["label"]} for one in results]  # the form of older results
-    for found in (results, before):
-        (curves,) = one_slot.curves(found).values()
-        names = [one["curve_name"] for one in curves]
-        assert names == ["none", "k_memory:1", "k_memory:1, softmax over slots"]
+    names = [row.curve for row in make("one_slot", "small", tmp_path).rows]
+    assert names == ["none", "k_memory:1", "k_memory:1, softmax over slots"]
+
+
+def test_results_take_their_names_from_the_rows(tmp_path: Path) -> None:
+    of = make("figure3b", "small", tmp_path)
+    for result in write_results_of(of):
+        write_json(of.results_dir / f"{result['name']}.json", {**result, "label": "older"})
+    assert [one["label"] for one in of.finished()] == [row.label for row in of.rows]
+    assert of.rows[0].label == "K=32, softmax over source / softmax"
