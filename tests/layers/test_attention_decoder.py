@@ -273,8 +273,13 @@ def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
 @pytest.mark.parametrize("score", ["dot", "general"])
 def test_widths_that_an_attention_refuses_are_said_in_one_line(score: Any) -> None:
     decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), LuongAttention(score))
-    message = refused(decoder, tensor(INPUTS), tensor(OUTPUTS))
-    assert message.startswith(f"The {score} score needs queries as wide as its keys; got queries")
+    memory = decoder.cell.attention.prepare(tensor(OUTPUTS))
+    state = decoder.cell.initial_state(memory, TARGET_LENGTH)
+    for message in (
+        refused(decoder, tensor(INPUTS), tensor(OUTPUTS)),
+        refused(decoder.cell, tensor(INPUTS), memory, state),
+    ):
+        assert message.startswith(f"The {score} score needs queries as wide as its keys; got ")
 
 
 def test_states_may_be_given_for_each_cell() -> None:
@@ -328,8 +333,6 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
-    with pytest.raises(ValueError, match="expected padding after the real tokens"):
-        decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 
 def test_what_are_no_states_is_refused_in_one_line() -> None:
