@@ -359,7 +359,8 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
             [outputs, ops.max(state, axis=0, keepdims=True)],
             "`initial_state`: expected batch 3; got 1.",
         ),
-        ([outputs, source[:, 1:] != PAD_ID], "`encode`: expected source_length 5; got 4."),
+        ([outputs, source[:, 1:] != PAD_ID], "`mask of encode`: expected length 5; got 4."),
+        ([outputs, source[:, 0] != PAD_ID], "`mask of encode`: expected shape [batch, length];"),
     ]:
         searchable = own._replace(encode=keras.Model(source, encoded)).searchable()
         assert message in refused(beam_search, searchable, SOURCE)
