@@ -357,6 +357,10 @@ def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
     target, source = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
     state = keras.Input((UNITS,))
     assert "got [8]" in refused(decoder, target, source, [state])
+    unknown_state = keras.Input((None,))
+    assert "got [None, None, 8, 8]" in refused(
+        decoder, target, source, [unknown_state, unknown_state, state, state]
+    )
     encoded = keras.Input((None, UNITS))
     assert "[batch, units]; got [None, None, 8] of float32." in refused(
         decoder, target, source, [encoded, state]
