@@ -1,5 +1,6 @@
 """The public layer; `test_teacher_forcing.py` tests that its loops take the cell's steps."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
-from tests.layers.stepping import OwnCell, step_by_step
+from tests.layers.stepping import OwnCell, dropped_in_two_calls, step_by_step
 from tests.marks import slow
+from tests.running import run_python
 from tests.tolerances import as_array, assert_close
 
 BATCH, TARGET_LENGTH, SOURCE_LENGTH, WIDTH, ENCODER_UNITS, UNITS = 2, 4, 5, 6, 7, 8
@@ -199,6 +201,37 @@ def test_dropout_is_drawn_anew_in_training_alone() -> None:
     first, second = (as_array(call(decoder, training=True)[0]) for _ in range(2))
     assert np.abs(first - second).max() > 1e-3
     assert_close(call(decoder), call(decoder))
+
+
+ON_JAX = """
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+import os
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+from seq2seq_memattn import KMemoryAttention, NoAttention
+from tests.layers.stepping import dropped_in_two_calls
+
+print(json.dumps([dropped_in_two_calls(each) for each in (KMemoryAttention(5), NoAttention())]))
+"""
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax")])
+def test_dropout_inside_a_users_cell_is_drawn_anew_at_each_step(backend: str) -> None:
+    if backend == "jax":
+        process = run_python("-c", ON_JAX)
+        assert process.returncode == 0, process.stderr.decode()[-3000:]
+        every = json.loads(process.stdout)
+    else:
+        every = [dropped_in_two_calls(each) for each in (KMemoryAttention(5), NoAttention())]
+    for outputs in every:
+        shown = np.reshape(outputs, (2 * 4, 32))
+        assert len(np.unique(shown > 0, axis=0)) == len(shown)
+        assert shown[shown > 0].min() < 2  # twice the weights, which were 1 before the update
 
 
 # Files
