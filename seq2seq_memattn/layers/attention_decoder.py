@@ -27,7 +27,8 @@ class AttentionDecoder(keras.layers.Layer):
     Args:
         cell: a Keras RNN cell, a `StackedRNNCells`, a list of cells, lowest first, or an
             `AttentionCell`. An `AttentionCell` brings its own attention and its own `read`,
-            `input_feeding` and mixing layer.
+            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model shares a
+            cell, `load_model` may fail, as it does for two `RNN` layers with one cell.
         attention: an `Attention`.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
         dropout: float in [0, 1). Share of each cell's inputs dropped in training, drawn for each
