@@ -12,6 +12,7 @@ from keras import ops
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.greedy import greedy_search
@@ -19,7 +20,7 @@ from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import PAD_ID, START_ID
 from tests.errors import refused
-from tests.inputs import normal, tensor
+from tests.inputs import normal, randomise, tensor
 from tests.layers.stepping import OwnCell
 from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
@@ -294,6 +295,18 @@ def test_a_quantised_model_is_searched_with_its_own_numbers() -> None:
     # Where a sum is rounded in another order, an 8-bit number may differ in its last place.
     expected = np.sum(log_probs * written(found), axis=2)
     np.testing.assert_allclose(found.log_probs, expected, atol=0.05)
+
+
+@pytest.mark.slow
+def test_a_search_reads_what_lora_adds_after_another_search() -> None:
+    own = own_parts.make()
+    searchable = own.searchable()
+    search(searchable)
+    for index, layer in enumerate([own.logits, own.embedding, *layers_inside(own.decoder)]):
+        if isinstance(layer, keras.layers.Dense | keras.layers.Embedding):
+            layer.enable_lora(2)
+            randomise(layer, seed=index)
+    assert_rescored(own, search(searchable))
 
 
 # Errors
