@@ -9,6 +9,7 @@ from seq2seq_memattn.attention.additive import additive_energies, energy_layer, 
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
 from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.private import unwrapped
 from seq2seq_memattn.compute.rows import on_rows
 
 Score = Literal["dot", "general", "concat", "location"]
@@ -142,10 +143,11 @@ class LuongAttention(Attention):
             return additive_energies(keys, self.query_projection(queries), vector)
         query_units, key_units = queries.shape[-1], keys.shape[-1]
         if query_units != key_units:
-            raise ValueError(
+            message = (
                 f"The {self.score_name} score needs queries as wide as its keys; got queries of "
                 f"{query_units} and keys of {key_units} units. {self._remedy(query_units)}"
             )
+            raise unwrapped(ValueError(message))
         if len(keys.shape) == 4:
             return ops.sum(keys * queries[:, :, None], axis=-1)
         return ops.matmul(queries, ops.swapaxes(keys, 1, 2))

@@ -26,6 +26,12 @@ def attach_mask(x: Any, mask: Any) -> None:
     set_keras_mask(x, mask)
 
 
+def unwrapped(error: ValueError) -> ValueError:
+    """`error`, marked so that Keras does not add a list of all arguments to its message."""
+    error._keras_call_info_injected = True  # type: ignore[attr-defined]
+    return error
+
+
 def layers_inside(layer: Any) -> list[Any]:
     """Every layer inside a layer, at any depth."""
     return list(layer._flatten_layers(include_self=False))

@@ -1,4 +1,4 @@
-"""Seeds for dropout that differ between the replicas of a training."""
+"""Seeds for dropout that differ between the replicas of a training; states of generators."""
 
 from typing import Any
 
@@ -22,6 +22,12 @@ class SeedGenerator(keras.random.SeedGenerator):
             return seed
         shift = ops.stack([ops.cast(replica * APART, seed.dtype), ops.zeros((), seed.dtype)])
         return seed + shift
+
+
+def seed_states(layer: Any) -> list[Any]:
+    """The states of all random generators inside a layer, such as those of its `Dropout` layers."""
+    weights = {id(weight) for weight in layer.weights}
+    return [variable for variable in layer.variables if id(variable) not in weights]
 
 
 def _replica() -> Any:

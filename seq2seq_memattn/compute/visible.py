@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
+from seq2seq_memattn.compute.private import unwrapped
 
 
 def is_visible(x: Any) -> bool:
@@ -40,5 +41,6 @@ def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
         with tf.control_dependencies([tf.debugging.Assert(is_right, data)]):
             return tf.identity(x)
     if not bool(is_right):
-        raise ValueError(f"{problem}." if got is None else f"{problem}; got {int(got)}.")
+        message = f"{problem}." if got is None else f"{problem}; got {int(got)}."
+        raise unwrapped(ValueError(message))
     return x

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.checks import check_choice, check_policy, check_state
+from seq2seq_memattn.checks import check_choice, check_policy, check_rank, check_size, check_state
 from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
@@ -150,7 +150,7 @@ class AttentionCell(keras.layers.Layer):
             cell_states: for each cell, a list of float [batch, units], as a bridge makes them.
                 None: what the cells' `get_initial_state` returns; zeros for a cell without it.
         """
-        rows = memory.rows
+        rows = _rows(memory)
         batch = ops.shape(rows)[0]
         if cell_states is None:
             cell_states = [self._first_states(cell, batch) for cell in self.cells]
@@ -178,6 +178,15 @@ class AttentionCell(keras.layers.Layer):
     def __call__(self, inputs: Any, memory: Any, state: Any, **kwargs: Any) -> Any:
         # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
         check_state(state, AttentionCellState)
+        rows, context, widths = _rows(memory), state[1], self._widths or {}
+        for name, x in (("inputs", inputs), ("state.context", context)):
+            check_rank(name, x, ("batch", "queries", "units"))
+        check_size("inputs", "units", inputs.shape[-1], widths.get("input_units"))
+        check_size("inputs", "queries", inputs.shape[1], context.shape[1])
+        for name, x in (("memory.rows", rows), ("state.context", context)):
+            check_size(name, "batch", x.shape[0], inputs.shape[0])
+            units = widths.get("context_units", rows.shape[-1])
+            check_size(name, "units", x.shape[-1], units)
         return super().__call__(inputs, memory, state, **kwargs)
 
     def call(
@@ -316,6 +325,16 @@ class AttentionCell(keras.layers.Layer):
         config["cell"] = [keras.saving.deserialize_keras_object(c) for c in config["cell"]]
         config["attention"] = keras.saving.deserialize_keras_object(config["attention"])
         return cls(**config)
+
+
+def _rows(memory: Any) -> Any:
+    """`memory.rows`; ValueError if `memory` is not a record."""
+    if not hasattr(memory, "rows"):
+        raise ValueError(
+            "`memory`: expected the record that `attention.prepare` returns; got "
+            f"{type(memory).__name__}."
+        )
+    return memory.rows
 
 
 def _cells(cell: Any) -> list[Any]:

@@ -27,7 +27,8 @@ class AttentionDecoder(keras.layers.Layer):
     Args:
         cell: a Keras RNN cell, a `StackedRNNCells`, a list of cells, lowest first, or an
             `AttentionCell`. An `AttentionCell` brings its own attention and its own `read`,
-            `input_feeding` and mixing layer.
+            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model shares a
+            cell, `load_model` may fail, as it does for two `RNN` layers with one cell.
         attention: an `Attention`.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
         dropout: float in [0, 1). Share of each cell's inputs dropped in training, drawn for each
@@ -154,7 +155,7 @@ class AttentionDecoder(keras.layers.Layer):
         check_mask("inputs_mask", inputs_mask, inputs)
         check_mask("encoder_outputs_mask", encoder_outputs_mask, encoder_outputs)
         if initial_state is not None:
-            self._joins_pairs(initial_state, inputs.shape[0])
+            self._parts_of_states(initial_state, inputs.shape[0])
         masks = {"inputs_mask": inputs_mask, "encoder_outputs_mask": encoder_outputs_mask}
         # If a mask is not given, Keras passes the mask that it attached.
         given = {name: mask for name, mask in masks.items() if mask is not None}
@@ -210,20 +211,17 @@ class AttentionDecoder(keras.layers.Layer):
             ValueError: if the states do not have the number or widths of the cells' states, or a
                 state is not [batch, units].
         """
-        given = keras.tree.flatten(initial_state)
-        if self._joins_pairs(initial_state, batch):
-            half = len(given) // 2
-            pairs = zip(given[:half], given[half:], strict=True)
-            given = [ops.concatenate(pair, axis=-1) for pair in pairs]
-        return keras.tree.pack_sequence_as(self._state_units, given)
+        parts = self._parts_of_states(initial_state, batch)
+        states = [ops.concatenate(each, axis=-1) for each in parts]
+        return keras.tree.pack_sequence_as(self._state_units, states)
 
     @property
     def _state_units(self) -> list[list[int]]:
         """The widths of each cell's states."""
         return [state_units(cell) for cell in self.cell.cells]
 
-    def _joins_pairs(self, initial_state: Any, batch: int | None) -> bool:
-        """Whether the states given are halves to be joined; ValueError if they do not fit."""
+    def _parts_of_states(self, initial_state: Any, batch: int | None) -> list[Any]:
+        """For each state of the cells, the one or two arrays that make it; see `cell_states`."""
         if isinstance(initial_state, dict):  # whose states Keras would sort by name
             raise ValueError("`initial_state`: expected a list of states; got a dict.")
         given = keras.tree.flatten(initial_state)
@@ -232,15 +230,14 @@ class AttentionDecoder(keras.layers.Layer):
             check_size("initial_state", "batch", state.shape[0], batch)
         expected = keras.tree.flatten(self._state_units)
         widths, half = [state.shape[-1] for state in given], len(expected)
-        if widths == expected:
-            return False
-        pairs = zip(widths[:half], widths[half:], strict=False)
-        if len(widths) != 2 * half or [left + right for left, right in pairs] != expected:
+        joins = len(given) == 2 * half
+        parts = list(zip(given[:half], given[half:], strict=True) if joins else zip(given))
+        if None in widths or [sum(x.shape[-1] for x in each) for each in parts] != expected:
             raise ValueError(
                 f"`initial_state`: expected states {expected} wide, as the cells have them; got "
                 f"{widths}. `Bridge` maps an encoder's states to other widths."
             )
-        return True
+        return parts
 
     def compute_output_spec(
         self,

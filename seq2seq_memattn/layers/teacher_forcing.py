@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.seeds import seed_states
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.cell_steps import cell_step, output_units
 from seq2seq_memattn.loops.scan import make_steps, scan, scan_cell
@@ -183,6 +184,7 @@ class TeacherForcedDecoder:
             steps,
             list(widths.values()),
             training,
+            [*seed_states(cell.attention), *(seed for each in cell_steps for seed in each.seeds())],
         )
         found = dict(zip(widths, every, strict=True))
         mixed = cell.mix(found["output"], found["context"])

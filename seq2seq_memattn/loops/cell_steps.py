@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.precision import product, product_dtype
+from seq2seq_memattn.compute.seeds import seed_states
 from seq2seq_memattn.loops.products import Products
 
 
@@ -39,6 +40,10 @@ class CellStep(abc.ABC):
 
         `training`: see `product`.
         """
+
+    def seeds(self) -> list[Any]:
+        """The states of the random generators that a step in training draws from."""
+        return []
 
     @abc.abstractmethod
     def weights(self) -> dict[str, Any]:
@@ -122,6 +127,9 @@ class OpaqueStep(CellStep):
     def project(self, inputs: Any, training: bool = False) -> Any:
         del training
         return inputs
+
+    def seeds(self) -> list[Any]:
+        return seed_states(self.cell)
 
     def weights(self) -> dict[str, Any]:
         return {}

@@ -36,6 +36,7 @@ def scan(
     steps: Any,
     output_units: Sequence[int | None],
     training: bool = False,
+    seeds: Sequence[Any] = (),
 ) -> list[Any]:
     """Runs `step` over all steps.
 
@@ -48,6 +49,7 @@ def scan(
         steps: from `make_steps`.
         output_units: the width of each output; None if it is known only when the graph runs.
         training: whether gradients will be computed; TensorFlow's loop then defers them.
+        seeds: variables. The states of the random generators that a step in training draws from.
 
     Returns:
         The outputs of all steps, each [packed, units].
@@ -55,13 +57,27 @@ def scan(
     if keras.backend.backend() == "tensorflow":
         return _scan_in_tensorflow(step, carry, inputs, products, steps, output_units, training)
 
-    def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
-        carry, outputs = step(products, carry, inputs, lambda x: x)
-        return carry, list(outputs)
+    # JAX traces the body once, so the loop has to carry the variables that a step changes.
+    seeds = seeds if training else ()
+    last = first = [ops.convert_to_tensor(seed) for seed in seeds]
 
-    _, outputs = ops.scan(body, carry, [steps.by_step(x) for x in inputs])
+    def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
+        carry, values = carry
+        _assign(seeds, values)
+        carry, outputs = step(products, carry, inputs, lambda x: x)
+        return (carry, [ops.convert_to_tensor(seed) for seed in seeds]), list(outputs)
+
+    try:
+        (_, last), outputs = ops.scan(body, (carry, first), [steps.by_step(x) for x in inputs])
+    finally:  # even if a step fails, no variable may keep a value from inside the loop
+        _assign(seeds, last)
     # Not -1: an output may be 0 wide.
     return [ops.reshape(x, (x.shape[0] * x.shape[1], x.shape[2])) for x in outputs]
+
+
+def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def _scan_in_tensorflow(
@@ -144,7 +160,9 @@ def scan_cell(
 
     units = [output_units(step.cell), *(state.shape[-1] for state in states[shown])]
     products = Products(step.weights(), training=training)
-    outputs, *kept = scan(take, list(states), [projected], products, steps, units, training)
+    outputs, *kept = scan(
+        take, list(states), [projected], products, steps, units, training, step.seeds()
+    )
     if return_states and step.shows_first_state:
         kept = [outputs, *kept]
     return outputs, kept

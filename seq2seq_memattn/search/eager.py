@@ -45,7 +45,7 @@ def call_compiled(
     # JAX must know the most steps ahead, which an array inside a graph does not tell.
     if not is_ours or not is_eager(*arrays) or (has_limits and keras.backend.backend() == "jax"):
         return search(model, *arrays, max_length, *options)
-    # Quantising a model replaces its variables by more; an older graph would read the old ones.
+    # `quantize` and `enable_lora` add variables. An older graph would read the old ones alone.
     num_variables = len(model.variables)
     key = (search, "each" if has_limits else max_length, options, num_variables)
     searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_int, check_rank, check_size
+from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import first_embeddings
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
@@ -112,7 +112,7 @@ class Searchable:
         mask = masks[0] if masks else ops.not_equal(source, self.pad_id)
         check_rank("encode", outputs, ("batch", "source_length", "units"))
         check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
-        check_size("encode", "source_length", mask.shape[1], outputs.shape[1])
+        check_mask("mask of encode", mask, outputs)
         memory = self.cell.attention.prepare(outputs, mask)
         return memory, self.decoder.cell_states(states, outputs.shape[0]) if states else None
 

@@ -16,8 +16,10 @@ from seq2seq_memattn.compute.private import (
     layers_inside,
     leave_gradients_as_they_are,
     serialise_shared,
+    unwrapped,
     wait_for_peers,
 )
+from tests.errors import refused
 
 
 def test_a_mask_that_keras_attached_is_found() -> None:
@@ -30,6 +32,13 @@ def test_a_mask_that_is_attached_is_passed_on_by_keras() -> None:
     array = keras.ops.ones([1, 2, 3])
     attach_mask(array, np.array([[True, False]]))
     np.testing.assert_array_equal(attached_mask(keras.layers.Dense(4)(array)), [[True, False]])
+
+
+def test_keras_adds_nothing_to_an_error_that_is_marked() -> None:
+    def fail(x: Any) -> Any:
+        raise unwrapped(ValueError("`x`: wrong."))
+
+    assert refused(keras.layers.Lambda(fail), keras.ops.ones([1])) == "`x`: wrong."
 
 
 def test_layers_inside_of_a_layer_are_found_at_any_depth() -> None:

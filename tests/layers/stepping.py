@@ -1,4 +1,4 @@
-"""A user's own cell, and single steps of a decoder's cell, to which decoders are compared."""
+"""Users' own cells, and single steps of a decoder's cell, to which decoders are compared."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
+from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from tests.tolerances import as_array
 
 
@@ -38,6 +40,36 @@ class OwnCell(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}
+
+
+class DroppingCell(keras.layers.Layer):
+    """A user's cell with a `Dropout` layer: shows its weights, some of them dropped."""
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.state_size = units
+        self.drop = keras.layers.Dropout(0.5)
+
+    def build(self, input_shape: Any) -> None:
+        del input_shape
+        self.shown = self.add_weight((self.state_size,), initializer="ones", name="shown")
+        self.built = True
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        del inputs
+        shown = self.drop(ops.ones_like(states[0]) * self.shown)
+        return shown, [shown]
+
+
+def dropped_in_two_calls(attention: Attention) -> Any:
+    """The outputs of a `DroppingCell` in training, after an update: nested lists [2, 4, units]."""
+    target, source = keras.Input((None, 2)), keras.Input((None, 3))
+    decoder = AttentionDecoder(DroppingCell(32), attention, mixing_from="output")
+    model = keras.Model([target, source], decoder(target, source))
+    arrays = [np.ones((1, 4, 2)), np.ones((1, 3, 3))]
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    model.fit(arrays, np.zeros((1, 4, 32)), verbose=0)
+    return [np.array(model(arrays, training=True))[0].tolist() for _ in range(2)]
 
 
 def step_by_step(

@@ -407,6 +407,31 @@ def test_a_missing_state_is_refused_in_one_line() -> None:
         )
 
 
+def test_wrong_arguments_of_a_step_are_refused_in_one_line() -> None:
+    cell = build("k_memory")
+    raw, inputs = tensor(ENCODER_OUTPUTS), tensor(EMBEDDED[:, 0])
+    memory = cell.attention.prepare(raw)
+    wide = memory._replace(rows=ops.tile(memory.rows, [1, 1, 2]))
+    state, of_wide = (cell.initial_state(x, QUERIES) for x in (memory, wide))
+    flat = state._replace(context=state.context[:, 0])
+    no_memory = "`memory`: expected the record that `attention.prepare` returns; got EagerTensor."
+    assert refused(cell.initial_state, raw, QUERIES) == no_memory
+    for arguments, message in [
+        (
+            (inputs[:, 0], memory, state),
+            "`inputs`: expected shape [batch, queries, units]; got [2,",
+        ),
+        ((inputs[:, :, :5], memory, state), "`inputs`: expected units 6; got 5."),
+        ((inputs[:, :2], memory, state), "`inputs`: expected queries 3; got 2."),
+        ((inputs[:1], memory, state), "`memory.rows`: expected batch 1; got 2."),
+        ((inputs, wide, of_wide), "`memory.rows`: expected units 7; got 14."),
+        ((inputs, raw, state), no_memory),
+        ((inputs, memory, of_wide), "`state.context`: expected units 7; got 14."),
+        ((inputs, memory, flat), "`state.context`: expected shape [batch, queries, units]; got"),
+    ]:
+        assert refused(cell, *arguments).startswith(message)
+
+
 def test_widths_of_a_cell_that_is_not_built_are_refused() -> None:
     cell = AttentionCell(keras.layers.GRUCell(UNITS), NoAttention(), name="cell")
     for name in ("input_units", "output_units"):

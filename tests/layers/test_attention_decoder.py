@@ -1,5 +1,6 @@
 """The public layer; `test_teacher_forcing.py` tests that its loops take the cell's steps."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
-from tests.layers.stepping import OwnCell, step_by_step
+from tests.layers.stepping import OwnCell, dropped_in_two_calls, step_by_step
 from tests.marks import slow
+from tests.running import run_python
 from tests.tolerances import as_array, assert_close
 
 BATCH, TARGET_LENGTH, SOURCE_LENGTH, WIDTH, ENCODER_UNITS, UNITS = 2, 4, 5, 6, 7, 8
@@ -201,6 +203,37 @@ def test_dropout_is_drawn_anew_in_training_alone() -> None:
     assert_close(call(decoder), call(decoder))
 
 
+ON_JAX = """
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+import os
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+from seq2seq_memattn import KMemoryAttention, NoAttention
+from tests.layers.stepping import dropped_in_two_calls
+
+print(json.dumps([dropped_in_two_calls(each) for each in (KMemoryAttention(5), NoAttention())]))
+"""
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", *slow("jax")])
+def test_dropout_inside_a_users_cell_is_drawn_anew_at_each_step(backend: str) -> None:
+    if backend == "jax":
+        process = run_python("-c", ON_JAX)
+        assert process.returncode == 0, process.stderr.decode()[-3000:]
+        every = json.loads(process.stdout)
+    else:
+        every = [dropped_in_two_calls(each) for each in (KMemoryAttention(5), NoAttention())]
+    for outputs in every:
+        shown = np.reshape(outputs, (2 * 4, 32))
+        assert len(np.unique(shown > 0, axis=0)) == len(shown)
+        assert shown[shown > 0].min() < 2  # twice the weights, which were 1 before the update
+
+
 # Files
 
 
@@ -273,8 +306,13 @@ def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
 @pytest.mark.parametrize("score", ["dot", "general"])
 def test_widths_that_an_attention_refuses_are_said_in_one_line(score: Any) -> None:
     decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), LuongAttention(score))
-    message = refused(decoder, tensor(INPUTS), tensor(OUTPUTS))
-    assert message.startswith(f"The {score} score needs queries as wide as its keys; got queries")
+    memory = decoder.cell.attention.prepare(tensor(OUTPUTS))
+    state = decoder.cell.initial_state(memory, TARGET_LENGTH)
+    for message in (
+        refused(decoder, tensor(INPUTS), tensor(OUTPUTS)),
+        refused(decoder.cell, tensor(INPUTS), memory, state),
+    ):
+        assert message.startswith(f"The {score} score needs queries as wide as its keys; got ")
 
 
 def test_states_may_be_given_for_each_cell() -> None:
@@ -328,8 +366,6 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
-    with pytest.raises(ValueError, match="expected padding after the real tokens"):
-        decoder(inputs, outputs, inputs_mask=tensor(REAL[:, ::-1], "bool"))
 
 
 def test_what_are_no_states_is_refused_in_one_line() -> None:
@@ -354,6 +390,10 @@ def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
     target, source = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
     state = keras.Input((UNITS,))
     assert "got [8]" in refused(decoder, target, source, [state])
+    unknown_state = keras.Input((None,))
+    assert "got [None, None, 8, 8]" in refused(
+        decoder, target, source, [unknown_state, unknown_state, state, state]
+    )
     encoded = keras.Input((None, UNITS))
     assert "[batch, units]; got [None, None, 8] of float32." in refused(
         decoder, target, source, [encoded, state]

@@ -12,6 +12,7 @@ from keras import ops
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.greedy import greedy_search
@@ -19,7 +20,7 @@ from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import PAD_ID, START_ID
 from tests.errors import refused
-from tests.inputs import normal, tensor
+from tests.inputs import normal, randomise, tensor
 from tests.layers.stepping import OwnCell
 from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
@@ -296,6 +297,18 @@ def test_a_quantised_model_is_searched_with_its_own_numbers() -> None:
     np.testing.assert_allclose(found.log_probs, expected, atol=0.05)
 
 
+@pytest.mark.slow
+def test_a_search_reads_what_lora_adds_after_another_search() -> None:
+    own = own_parts.make()
+    searchable = own.searchable()
+    search(searchable)
+    for index, layer in enumerate([own.logits, own.embedding, *layers_inside(own.decoder)]):
+        if isinstance(layer, keras.layers.Dense | keras.layers.Embedding):
+            layer.enable_lora(2)
+            randomise(layer, seed=index)
+    assert_rescored(own, search(searchable))
+
+
 # Errors
 
 
@@ -359,7 +372,8 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
             [outputs, ops.max(state, axis=0, keepdims=True)],
             "`initial_state`: expected batch 3; got 1.",
         ),
-        ([outputs, source[:, 1:] != PAD_ID], "`encode`: expected source_length 5; got 4."),
+        ([outputs, source[:, 1:] != PAD_ID], "`mask of encode`: expected length 5; got 4."),
+        ([outputs, source[:, 0] != PAD_ID], "`mask of encode`: expected shape [batch, length];"),
     ]:
         searchable = own._replace(encode=keras.Model(source, encoded)).searchable()
         assert message in refused(beam_search, searchable, SOURCE)

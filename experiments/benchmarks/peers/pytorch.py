@@ -109,7 +109,7 @@ class Model(nn.Module):
         return Source(self.key(rows), rows, bias)
 
     def first_state(self, num_hypotheses: int) -> State:
-        """The first state of so many hypotheses, zeros."""
+        """Returns the first state of a number of hypotheses: zeros."""
         widths = [self.units] * 4 + [2 * self.units]
         return State(*(torch.zeros(num_hypotheses, width) for width in widths))
 
@@ -308,7 +308,8 @@ def rows_of_steps(lengths: np.ndarray) -> list[int]:
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with Adam.
 
-    The gates of tokens and the logits take one matrix product each for all steps.
+    Before the loop over steps, one matrix product computes the share of each target token in the
+    gates. After the loop, another one computes the logits of all steps.
     """
     model = make_model(setting).train()
     optimizer = torch.optim.Adam(model.parameters())
