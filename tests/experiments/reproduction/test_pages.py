@@ -26,3 +26,18 @@ def test_links_of_a_conclusion_fit_its_folder_and_the_page(tmp_path: Path) -> No
     results = load_definition("figure2").results(study)
     page = write_page("figure2", "tiny", study, results, tmp_path).read_text()
     assert "[a](table1.md), ![b](figure2/b.png), [c](https://example.org/c), [d](#repeat)" in page
+
+
+def test_conclusion_and_one_figure_precede_the_tables(tmp_path: Path) -> None:
+    study = make_study("figure2", "tiny", [], tmp_path, tmp_path)
+    results = load_definition("figure2").results(study)
+    (tmp_path / "figure2").mkdir()
+    conclusion = tmp_path / "figure2" / "tiny_conclusion.md"
+    picture = "(figure2/tiny_k32_s50.png)"
+    for text in ("It is a saddle.", "It is a saddle. ![s](tiny_k32_s50.png)"):
+        conclusion.write_text(text)
+        page = write_page("figure2", "tiny", study, results, tmp_path).read_text()
+        places = [
+            page.index(part) for part in ("It is a saddle.", picture, "## Tables", "| L[k, s]")
+        ]
+        assert places == sorted(places) and page.count(picture) == 1
