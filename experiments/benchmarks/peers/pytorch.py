@@ -28,6 +28,7 @@ from experiments.benchmarks.peers.protocol import (
     run,
     until_end,
 )
+from experiments.benchmarks.peers.torch_update import make_update
 
 PADDING, START, END = 0, 1, 2
 NUM_SPECIAL = 3
@@ -311,7 +312,6 @@ def make_trainer(setting: Setting) -> Update:
     The gates of tokens and the logits take one matrix product each for all steps.
     """
     model = make_model(setting).train()
-    optimizer = torch.optim.Adam(model.parameters())
     advance = _maybe_compiled(model.step, "eager" not in setting.option)
 
     def loss_of(batch: Batch) -> Any:
@@ -333,14 +333,7 @@ def make_trainer(setting: Setting) -> Update:
         logits = model.logits(torch.cat(outputs))
         return functional.cross_entropy(logits, torch.cat(wanted), ignore_index=PADDING)
 
-    def update(batch: Batch) -> float:
-        loss = loss_of(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return update
+    return make_update(model, loss_of)
 
 
 SYSTEM = System(
