@@ -14,6 +14,7 @@ status 1 and one line for each failed system.
 
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -31,6 +32,7 @@ from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.notes import print_note
 
 OURS = "ours"
+EXCEPTION = re.compile(r"[\w.]+(Error|Exception)\b")  # at the start of a line
 SYSTEMS = [
     *("pytorch:bahdanau", "opennmt_py:luong", "tensorflow_addons:bahdanau"),
     *("ours:k_memory:64", "ours:bahdanau"),
@@ -71,7 +73,7 @@ def measure(command: Sequence[str]) -> Generator[dict[str, Any], None, None]:
     """Runs one system once; yields each row as soon as the system prints it.
 
     Raises:
-        RuntimeError: if the command fails; the message has its last line of standard error.
+        RuntimeError: if the command fails; the message has the error's line of its standard error.
     """
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all systems use the CPU
     with (
@@ -92,7 +94,16 @@ def measure(command: Sequence[str]) -> Generator[dict[str, Any], None, None]:
         if status:
             stderr.seek(0)
             how = f"exit status {status}" if status > 0 else signal.Signals(-status).name
-            raise RuntimeError(": ".join([how, *stderr.read().strip().splitlines()[-1:]]))
+            raise RuntimeError(": ".join([how, *_last_words(stderr.read())]))
+
+
+def _last_words(text: str) -> list[str]:
+    """The last line that names an exception, because PyTorch prints advice after it.
+
+    Without such a line, the last line of all, if there is one.
+    """
+    lines = text.strip().splitlines()
+    return ([line for line in lines if EXCEPTION.match(line)] or lines)[-1:]
 
 
 def take_turns(

@@ -81,6 +81,10 @@ def test_a_system_computes_on_the_processor_and_only_its_rows_are_read(tmp_path:
     ("script", "reason"),
     [
         ("sys.stderr.write('note\\n' * 50_000); sys.exit('no memory')", "exit status 1: no memory"),
+        (
+            "sys.exit('torch.exc.SomeError: no compiler\\n\\nSome advice')",
+            "exit status 1: torch.exc.SomeError: no compiler",
+        ),
         ("sys.exit(3)", "exit status 3"),
         ("os.kill(os.getpid(), 9)", "SIGKILL"),
     ],
