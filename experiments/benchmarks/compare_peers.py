@@ -6,14 +6,22 @@
 The systems run in turns, each in a process of its own, `--rounds` times. All systems get the same
 flags of the protocol, such as `--train --lengths 50 --batch 128`.
 `experiments/benchmarks/peers/README.md` describes the protocol and how to install the systems.
+
+Each row is recorded as soon as it is measured. If a system fails, its rows so far are kept, the
+other systems go on, and later rounds leave the failed system out. The command then ends with exit
+status 1 and one line for each failed system.
 """
 
 import json
 import os
+import re
+import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +32,7 @@ from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.notes import print_note
 
 OURS = "ours"
+EXCEPTION = re.compile(r"[\w.]+(Error|Exception)\b")  # at the start of a line
 SYSTEMS = [
     *("pytorch:bahdanau", "opennmt_py:luong", "tensorflow_addons:bahdanau"),
     *("ours:k_memory:64", "ours:bahdanau"),
@@ -60,18 +69,69 @@ def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]
     return found
 
 
-def measure(command: Sequence[str]) -> list[dict[str, Any]]:
-    """Runs one system once; returns its rows.
+def measure(command: Sequence[str]) -> Generator[dict[str, Any], None, None]:
+    """Runs one system once; yields each row as soon as the system prints it.
 
     Raises:
-        ValueError: if the command fails; the message has its last line of standard error.
+        RuntimeError: if the command fails; the message has the error's line of its standard error.
     """
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all systems use the CPU
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-    if done.returncode:
-        last = done.stderr.strip().split("\n")[-1]
-        raise ValueError(f"{' '.join(command)}: exit status {done.returncode}: {last}")
-    return [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
+    with (
+        # A file, because a pipe that nobody reads would fill up and stop the system.
+        tempfile.TemporaryFile("w+", errors="replace") as stderr,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment, cwd=ROOT
+        ) as process,
+    ):
+        try:
+            for line in process.stdout or ():
+                if line.startswith("{"):
+                    yield json.loads(line)
+        except BaseException:  # whatever ends the comparison also ends the running system
+            process.kill()
+            raise
+        status = process.wait()
+        if status:
+            stderr.seek(0)
+            how = f"exit status {status}" if status > 0 else signal.Signals(-status).name
+            raise RuntimeError(": ".join([how, *_last_words(stderr.read())]))
+
+
+def _last_words(text: str) -> list[str]:
+    """The last line that names an exception, because PyTorch prints advice after it.
+
+    Without such a line, the last line of all, if there is one.
+    """
+    lines = text.strip().splitlines()
+    return ([line for line in lines if EXCEPTION.match(line)] or lines)[-1:]
+
+
+def take_turns(
+    systems: Mapping[str, Sequence[str]], rounds: int, record: Callable[[dict[str, Any]], None]
+) -> dict[str, str]:
+    """Measures the systems in turns. A system that fails is left out of later rounds.
+
+    Args:
+        systems: each system's command by label.
+        rounds: int > 0. How many times each system is measured.
+        record: called with each row as soon as the row is measured.
+
+    Returns:
+        The reason of each failure, by label.
+    """
+    failures: dict[str, str] = {}
+    for turn in range(rounds):
+        for system, command in systems.items():
+            if system in failures:
+                continue
+            try:
+                with closing(measure(command)) as measured:
+                    for row in measured:
+                        record({"system": system, "round": turn, **row})
+            except RuntimeError as error:
+                failures[system] = str(error)
+                print_note(f"{system} failed: {error}")
+    return failures
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -105,21 +165,28 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Measures the systems in turns and summarises the rows."""
     systems = commands(arguments.systems, Path(arguments.environments).absolute())
-    rows = []
-    for turn in range(arguments.rounds):
-        for system, command in systems.items():
-            for row in measure([*command, *arguments.rest]):
-                rows.append({"system": system, "round": turn, **row})
-                print_note(
-                    f"{system}, {row['kind']} {row['lengths']}, batch {row['batch']}: "
-                    f"{row['tokens_per_s']:,.0f} tokens/s"
-                    + ("" if row["clean"] else ", disturbed by other programs")
-                )
-    summary = summarise(rows)
-    if arguments.output:
-        found = {**provenance(processor()), "summary": summary, "rows": rows}
-        write_json(Path(arguments.output), found)
-    cli.print_result({"summary": summary})
+    # Importing Keras takes seconds, so it must not happen while a system is measured.
+    origin = provenance(processor()) if arguments.output else {}
+    rows: list[dict[str, Any]] = []
+
+    def record(row: dict[str, Any]) -> None:
+        rows.append(row)
+        print_note(
+            f"{row['system']}, {row['kind']} {row['lengths']}, batch {row['batch']}: "
+            f"{row['tokens_per_s']:,.0f} tokens/s"
+            + ("" if row["clean"] else ", disturbed by other programs")
+        )
+        if arguments.output:
+            found = {**origin, "summary": summarise(rows), "rows": rows}
+            write_json(Path(arguments.output), found)
+
+    with_flags = {system: [*command, *arguments.rest] for system, command in systems.items()}
+    failures = take_turns(with_flags, arguments.rounds, record)
+    cli.print_result({"summary": summarise(rows)})
+    for system, reason in failures.items():
+        print_note(f"error: {system}: {reason}")
+    if failures:
+        sys.exit(cli.EXIT_ERROR)
 
 
 if __name__ == "__main__":

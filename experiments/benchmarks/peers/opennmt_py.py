@@ -32,6 +32,7 @@ from experiments.benchmarks.peers.protocol import (
     run,
     until_end,
 )
+from experiments.benchmarks.peers.torch_update import make_update
 
 UNKNOWN, PADDING, START, END = range(4)
 NUM_SPECIAL = 4
@@ -113,11 +114,10 @@ def make_decoder(setting: Setting) -> Decode:
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with OpenNMT-py's loss and PyTorch's Adam."""
     model = make_model(setting).train()
-    optimizer = torch.optim.Adam(model.parameters())
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PADDING, reduction="sum")
     compute_loss = LossCompute(criterion, model.generator)
 
-    def update(batch: Batch) -> float:
+    def loss_of(batch: Batch) -> Any:
         tensors = _tensors(batch)
         source, lengths = tensors["src"], tensors["srclen"]
         target = torch.nn.functional.pad(source, (0, 0, 1, 1), value=PADDING)
@@ -125,13 +125,9 @@ def make_trainer(setting: Setting) -> Update:
         target[torch.arange(len(lengths)), lengths + 1] = END
         outputs, attentions = model(source, target, lengths)
         loss, _ = compute_loss({**tensors, "tgt": target}, outputs, attentions)
-        loss = loss / (lengths + 1).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.item()
+        return loss / (lengths + 1).sum()
 
-    return update
+    return make_update(model, loss_of)
 
 
 SYSTEM = System(

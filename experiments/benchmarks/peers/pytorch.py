@@ -2,6 +2,11 @@
 
 The equations are those of this project's model. The following saves time:
 
+* The encoder reads a batch in groups of similar lengths, which leaves most of the padding out.
+  `pack_padded_sequence` would leave all of it out, but PyTorch's LSTM has its fast kernels (oneDNN)
+  only for padded batches. In training with lengths of 1..50 and batches of 128, on one thread, the
+  encoder took 1.2 to 1.4 times the CPU time of whole padded batches if the batches were packed, and
+  0.64 times in groups of 32.
 * Keys are computed once per source, and sources are not repeated for the hypotheses of a beam.
 * A table holds the share of each token in the gates of the lower layer.
 * Beam search stores parents instead of copying growing hypotheses.
@@ -28,12 +33,14 @@ from experiments.benchmarks.peers.protocol import (
     run,
     until_end,
 )
+from experiments.benchmarks.peers.torch_update import make_update
 
 PADDING, START, END = 0, 1, 2
 NUM_SPECIAL = 3
 NEVER = -1e9  # log-probability or energy of a choice that must not be made
 BLOCK = 128  # columns per block, when the best columns are found in two stages
 MANY_BLOCKS = 32  # two stages are used from this number of blocks on
+GROUP = 32  # sentences that the encoder reads together; 16 are as fast, 64 are slower
 STAYS = 0.9  # if more sentences than this share are unfinished, none leaves: leaving copies data
 ROWS = 16  # training drops finished rows in multiples of this: dropping copies in the backward pass
 
@@ -94,19 +101,33 @@ class Model(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def encode(self, ids: Any, lengths: Any) -> Source:
-        """Encodes sources int64 [sentences, source_length] with lengths int64 [sentences].
+        """Encodes sources, the longest first.
+
+        Args:
+            ids: int64 [sentences, source_length].
+            lengths: int64 [sentences].
+        """
+        groups = zip(ids.split(GROUP), lengths.split(GROUP), strict=True)
+        encoded = [self._encode_group(group[:, : int(sizes[0])], sizes) for group, sizes in groups]
+        width = ids.shape[1]
+        rows = [functional.pad(group, (0, 0, 0, width - group.shape[1])) for group in encoded]
+        rows = torch.cat(rows)  # [sentences, source_length, 2 * units]
+        is_token = torch.arange(width) < lengths[:, None]
+        bias = torch.where(is_token, 0.0, NEVER)[:, None, :]
+        return Source(self.key(rows), rows, bias)
+
+    def _encode_group(self, ids: Any, lengths: Any) -> Any:
+        """Returns encoder outputs [sentences, source_length, 2 * units].
 
         In both directions the padding comes after all tokens, so it does not change their outputs.
         """
         positions = torch.arange(ids.shape[1])
-        is_token = positions < lengths[:, None]
-        mirrored = torch.where(is_token, lengths[:, None] - 1 - positions, positions)
+        last = lengths[:, None] - 1
+        mirrored = torch.where(positions <= last, last - positions, positions)
         forward, _ = self.forwards(self.source_embedding(ids))
         backward, _ = self.backwards(self.source_embedding(ids.gather(1, mirrored)))
         backward = backward.gather(1, mirrored[:, :, None].expand(-1, -1, self.units))
-        rows = torch.cat([forward, backward], 2)  # [sentences, source_length, 2 * units]
-        bias = torch.where(is_token, 0.0, NEVER)[:, None, :]
-        return Source(self.key(rows), rows, bias)
+        return torch.cat([forward, backward], 2)
 
     def first_state(self, num_hypotheses: int) -> State:
         """Returns the first state of a number of hypotheses: zeros."""
@@ -312,7 +333,6 @@ def make_trainer(setting: Setting) -> Update:
     gates. After the loop, another one computes the logits of all steps.
     """
     model = make_model(setting).train()
-    optimizer = torch.optim.Adam(model.parameters())
     advance = _maybe_compiled(model.step, "eager" not in setting.option)
 
     def loss_of(batch: Batch) -> Any:
@@ -334,14 +354,7 @@ def make_trainer(setting: Setting) -> Update:
         logits = model.logits(torch.cat(outputs))
         return functional.cross_entropy(logits, torch.cat(wanted), ignore_index=PADDING)
 
-    def update(batch: Batch) -> float:
-        loss = loss_of(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return update
+    return make_update(model, loss_of)
 
 
 SYSTEM = System(
