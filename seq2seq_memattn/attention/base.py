@@ -239,8 +239,10 @@ class Attention(keras.layers.Layer, abc.ABC):
 
 def _check_pair(name: str, value: Any) -> None:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
+        got = len(value) if isinstance(value, (list, tuple)) else type(value).__name__
         raise ValueError(
-            f"`{name}`: expected a list of two, for the queries and the encoder's outputs."
+            f"`{name}`: expected a list of two, for the queries and the encoder's outputs; "
+            f"got {got}."
         )
 
 

@@ -144,8 +144,8 @@ class LuongAttention(Attention):
         query_units, key_units = queries.shape[-1], keys.shape[-1]
         if query_units != key_units:
             message = (
-                f"The {self.score_name} score needs queries as wide as its keys; got queries of "
-                f"{query_units} and keys of {key_units} units. {self._remedy(query_units)}"
+                f"`queries`: expected {key_units} units, the width of the keys of the "
+                f"{self.score_name} score; got {query_units}. {self._remedy(query_units)}"
             )
             raise unwrapped(ValueError(message))
         if len(keys.shape) == 4:

@@ -205,16 +205,17 @@ def test_wrong_shapes_are_refused_by_prepare_and_read(name: str) -> None:
 
 def test_other_arguments_are_refused_in_one_line() -> None:
     attention, (queries, outputs) = KMemoryAttention(8), arrays("k_memory")
+    inputs = "`inputs`: expected a list of two, for the queries and the encoder's outputs"
     for given, message in [
-        (queries, "`inputs`: expected a list of two, for the queries and the"),
-        ([queries], "`inputs`: expected a list of two, for the queries and the"),
+        (queries, f"{inputs}; got {type(queries).__name__}."),
+        ([queries], f"{inputs}; got 1."),
         ([queries[0], outputs], "`queries`: expected shape [batch, length, units]; got [3, 6]"),
         ([queries, outputs[0]], "`encoder_outputs`: expected shape [batch, length, units]; got"),
         ([queries[:1], outputs], "`encoder_outputs`: expected batch 1; got 2."),
     ]:
         assert refused(attention, given).startswith(message)
     for mask, message in [
-        (MASK, "`mask`: expected a list of two, for the queries and the encoder's outputs."),
+        (MASK, "`mask`: expected a list of two, for the queries and the encoder's outputs; got nd"),
         ([MASK, None], "`mask of queries`: expected length 3; got 5."),
         ([None, MASK[:, 1:]], "`mask of encoder_outputs`: expected length 5; got 4."),
         ([None, MASK[0]], "`mask of encoder_outputs`: expected shape [batch, length]; got [5]"),

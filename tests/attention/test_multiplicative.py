@@ -148,7 +148,7 @@ def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
 def test_dot_names_both_widths_and_the_remedy() -> None:
     attention = build("dot", None)
     memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    message = "queries of 11 and keys of 7 units.*encoder_projection_units=11"
+    message = "expected 7 units.*got 11.*encoder_projection_units=11"
     with pytest.raises(ValueError, match=message):
         attention.score(tensor(queries_for(QUERY_UNITS)), memory)
 
@@ -156,7 +156,7 @@ def test_dot_names_both_widths_and_the_remedy() -> None:
 def test_general_names_both_widths_and_the_remedy() -> None:
     attention = build("general", 13)
     memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    with pytest.raises(ValueError, match="queries of 11 and keys of 13 units.*units=11"):
+    with pytest.raises(ValueError, match="expected 13 units.*got 11.*units=11"):
         attention.score(tensor(queries_for(QUERY_UNITS)), memory)
 
 

@@ -312,7 +312,7 @@ def test_widths_that_an_attention_refuses_are_said_in_one_line(score: Any) -> No
         refused(decoder, tensor(INPUTS), tensor(OUTPUTS)),
         refused(decoder.cell, tensor(INPUTS), memory, state),
     ):
-        assert message.startswith(f"The {score} score needs queries as wide as its keys; got ")
+        assert message.startswith("`queries`: expected 7 units, the width of the keys")
 
 
 def test_states_may_be_given_for_each_cell() -> None:

@@ -125,6 +125,23 @@ def test_probabilities_are_those_of_the_models_own_ids(name: str) -> None:
         assert_rescored(own, found, starts=start_id)
 
 
+@pytest.mark.parametrize("name", quick(IDS, "others"))
+def test_samples_have_the_models_own_ids_and_probabilities(name: str) -> None:
+    start_id, end_id, pad_id = IDS[name]
+    own = own_parts.make(own_parts.outputs_and_mask)
+    searchable = own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id)
+    drawn = sample(searchable, SOURCE, num_samples=20, max_length=STEPS, seed=3)
+    found = keras.tree.map_structure(as_array, drawn)
+    steps, tokens = found.lengths + found.is_finished, found.tokens.astype(np.int32)
+    is_written = np.arange(STEPS) < steps[:, :, None]
+    log_probs = own_parts.rescored(own.trained, SOURCE, tokens, start_id)
+    assert_close(found.log_probs, np.sum(log_probs * is_written, axis=2))
+    assert (tokens[~is_written] == pad_id).all()
+    is_last = np.arange(STEPS) == steps[:, :, None] - 1
+    is_finished = found.is_finished.astype(bool)
+    assert is_finished.any() and (tokens[is_finished][is_last[is_finished]] == end_id).all()
+
+
 # Parts
 
 
