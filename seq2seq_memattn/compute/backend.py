@@ -1,5 +1,6 @@
 """Differences between backends: shapes, compiled functions, products, devices."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -53,15 +54,19 @@ def compiled(model: Any, function: Function, jit_compile: bool = False) -> Funct
         return _compiled_by_jax(model, function)
     import tensorflow as tf
 
+    def graph(**options: Any) -> Function:
+        # TensorFlow warns of code that is traced often. Without `partial`, the same method of all
+        # objects, or of all shapes, would count as the same code.
+        return tf.function(functools.partial(function), autograph=False, **options)
+
     if not jit_compile:
-        return tf.function(function, autograph=False, reduce_retracing=True)
+        return graph(reduce_retracing=True)
     graphs: dict[Any, Function] = {}
 
     def call(*arguments: Any) -> Any:
-        # A `tf.function` for each shape: one for all would warn that it is traced too often.
         shapes = tuple(tuple(array.shape) for array in keras.tree.flatten(arguments))
         if shapes not in graphs:
-            graphs[shapes] = tf.function(function, autograph=False, jit_compile=True)
+            graphs[shapes] = graph(jit_compile=True)
         return graphs[shapes](*arguments)
 
     return call

@@ -1,6 +1,5 @@
 """Compiles searches that are called in eager mode, once for each model and choice of options."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +53,5 @@ def call_compiled(
         def run(arrays: Any, limits: Any) -> Any:
             return search(model, *arrays, limits if has_limits else max_length, *options)
 
-        # TensorFlow warns of code that is traced often. Without `partial`, the searches of all
-        # models would count as the same code.
-        searches[key] = compiled(model, functools.partial(run))
+        searches[key] = compiled(model, run)
     return searches[key](arrays, max_length if has_limits else ())
