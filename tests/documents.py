@@ -5,7 +5,6 @@ import gzip
 import io
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,15 +62,10 @@ class Command(NamedTuple):
         """Whether it names machines that do not exist."""
         return any("host0" in option for option in self.options)
 
-    def draws_stored_results(self) -> bool:
-        """Whether it draws figures from the files in results/."""
-        return "--only_tables" in self.options
-
     def module_and_arguments(self) -> list[str]:
         """The arguments of `python -m` that run it at small size."""
         options = [re.sub("vocab_size=.*", "vocab_size=400", option) for option in self.options]
-        if not self.draws_stored_results():
-            options += SMALLER.get(self.name, [])
+        options += SMALLER.get(self.name, [])
         program, _, name = self.name.partition(" ")
         return ["seq2seq_memattn", name, *options] if program == "memattn" else [program, *options]
 
@@ -107,13 +101,12 @@ def _command(line: str) -> Command | None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Writes the files that the documents use into a folder: text, Multi30k, timings."""
+    """Writes the files that the documents use into a folder: text and Multi30k."""
     for name, count in (("train", 300), ("val", 10)):
         for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)
     make_multi30k(folder / "multi30k")
-    shutil.copytree(ROOT / "results" / "decoding", folder / "results" / "decoding")
 
 
 def run_command(command: Command, folder: Path) -> Done:
@@ -134,8 +127,7 @@ def run_commands(text: str, folder: Path, done: set[Command]) -> None:
         done: commands that have run; those that run now are added.
     """
     for command in commands(text):
-        starts_processes = command.name in START_PROCESSES and not command.draws_stored_results()
-        if command in done or command.is_for_a_cluster() or starts_processes:
+        if command in done or command.is_for_a_cluster() or command.name in START_PROCESSES:
             continue
         if command.name not in ELSEWHERE:
             run_command(command, folder)

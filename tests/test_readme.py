@@ -35,14 +35,10 @@ def test_every_make_target_is_there() -> None:
 
 def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     prepare_folder(tmp_path)
-    drawn = tmp_path / "results" / "decoding" / "small_step_time.png"
-    stored = drawn.read_bytes()
-    drawn.unlink()
     assert len(commands(TEXT)) >= 8
     run_commands(TEXT, tmp_path, set())
     assert len((tmp_path / "translations.txt").read_text().splitlines()) == 11
     assert (tmp_path / "alignment.png").exists()
-    assert drawn.read_bytes() == stored
 
 
 def test_its_call_of_an_attention_runs() -> None:
