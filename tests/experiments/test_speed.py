@@ -171,7 +171,9 @@ def test_each_mode_and_format_has_a_figure_of_its_own(tmp_path: Path) -> None:
             "length": length,
             "precision": precision,
             "num_sentences": 1000,
+            "batch_size": 128,
             "beam_size": 10,
+            "units": 256,
             "seconds": 0.1 * length,
         }
         for attention in ("k_memory:64", "bahdanau")
