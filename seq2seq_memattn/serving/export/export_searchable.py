@@ -125,7 +125,7 @@ def _served(
     """The `ServedModel` of arguments of `export_searchable`, which are checked."""
     source_text = _in_graph("source_vocabulary", source_vocabulary)
     target_text = _in_graph("target_vocabulary", target_vocabulary)
-    _check_source(searchable.source_vocab_size, source_vocabulary, source_end_id)
+    _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable)
     limits = (max_source_length, getattr(searchable.cell.attention, "max_source_length", None))
     limit = min((limit for limit in limits if limit), default=None)
@@ -146,14 +146,20 @@ def _size(vocabulary: Any) -> int:
     return size
 
 
-def _check_source(most: int | None, vocabulary: Any, end_id: int | None) -> None:
-    """Raises ValueError for source ids that the model, with `most` ids, may not embed."""
+def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -> None:
+    """Raises ValueError for source ids that the model may not embed, or would take for padding."""
+    most = searchable.source_vocab_size
     if end_id is not None:
         check_int("source_end_id", end_id, 0, None if most is None else most - 1)
     if most is not None and vocabulary is not None and _size(vocabulary) > most:
         raise ValueError(
             f"`source_vocabulary`: expected at most {most} ids, which the model embeds; got "
             f"{_size(vocabulary)}."
+        )
+    if isinstance(vocabulary, Vocabulary) and searchable.pad_id != PAD_ID:
+        raise ValueError(
+            "`source_vocabulary`: a Vocabulary has padding 0; the Searchable has "
+            f"{searchable.pad_id}."
         )
 
 

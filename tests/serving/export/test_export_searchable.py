@@ -193,6 +193,14 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_source_vocabulary_with_another_padding_is_refused(tmp_path: Path) -> None:
+    vocabulary = CharacterVocabulary(list("abcde"), "characters.txt")
+    message = refused(
+        export_searchable, searchable(pad_id=3), tmp_path / "own", source_vocabulary=vocabulary
+    )
+    assert message == "`source_vocabulary`: a Vocabulary has padding 0; the Searchable has 3."
+
+
 def test_another_model_than_a_searchable_is_refused(model: Searchable, tmp_path: Path) -> None:
     message = refused(export_searchable, model.encoder, tmp_path / "own")
     assert message == "`searchable`: expected a Searchable; got Functional."
