@@ -5,6 +5,9 @@ BIN := .venv/bin
 PACKAGES := seq2seq_memattn experiments data_prep examples docs/extensions
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
+# Without bytecode files, each of the tests' processes would compile TensorFlow's sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all check docs format
 
 demo: .venv/.installed
