@@ -163,12 +163,12 @@ def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict
 
 
 def loop_over_cells(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The work of a Python loop over `AttentionCell`, also additive; it cannot search."""
+    """The work of a Python loop over `AttentionCell`; it cannot search."""
     from experiments.benchmarks.plain_keras import LoopOverCells
 
-    del attention
     parts = Parts(units, vocab_size)
-    model = LoopOverCells(parts.encode, parts.embedding, parts.logits, units)
+    layers = (parts.encode, parts.embedding, parts.logits)
+    model = LoopOverCells(*layers, ATTENTIONS[attention](units), units)
     return {"training": data.fit(model, [data.source, data.targets_in])}
 
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn import AttentionCell, BahdanauAttention
+from seq2seq_memattn import AttentionCell
 
 
 class CarryingCell(keras.layers.Layer):
@@ -121,13 +121,16 @@ class LoopOverCells(keras.Model):
 
     Args:
         encode, embedding, logits: layers, see `PlainKeras`.
-        units: int > 0. Units of the cell, the attention and the mixing layer.
+        attention: an attention of the package.
+        units: int > 0. Units of the cell and the mixing layer.
     """
 
-    def __init__(self, encode: Any, embedding: Any, logits: Any, units: int) -> None:
+    def __init__(
+        self, encode: Any, embedding: Any, logits: Any, attention: Any, units: int
+    ) -> None:
         super().__init__()
         self.encode, self.embedding, self.logits = encode, embedding, logits
-        cell, attention = keras.layers.LSTMCell(units), BahdanauAttention(units)
+        cell = keras.layers.LSTMCell(units)
         self.cell = AttentionCell(cell, attention, mixing_units=units)
 
     def call(self, inputs: Any) -> Any:
