@@ -26,7 +26,7 @@ MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdan
 CONTRASTED = ("none", "k_memory:64", "bahdanau")
 ONE_BATCH = "--num_sentences=128"
 # The parts of a trial, one of each kind, and their flags: the last of two equal flags counts.
-TINY_PARTS = ("by_length", "attentions", "memory", "parts", "single_256_beam_1")
+TINY_PARTS = ("by_length", "attentions", "growth", "memory", "parts", "single_256_beam_1")
 TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
     *("--beam_size=2", "--units=8", "--repeats=1", "--graphs=plain"),
@@ -88,12 +88,12 @@ PARTS = (
     ),
     Part(
         "growth",
-        "Memories of fixed size on longer sources",
+        "Time of a step up to 1,000 tokens",
         (
-            *(_of(("k_memory:64", "linear")), "--modes=exact", "--lengths=50,200,500,1000"),
-            *(ONE_BATCH, "--repeats=5"),
+            *(_of((*CONTRASTED, "linear")), "--modes=exact", "--lengths=50,100,200,500,1000"),
+            *(ONE_BATCH, "--repeats=3"),
         ),
-        ("seconds", "ms per step"),
+        ("seconds", "ms per step", "of Att"),
     ),
     Part(
         "memory",
@@ -314,5 +314,4 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 def _is_contrasted(row: Result) -> bool:
     """Whether a row belongs to the figure of times per step."""
-    of = (row["part"], row["mode"], row["precision"])
-    return of == ("by_length", "exact", "float32") and row["attention"] in CONTRASTED
+    return row["part"] == "growth" and row["attention"] in CONTRASTED
