@@ -21,7 +21,7 @@ extensions = [
     "docs.extensions.docstrings",
     "docs.extensions.links",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results/*/**"]  # conclusions, which pages contain
 highlight_language = "bash"  # blocks that name no language are commands
 
 myst_enable_extensions = ["deflist", "dollarmath"]

@@ -1,17 +1,20 @@
 """Rewrites links from pages to files of the repository that are not part of the site.
 
-In docs/ such links are relative and work on GitHub and in a clone. On the site they lead to the
-repository. The changelog page shows CHANGELOG.md.
+In the repository all links are relative. The pages in docs/ and results/ are part of the site, for
+which results/ is copied into docs/. Links to other files lead to the repository. The changelog page
+shows CHANGELOG.md.
 """
 
 import posixpath
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs"
+RESULTS = "results"
 CHANGELOG = "changelog"
 CODE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(([^)\s]+)\)")
@@ -35,10 +38,15 @@ def on_site(target: str, folder: str) -> str:
         return target
     path, mark, anchor = target.partition("#")
     path = posixpath.normpath(posixpath.join(folder, path))
-    if path.startswith(f"{DOCS}/"):
-        return posixpath.relpath(path, DOCS) + mark + anchor
+    if path.startswith(f"{DOCS}/") or (path.startswith(f"{RESULTS}/") and path.endswith(".md")):
+        return posixpath.relpath(_place(path), _place(folder)) + mark + anchor
     kind = "tree" if (ROOT / path).is_dir() else "blob"
     return f"{repository()}/{kind}/main/{path}{mark}{anchor}"
+
+
+def _place(path: str) -> str:
+    """Where a path of the repository lies on the site; pages of docs/ lie at its root."""
+    return posixpath.relpath(path, DOCS) if path.split("/")[0] == DOCS else path
 
 
 def rewritten(text: str, folder: str) -> str:
@@ -49,6 +57,18 @@ def rewritten(text: str, folder: str) -> str:
     return "".join(parts)
 
 
+def copy_results(app: Any) -> None:
+    """Copies the pages of results and their pictures to where Sphinx looks for pages."""
+
+    def other(folder: str, names: list[str]) -> list[str]:
+        shown = (".md", ".png", ".svg")
+        return [name for name in names if Path(folder, name).is_file() and not name.endswith(shown)]
+
+    copy = Path(app.srcdir) / RESULTS
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(ROOT / RESULTS, copy, ignore=other)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
 
@@ -57,7 +77,8 @@ def setup(app: Any) -> dict[str, bool]:
         if document == CHANGELOG:
             source[0] = rewritten((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), ".")
         else:
-            source[0] = rewritten(source[0], DOCS)
+            source[0] = rewritten(source[0], posixpath.dirname(document) or DOCS)
 
+    app.connect("builder-inited", copy_results)
     app.connect("source-read", read)
     return {"parallel_read_safe": True}

@@ -150,7 +150,10 @@ def test_the_page_of_commands_has_every_command_and_its_flags() -> None:
 
 def test_links_lead_to_pages_and_to_the_repository() -> None:
     address = f"{repository()}/blob/main"
-    assert on_site("../results/table1.md#x", "docs") == f"{address}/results/table1.md#x"
+    assert on_site("../results/table1.md#x", "docs") == "results/table1.md#x"
+    assert on_site("table1.md", "results") == "table1.md"
+    assert on_site("../docs/faq.md", "results") == "../faq.md"
+    assert on_site("table1/small.csv", "results") == f"{address}/results/table1/small.csv"
     assert (
         on_site("../experiments/clients", "docs") == f"{repository()}/tree/main/experiments/clients"
     )
