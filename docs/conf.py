@@ -20,8 +20,9 @@ extensions = [
     "docs.extensions.commands",
     "docs.extensions.docstrings",
     "docs.extensions.links",
+    "docs.extensions.results",
 ]
-exclude_patterns = ["_build", "results/*/**"]  # conclusions, which pages contain
+exclude_patterns = ["_build"]
 highlight_language = "bash"  # blocks that name no language are commands
 
 myst_enable_extensions = ["deflist", "dollarmath"]

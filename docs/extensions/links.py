@@ -1,20 +1,18 @@
 """Rewrites links from pages to files of the repository that are not part of the site.
 
-In the repository all links are relative. The pages in docs/ and results/ are part of the site, for
-which results/ is copied into docs/. Links to other files lead to the repository. The changelog page
-shows CHANGELOG.md.
+In the repository all links are relative. On the site, those to pages in docs/ and results/ lead to
+pages, all others to the repository. The changelog page shows CHANGELOG.md.
 """
 
 import posixpath
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs"
-RESULTS = "results"
+RESULTS = "results"  # these pages are copied, see results.py
 CHANGELOG = "changelog"
 CODE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(([^)\s]+)\)")
@@ -57,18 +55,6 @@ def rewritten(text: str, folder: str) -> str:
     return "".join(parts)
 
 
-def copy_results(app: Any) -> None:
-    """Copies the pages of results and their pictures to where Sphinx looks for pages."""
-
-    def other(folder: str, names: list[str]) -> list[str]:
-        shown = (".md", ".png", ".svg")
-        return [name for name in names if Path(folder, name).is_file() and not name.endswith(shown)]
-
-    copy = Path(app.srcdir) / RESULTS
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(ROOT / RESULTS, copy, ignore=other)
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
 
@@ -79,6 +65,5 @@ def setup(app: Any) -> dict[str, bool]:
         else:
             source[0] = rewritten(source[0], posixpath.dirname(document) or DOCS)
 
-    app.connect("builder-inited", copy_results)
     app.connect("source-read", read)
     return {"parallel_read_safe": True}
