@@ -6,6 +6,7 @@ from keras import ops
 
 from experiments.benchmarks.keras_models import Data, Parts
 from experiments.benchmarks.plain_keras import LoopOverCells, PlainKeras
+from seq2seq_memattn import BahdanauAttention
 from seq2seq_memattn.vocabulary import START_ID
 from tests.inputs import randomise
 from tests.running import run_here
@@ -43,7 +44,8 @@ def test_an_unknown_model_is_refused() -> None:
 def test_the_loops_of_plain_keras_and_over_cells_are_the_same_model() -> None:
     data, parts = Data(3, 4, 9, 1), Parts(5, 9)
     layers = (parts.encode, parts.embedding, parts.logits)
-    plain, loop = PlainKeras(*layers, 5, 4, 10), LoopOverCells(*layers, 5)
+    plain = PlainKeras(*layers, 5, 4, 10)
+    loop = LoopOverCells(*layers, BahdanauAttention(5), 5)
     given = [data.source, data.targets_in]
     for model in (plain, loop):
         model(given)
