@@ -4,6 +4,7 @@ import contextlib
 import gc
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,6 +17,10 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 # Identifies the content of a version's folder. It changes if the folder is replaced, or if more
 # files have been copied to it.
 Stamp = tuple[int, int, int, int]
+
+# A version that could not be loaded is tried again after FIRST_PAUSE seconds, and each time after
+# twice as many, up to LAST_PAUSE: memory or a file may have been missing only for a while.
+FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,12 +49,32 @@ class VersionStatus:
     error: str = ""
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """A version that could not be loaded.
+
+    Args:
+        pause: seconds until it is tried again.
+        due: when it is tried again, on the clock of `time.monotonic`.
+    """
+
+    pause: float
+    due: float
+
+    @classmethod
+    def after(cls, previous: "_Failure | None") -> "_Failure":
+        """A failure now, after a previous one of the same version or after none."""
+        pause = min(2 * previous.pause, LAST_PAUSE) if previous else FIRST_PAUSE
+        return cls(pause, time.monotonic() + pause)
+
+
 class ServedModel:
     """Serves the newest version of a model, and replaces it when a newer one appears.
 
     While a newer version loads, the old one serves. Then new requests go to the new version; the
     old version answers the requests it has and is unloaded. If a version cannot be loaded, the
-    error is reported and logged and the old version continues, even if both have the same number.
+    error is reported and logged and the old version continues, even if both have the same number;
+    the version is tried again after a pause, and after longer and longer ones if it keeps failing.
     If the folder of the newest version is removed, the version before it is loaded again. If all
     folders are removed, the loaded version continues.
 
@@ -77,7 +102,7 @@ class ServedModel:
         self._changed = threading.Condition()
         self._in_use: dict[LoadedModel, int] = {}  # requests under way, by version
         self._statuses: dict[int, VersionStatus] = {}
-        self._failed: set[Stamp] = set()
+        self._failures: dict[Stamp, _Failure] = {}
         self._ending = threading.Event()
         versions = find_versions(folder)
         if not versions:
@@ -149,8 +174,9 @@ class ServedModel:
         """Loads and serves the newest version, unless it is the current one."""
         versions = find_versions(self._folder)
         stamps = {version: _stamp(folder) for version, folder in versions.items()}
-        sound = [version for version in versions if stamps[version] not in self._failed]
-        newest = max(sound, default=None)
+        newest = max(
+            (v for v, stamp in stamps.items() if not self._is_waiting(stamp)), default=None
+        )
         current = self._current.version
         if newest is None or stamps[newest] == self._stamp:
             return
@@ -164,11 +190,16 @@ class ServedModel:
             _LOG.warning("%s", error)
             state = State.AVAILABLE if newest == current else State.END
             self._report(VersionStatus(newest, state, str(error)))
-            self._failed.add(stamps[newest])
+            failure = _Failure.after(self._failures.get(stamps[newest]))
+            self._failures[stamps[newest]] = failure
             return
         self._stamp = stamps[newest]
         self._switch(model)
         gc.collect()  # functions and variables of the old model form reference cycles
+
+    def _is_waiting(self, stamp: Stamp) -> bool:
+        """Whether a version failed and must not be tried again yet."""
+        return stamp in self._failures and time.monotonic() < self._failures[stamp].due
 
     def _switch(self, model: LoadedModel) -> None:
         """Serves a new model, and unloads the old one when no request uses it."""

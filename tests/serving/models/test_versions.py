@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seq2seq_memattn.serving.errors import RequestError
 from seq2seq_memattn.serving.layout import find_versions
+from seq2seq_memattn.serving.models import versions
 from seq2seq_memattn.serving.models.versions import ServedModel, State
 
 
@@ -144,6 +146,52 @@ def test_a_damaged_new_version_is_reported_and_the_old_one_serves_on(folder: Pat
     model.look()
     assert states(model) == {1: "END", 2: "AVAILABLE"}
     assert model.statuses(2)[0].error == ""
+    model.close()
+
+
+def test_a_version_that_could_not_be_loaded_is_tried_again_after_longer_and_longer_pauses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tries = [0.0], []
+    monkeypatch.setattr(versions.time, "monotonic", lambda: now[0])
+
+    def load(version: Path) -> Any:
+        if version.name == "2":
+            tries.append(now[0])
+            if len(tries) < 5:
+                raise ValueError(f"{version}: there is no memory for try {len(tries)}")
+        return FakeModel(version)
+
+    model = ServedModel("model", folder, 1000.0, load)
+    add_version(folder, 2)
+    for seconds in range(0, 500, 10):
+        now[0] = float(seconds)
+        model.look()
+        (status,) = model.statuses(2)
+        if len(tries) < 5:
+            assert f"no memory for try {len(tries)}" in status.error
+    assert tries == [0, 30, 90, 210, 450]
+    assert states(model) == {1: "END", 2: "AVAILABLE"} and not status.error
+    model.close()
+
+
+def test_the_pause_before_the_next_try_has_a_bound(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tries = [0.0], []
+    monkeypatch.setattr(versions.time, "monotonic", lambda: now[0])
+
+    def load(version: Path) -> Any:
+        tries.append(now[0])
+        return FakeModel(version)
+
+    model = ServedModel("model", folder, 1000.0, load)
+    add_version(folder, 2, "damaged")
+    for minutes in range(0, 600, 10):
+        now[0] = 60.0 * minutes
+        model.look()
+    pauses = np.diff(tries[1:])
+    assert max(pauses) == versions.LAST_PAUSE and len(tries) > 10
     model.close()
 
 
