@@ -15,7 +15,12 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.models.versions import ServedModel
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
-from seq2seq_memattn.serving.protocol.predict import format_error, format_predict, parse_predict
+from seq2seq_memattn.serving.protocol.predict import (
+    PredictRequest,
+    format_error,
+    format_predict,
+    parse_predict,
+)
 from seq2seq_memattn.serving.protocol.reports import format_metadata, format_status
 
 T = TypeVar("T")
@@ -122,9 +127,7 @@ class Service:
     async def _answer(
         self, prediction: Prediction, batcher: Batcher, model: LoadedModel, body: bytes
     ) -> None:
-        request = await _run(
-            len(body) > LARGE_BODY, lambda: parse_predict(body, model.signatures, self._bounds)
-        )
+        request = await _run(len(body) > LARGE_BODY, lambda: self._read(body, model))
         prediction.signature, prediction.num_rows = request.signature.name, request.num_rows
         answer = await batcher.submit(model, request.signature, request.inputs)
         num_elements = sum(array.size for array in answer.outputs.values())
@@ -135,6 +138,11 @@ class Service:
         )
         prediction.headers["Server-Timing"] = _timing(answer)
         prediction.status = 200
+
+    def _read(self, body: bytes, model: LoadedModel) -> PredictRequest:
+        request = parse_predict(body, model.signatures, self._bounds)
+        model.check(request.inputs)
+        return request
 
     def status(self, name: str, version: int | None) -> bytes:
         """The status of a model's versions, as JSON; RequestError if it is not served."""

@@ -10,6 +10,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 N_BEST = 2
 REFUSED = "@"  # a text that contains this makes the whole batch fail
+UNKNOWN = "#"  # a text that contains this is refused before it is batched
 SLOW = "sleepy"  # a text that contains this takes long
 
 TEXT = tf.TensorSpec([None], tf.string)
@@ -25,6 +26,12 @@ class Reverser(tf.Module):
     def __init__(self, prefix: str = "") -> None:
         super().__init__()
         self.prefix = tf.Variable(prefix)
+        self.complaints = {"text": self.complaint}
+
+    @tf.function(input_signature=[TEXT])
+    def complaint(self, text: tf.Tensor) -> tf.Tensor:
+        is_unknown = tf.strings.regex_full_match(text, f"(?s).*{UNKNOWN}.*")
+        return tf.where(is_unknown, "an unknown symbol", "")
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         refused = tf.boolean_mask(text, tf.strings.regex_full_match(text, f"(?s).*{REFUSED}.*"))

@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from seq2seq_memattn.checks import check_int
-from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.search.searchable import Searchable
 from seq2seq_memattn.serving.export.graph import SearchOptions, ServedModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
@@ -82,7 +81,7 @@ def export_searchable(
     served = _served(
         searchable, source_vocabulary, target_vocabulary, source_end_id, options.max_source_length
     )
-    warmup = example or _first_token(served.source_text)
+    warmup = example or _first_token(served)
     _check_example(warmup, served)
     description = {
         **shared_fields(options, type(searchable.cell.attention).__name__, TextForm()),
@@ -123,8 +122,9 @@ def _served(
     max_source_length: int | None,
 ) -> ServedModel:
     """The `ServedModel` of arguments of `export_searchable`, which are checked."""
-    source_text = _in_graph("source_vocabulary", source_vocabulary)
-    target_text = _in_graph("target_vocabulary", target_vocabulary)
+    pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
+    source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, pad_id)
+    target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, pad_id)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable)
     limits = (max_source_length, getattr(searchable.cell.attention, "max_source_length", None))
@@ -133,10 +133,10 @@ def _served(
     return ServedModel(searchable, source_text, target_text, end_id, limit)
 
 
-def _in_graph(name: str, vocabulary: Any) -> GraphVocabulary:
+def _in_graph(name: str, vocabulary: Any, num_ids: int | None, pad_id: int) -> GraphVocabulary:
     """`graph_vocabulary` of an argument, which errors name."""
     try:
-        return graph_vocabulary(vocabulary)
+        return graph_vocabulary(vocabulary, num_ids, pad_id)
     except ValueError as error:
         raise ValueError(f"`{name}`: {error}.") from None
 
@@ -166,13 +166,11 @@ def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -
 def _check_example(example: str, served: ServedModel) -> None:
     """Raises ValueError if a text cannot be encoded."""
     try:
-        ids = served.source_text.encode(tf.constant([example], tf.string)).flat_values
+        served.source_text.encode(tf.constant([example], tf.string))
     except (TypeError, tf.errors.InvalidArgumentError):
         raise ValueError(
             f"`example`: expected a text that the source vocabulary can encode; got {example!r}."
         ) from None
-    if served.model.source_vocab_size is not None:
-        ids_below("example", ids, served.model.source_vocab_size)
 
 
 def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
@@ -200,8 +198,9 @@ def _kind(vocabulary: Any) -> str:
     return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"
 
 
-def _first_token(vocabulary: GraphVocabulary) -> str:
-    """The first token that is not empty: a text that the vocabulary can encode."""
-    ids = (vocabulary.first_id, vocabulary.first_id + 1)
-    tokens = (vocabulary.pieces(tf.constant([index])).numpy()[0] for index in ids)
-    return next(token.decode() for token in tokens if token)
+def _first_token(served: ServedModel) -> str:
+    """The first token that a text can contain."""
+    vocabulary = served.source_text
+    ids = range(vocabulary.first_id, vocabulary.first_id + 3)  # padding and "" may be before it
+    tokens = (vocabulary.pieces(tf.constant([i])) for i in ids if i != served.model.pad_id)
+    return next(token.numpy()[0].decode() for token in tokens if token.numpy()[0])

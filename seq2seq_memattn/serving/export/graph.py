@@ -156,6 +156,20 @@ class ServingGraph:
         )
         return function.get_concrete_function(*specs)
 
+    def complaints(self) -> dict[str, Any]:
+        """Functions that check texts before they are batched, by the name of the input.
+
+        There is none for an input whose vocabulary can encode every text. Each function maps string
+        [batch] to string [batch]: why a text cannot be encoded, "" if it can.
+        """
+        vocabularies = {"text": self._served.source_text, "translation": self._served.target_text}
+        spec = tf.TensorSpec([None], tf.string)
+        return {
+            name: tf.function(vocabulary.complaints, [spec], autograph=False)
+            for name, vocabulary in vocabularies.items()
+            if vocabulary.is_closed
+        }
+
     def translate(self, text: Any) -> Outputs:
         """The best translations of each text.
 

@@ -20,6 +20,7 @@ Function = Callable[[Any], Any]
 END_PIECE = "</s>"
 UNKNOWN = "[UNK]"
 _NOWHERE = -1  # the id of an unknown token
+_DIGITS = 9  # most digits of an id in a text; such numbers fit int32
 
 
 class GraphVocabulary(Protocol):
@@ -28,11 +29,17 @@ class GraphVocabulary(Protocol):
     first_id: int
     """The id of the first token; smaller ids are special."""
 
+    is_closed: bool
+    """Whether there are texts that cannot be encoded."""
+
     def encode(self, texts: Any) -> Any:
         """Ids of texts, ragged int32 [batch, None], without start and end token.
 
         Fails with InvalidArgumentError for a token that the vocabulary cannot encode, and names it.
         """
+
+    def complaints(self, texts: Any) -> Any:
+        """Why each text cannot be encoded, "" if it can: string [batch], valid UTF-8."""
 
     def decode(self, ids: Any) -> Any:
         """Texts of ids from `first_id` on: string [batch] of ragged int32 [batch, None]."""
@@ -41,7 +48,11 @@ class GraphVocabulary(Protocol):
         """The token of each id from `first_id` on: string of the shape of `ids`, int32."""
 
 
-def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVocabulary:
+def graph_vocabulary(
+    vocabulary: Vocabulary | Sequence[str] | None,
+    num_ids: int | None = None,
+    pad_id: int | None = None,
+) -> GraphVocabulary:
     """Makes the graph form of a vocabulary.
 
     Args:
@@ -49,13 +60,15 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
             `keras.layers.TextVectorization.get_vocabulary` returns it, for texts with spaces
             between tokens; or None for texts of ids. With a list, unknown tokens become `UNKNOWN`
             if the list has it, and are errors otherwise.
+        num_ids: int or None. With a list or None as vocabulary: texts contain only smaller ids.
+        pad_id: int or None. With a list or None as vocabulary: an id that texts do not contain.
 
     Raises:
         ValueError: if the vocabulary is of another kind, has a token twice or no token, or a list
             contains anything but strings.
     """
     if vocabulary is None:
-        return _Numbers()
+        return _Numbers(num_ids, pad_id)
     if isinstance(vocabulary, SubwordVocabulary):
         return _Subwords(vocabulary)
     if isinstance(vocabulary, Sequence) and not isinstance(vocabulary, str):
@@ -63,7 +76,8 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
             if not isinstance(token, str):
                 raise ValueError(f"expected a list of strings; got {token!r} in it")
         unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
-        return _Listed(list(vocabulary), 0, unknown, _between_spaces, " ")
+        ids = [i for i in range(len(vocabulary))[:num_ids] if i != pad_id]
+        return _Listed(list(vocabulary), 0, ids, unknown, _between_spaces, " ")
     separators: dict[Any, tuple[Function, str]] = {
         WordVocabulary: (_between_spaces, " "),
         CharacterVocabulary: (_characters, ""),
@@ -73,7 +87,8 @@ def graph_vocabulary(vocabulary: Vocabulary | Sequence[str] | None) -> GraphVoca
         if isinstance(vocabulary, kind):
             tokens = [vocabulary.decode([i]) for i in range(NUM_SPECIAL_IDS, vocabulary.size)]
             unknown = None if kind is SymbolVocabulary else UNKNOWN_ID
-            return _Listed(tokens, NUM_SPECIAL_IDS, unknown, split, separator)
+            ids = list(range(NUM_SPECIAL_IDS, vocabulary.size))
+            return _Listed(tokens, NUM_SPECIAL_IDS, ids, unknown, split, separator)
     raise ValueError(
         "expected a vocabulary that can be in a graph, a list of strings, or None; got "
         f"{vocabulary!r}"
@@ -91,6 +106,7 @@ class _Subwords(tf.Module):
     """A SentencePiece model in a graph."""
 
     first_id = NUM_SPECIAL_IDS
+    is_closed = False
 
     def __init__(self, vocabulary: SubwordVocabulary) -> None:
         super().__init__()
@@ -102,6 +118,9 @@ class _Subwords(tf.Module):
 
     def encode(self, texts: Any) -> Any:
         return self._tokenizer.tokenize(texts) + self._offset
+
+    def complaints(self, texts: Any) -> Any:
+        return tf.fill(tf.shape(texts), "")
 
     def decode(self, ids: Any) -> Any:
         texts = self._tokenizer.detokenize(ids - self._offset)
@@ -117,7 +136,8 @@ class _Listed(tf.Module):
     Args:
         tokens: the tokens from `first_id` on.
         first_id: int. The id of the first token.
-        unknown_id: the id of unknown tokens; None: they are errors.
+        ids: the ids that texts can contain.
+        unknown_id: the id of all other tokens; None: they are errors.
         split: turns texts, string [batch], into their tokens, ragged string [batch, None].
         separator: text between two tokens.
     """
@@ -126,6 +146,7 @@ class _Listed(tf.Module):
         self,
         tokens: list[str],
         first_id: int,
+        ids: list[int],
         unknown_id: int | None,
         split: Function,
         separator: str,
@@ -137,21 +158,23 @@ class _Listed(tf.Module):
         if not any(tokens):
             raise ValueError(f"expected a vocabulary with tokens; got {tokens}")
         self.first_id = first_id
+        self.is_closed = unknown_id is None
         self._split = split
         self._separator = separator
-        self._is_closed = unknown_id is None
         self._tokens = tf.constant(tokens)
-        ids = tf.range(first_id, first_id + len(tokens))
-        entries = tf.lookup.KeyValueTensorInitializer(self._tokens, ids)
-        self._ids = tf.lookup.StaticHashTable(entries, _NOWHERE if self._is_closed else unknown_id)
+        entries = tf.lookup.KeyValueTensorInitializer(
+            tf.constant([tokens[i - first_id] for i in ids], tf.string), tf.constant(ids, tf.int32)
+        )
+        self._ids = tf.lookup.StaticHashTable(entries, _NOWHERE if self.is_closed else unknown_id)
 
     def encode(self, texts: Any) -> Any:
         tokens = self._split(texts)
-        ids = self._ids.lookup(tokens.flat_values)
-        unknown = tf.boolean_mask(tokens.flat_values, ids == _NOWHERE)
-        checks = [tf.debugging.Assert(tf.size(unknown) == 0, [_unknown_symbol(unknown)])]
-        with tf.control_dependencies(checks if self._is_closed else []):
-            return tokens.with_flat_values(tf.identity(ids))
+        ids = tokens.with_flat_values(self._ids.lookup(tokens.flat_values))
+        return _checked(ids, tokens, ids.flat_values == _NOWHERE) if self.is_closed else ids
+
+    def complaints(self, texts: Any) -> Any:
+        tokens = self._split(texts)
+        return _complaints(tokens, self._ids.lookup(tokens.flat_values) == _NOWHERE)
 
     def decode(self, ids: Any) -> Any:
         return tf.strings.reduce_join(self.pieces(ids), axis=-1, separator=self._separator)
@@ -161,18 +184,28 @@ class _Listed(tf.Module):
 
 
 class _Numbers(tf.Module):
-    """No vocabulary: a text consists of ids with spaces between them."""
+    """No vocabulary: a text consists of ids with spaces between them.
+
+    Args:
+        num_ids, pad_id: see `graph_vocabulary`.
+    """
 
     first_id = 0
+    is_closed = True
+
+    def __init__(self, num_ids: int | None, pad_id: int | None) -> None:
+        super().__init__()
+        self._num_ids = 10**_DIGITS if num_ids is None else num_ids
+        self._pad_id = _NOWHERE if pad_id is None else pad_id
 
     def encode(self, texts: Any) -> Any:
         words = _between_spaces(texts)
-        is_number = tf.strings.regex_full_match(words.flat_values, "[0-9]{1,9}")
-        unknown = tf.boolean_mask(words.flat_values, ~is_number)
-        check = tf.debugging.Assert(tf.size(unknown) == 0, [_unknown_symbol(unknown)])
-        with tf.control_dependencies([check]):
-            numbers = tf.where(is_number, words.flat_values, "0")
-        return words.with_flat_values(tf.strings.to_number(numbers, tf.int32))
+        ids, is_unknown = self._numbers(words.flat_values)
+        return _checked(words.with_flat_values(ids), words, is_unknown)
+
+    def complaints(self, texts: Any) -> Any:
+        words = _between_spaces(texts)
+        return _complaints(words, self._numbers(words.flat_values)[1])
 
     def decode(self, ids: Any) -> Any:
         return tf.strings.reduce_join(self.pieces(ids), axis=-1, separator=" ")
@@ -180,11 +213,33 @@ class _Numbers(tf.Module):
     def pieces(self, ids: Any) -> Any:
         return tf.ragged.map_flat_values(tf.strings.as_string, ids)
 
+    def _numbers(self, words: Any) -> tuple[Any, Any]:
+        """The number of each word, and whether it is none that a text can contain."""
+        is_number = tf.strings.regex_full_match(words, f"[0-9]{{1,{_DIGITS}}}")
+        numbers = tf.strings.to_number(tf.where(is_number, words, "0"), tf.int32)
+        return numbers, ~is_number | (numbers >= self._num_ids) | (numbers == self._pad_id)
 
-def _unknown_symbol(unknown: Any) -> Any:
-    """The message about the first of some unknown symbols, string [n]; always valid UTF-8."""
-    first = tf.strings.unicode_transcode(unknown[:1], "UTF-8", "UTF-8", errors="replace")
-    return tf.strings.join(["unknown symbol '", tf.strings.reduce_join(first), "'"])
+
+def _complaints(tokens: Any, is_unknown: Any) -> Any:
+    """The message about the first unknown token of each text, "" if there is none.
+
+    Args:
+        tokens: ragged string [batch, None].
+        is_unknown: bool [tokens]. For each token of all texts, whether it is unknown.
+    """
+    unknown = tf.ragged.boolean_mask(tokens, tokens.with_flat_values(is_unknown))
+    first = tf.strings.reduce_join(unknown[:, :1], axis=1)
+    first = tf.strings.unicode_transcode(first, "UTF-8", "UTF-8", errors="replace")
+    return tf.where(first == "", "", tf.strings.join(["unknown symbol '", first, "'"]))
+
+
+def _checked(ids: Any, tokens: Any, is_unknown: Any) -> Any:
+    """Ragged ids; fails with the complaint about the first unknown token, if there is one."""
+    found = _complaints(tokens, is_unknown)
+    found = tf.boolean_mask(found, found != "")
+    check = tf.debugging.Assert(tf.size(found) == 0, [tf.strings.reduce_join(found[:1])])
+    with tf.control_dependencies([check]):
+        return ids.with_flat_values(tf.identity(ids.flat_values))
 
 
 def _characters(texts: Any) -> Any:

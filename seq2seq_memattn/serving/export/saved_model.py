@@ -105,10 +105,14 @@ def write(
     functions = {name: graph.function(name) for name in signatures(options)}
     module = tf.Module()
     module.texts = graph.modules
+    module.complaints = graph.complaints()
     # Only the variables that the graphs read, without weights that only training needs.
     used = {id(v): v for function in functions.values() for v in function.graph.variables}
     module.weights = list(used.values())
-    tf.saved_model.save(module, str(folder), signatures=functions)
+    # TensorFlow registers saved gradients when it loads a model, and keeps them, and with them the
+    # model, until the process ends. A server would keep every version that it ever loaded.
+    saving = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, str(folder), signatures=functions, options=saving)
     (folder / EXTRA).mkdir()
     _write_json(folder / EXPORT, description)
     write_warmup(folder, folder.parent.resolve().name, warmup, signatures(options))

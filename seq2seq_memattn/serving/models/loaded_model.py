@@ -49,6 +49,7 @@ class LoadedModel:
             self.signature_defs = read_signature_defs(folder)
             self._model = tf.saved_model.load(str(folder))
             functions = self._model.signatures
+            self._complaints = dict(getattr(self._model, "complaints", {}))
             self.signatures = {
                 name: _signature(name, self.signature_defs[name]) for name in functions
             }
@@ -60,6 +61,21 @@ class LoadedModel:
             message = error.message if isinstance(error, RequestError) else str(error)
             first = next(iter(message.splitlines()), type(error).__name__)
             raise ValueError(f"{folder}: the model cannot be loaded: {first}") from error
+
+    def check(self, inputs: Arrays) -> None:
+        """Checks each text of a request, so that a wrong one does not spoil a batch.
+
+        Raises:
+            RequestError: status 400 if the model says that it cannot encode a text. Models of other
+                projects say nothing, and fail in `run`.
+        """
+        checks = {name: check for name, check in self._complaints.items() if name in inputs}
+        if not checks:
+            return
+        given = self._written.inputs(inputs)
+        for name, check in checks.items():
+            for complaint in filter(None, check(tf.constant(given[name])).numpy()):
+                raise invalid(complaint.decode("utf-8")[:MESSAGE_LENGTH])
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         """Computes a signature's outputs.

@@ -97,6 +97,54 @@ def test_an_unknown_symbol_is_named(vocabularies: dict[str, Vocabulary]) -> None
         encode(tf.constant([b"ba \xff"]))
 
 
+def complaints(graph: Any, *texts: str | bytes) -> list[str]:
+    found = tf.function(graph.complaints)(tf.constant(texts))
+    return [complaint.decode() for complaint in found.numpy()]
+
+
+def test_each_text_with_an_unknown_symbol_has_a_complaint(
+    vocabularies: dict[str, Vocabulary],
+) -> None:
+    graph = graph_vocabulary(vocabularies["symbols"])
+    known = vocabularies["symbols"].decode([5])
+    found = complaints(graph, "", known, f"{known} x {known} y", b"\xff", f" {known} ")
+    replaced = "unknown symbol '\N{REPLACEMENT CHARACTER}'"
+    assert found == ["", "", "unknown symbol 'x'", replaced, ""]
+
+
+@pytest.mark.parametrize("kind", ["subwords", "words", "characters"])
+def test_a_vocabulary_that_encodes_every_text_has_no_complaint(
+    kind: str, vocabularies: dict[str, Vocabulary]
+) -> None:
+    graph = graph_vocabulary(vocabularies[kind])
+    assert not graph.is_closed
+    assert not any(complaints(graph, *TEXTS))
+
+
+def test_a_text_of_ids_contains_neither_padding_nor_ids_that_the_model_does_not_embed() -> None:
+    graph = graph_vocabulary(None, num_ids=10, pad_id=0)
+    found = complaints(graph, "1 9", "1 10", "0 1", "-1", "1.5", "9999999999")
+    assert found == [
+        "",
+        *(f"unknown symbol '{text}'" for text in ["10", "0", "-1", "1.5", "9999999999"]),
+    ]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unknown symbol '10'"):
+        graph.encode(tf.constant(["1 10"]))
+
+
+@pytest.mark.parametrize(("unknown", "ids"), [([], None), (["[UNK]"], [4, 3, 3])])
+def test_the_token_of_padding_is_an_unknown_token_in_a_text(
+    unknown: list[str], ids: list[int] | None
+) -> None:
+    tokens = ["<pad>", "a", "b", *unknown, "c", "d"]
+    graph = graph_vocabulary(tokens, num_ids=len(tokens) - 1, pad_id=0)
+    text = "c <pad> d"  # the model does not embed the last token
+    if ids is None:
+        assert complaints(graph, text) == ["unknown symbol '<pad>'"]
+    else:
+        assert graph.encode(tf.constant([text])).to_list() == [ids]
+
+
 def test_a_newline_that_is_spelt_in_bytes_ends_no_line(
     vocabularies: dict[str, Vocabulary],
 ) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+import gc
 import json
 import os
 import shutil
@@ -79,6 +80,18 @@ def test_a_process_without_the_project_translates_as_it_does(run: Run, version: 
     expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=len(TEXTS))
     found = json.loads(process.stdout.splitlines()[-1])
     assert found == [[one.text for one in translations] for translations in expected]
+
+
+def test_nothing_is_left_of_a_model_that_is_unloaded(version: Path) -> None:
+    def num_graphs() -> int:
+        gc.collect()
+        return sum(type(one).__name__ == "FuncGraph" for one in gc.get_objects())
+
+    before = num_graphs()
+    model = LoadedModel(version)
+    assert num_graphs() > before
+    del model
+    assert num_graphs() == before
 
 
 @pytest.mark.slow

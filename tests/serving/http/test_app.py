@@ -143,6 +143,35 @@ def test_what_the_model_refuses_is_400_and_says_why(server: Running) -> None:
     assert answer.status_code == 400 and error_of(answer) == "no symbol for a @ b"
 
 
+def num_batches(server: Running) -> float:
+    """The number of batches that the reversing model has translated."""
+    name = 'seq2seq_memattn_batch_rows_count{model="reverser",signature="serving_default"} '
+    text = server.service.metrics.format().decode()
+    return float(text.partition(name)[2].split()[0]) if name in text else 0.0
+
+
+def test_a_wrong_text_does_not_divide_the_batch_of_others(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+        gate = Gate(monkeypatch)
+        first = asyncio.create_task(client.post(PREDICT, json={"instances": ["a b"]}))
+        while not gate.is_reached.is_set():  # the others wait in the queue
+            await asyncio.sleep(0.001)
+        texts = ["a b", "b # c", "a c", "a", "b"]
+        others = [
+            asyncio.create_task(client.post(PREDICT, json={"instances": [text]})) for text in texts
+        ]
+        gate.open_soon()
+        return await asyncio.gather(first, *others)
+
+    before = num_batches(server)
+    answers = server.ask(work)
+    assert [answer.status_code for answer in answers] == [200, 200, 400, 200, 200, 200]
+    assert error_of(answers[2]) == "an unknown symbol"
+    assert num_batches(server) - before == 2
+
+
 def test_clients_at_the_same_time_get_their_own_answers_from_shared_batches(
     server: Running,
 ) -> None:
@@ -152,7 +181,7 @@ def test_clients_at_the_same_time_get_their_own_answers_from_shared_batches(
         requests = (client.post(PREDICT, json={"instances": [text]}) for text in texts)
         return await asyncio.gather(*requests)
 
-    before = server.service.metrics.format().decode()
+    before = num_batches(server)
     answers = server.ask(work)
     for number, answer in enumerate(answers):
         if number == 7:
@@ -160,12 +189,7 @@ def test_clients_at_the_same_time_get_their_own_answers_from_shared_batches(
             continue
         (one,) = answer.json()["predictions"]
         assert one["translations"][0] == f"{number} {string.ascii_letters[number]}"
-    name = 'seq2seq_memattn_batch_rows_count{model="reverser",signature="serving_default"} '
-    counts = [
-        float(text.partition(name)[2].split()[0]) if name in text else 0.0
-        for text in (before, server.service.metrics.format().decode())
-    ]
-    assert counts[1] - counts[0] <= 15
+    assert num_batches(server) - before <= 15
 
 
 def test_a_full_queue_is_503_with_retry_after(
