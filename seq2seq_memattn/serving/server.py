@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import re
+import resource
 import signal
 import socket
 import time
@@ -16,10 +17,12 @@ with needed():  # packages of the extra `serving`
     import uvicorn
 
     from seq2seq_memattn.serving.http.app import make_app
+    from seq2seq_memattn.serving.http.connections import Connection
     from seq2seq_memattn.serving.service import Service
 
 PATIENCE = 30  # seconds for open requests after the signal to end
 MAX_CONNECTIONS = 4096  # most open connections, idle ones included
+OTHER_FILES = 256  # open files that are not connections: models, libraries, the folder's listing
 MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # characters that need no quoting in a path
 
 
@@ -56,13 +59,13 @@ def serve(
             app = make_app(service, options.max_body_bytes, token)
             config = uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,  # uvicorn's own configuration would log to standard output
                 log_level="info" if options.access_log else "warning",
                 server_header=False,
-                limit_concurrency=MAX_CONNECTIONS,
+                limit_concurrency=_max_connections(),
                 timeout_graceful_shutdown=PATIENCE,
             )
             started = time.perf_counter()
@@ -75,6 +78,17 @@ def serve(
             }
         finally:
             service.close()
+
+
+def _max_connections() -> int:
+    """Most open connections; allows the process that many open files, if it may."""
+    needed = MAX_CONNECTIONS + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return MAX_CONNECTIONS
+    soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(soft - OTHER_FILES, 1)
 
 
 class _Server(uvicorn.Server):

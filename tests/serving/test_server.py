@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import signal
@@ -13,9 +14,13 @@ import httpx
 import pytest
 import uvicorn
 
+from seq2seq_memattn.serving import server
+from seq2seq_memattn.serving.http import connections
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.server import serve
 from tests.serving.gate import Gate
+
+POST = b"POST /v1/models/reverser:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
 
 def serve_while(
@@ -95,14 +100,12 @@ def test_rows_of_a_client_that_went_away_are_not_computed(
     reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = json.dumps({"instances": ["a"] * 30}).encode()
-    head = b"POST /v1/models/reverser:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     gone = 'requests_total{code="499",model="reverser",signature="serving_default"} 1.0'
 
     def scenario(url: str) -> tuple[int, int]:
         gate = Gate(monkeypatch)
-        address = httpx.URL(url)
-        with socket.create_connection((address.host, address.port or 80)) as client:
-            client.sendall(head % len(body) + body)
+        with connect(url) as client:
+            client.sendall(POST % len(body) + body)
             assert gate.is_reached.wait(10)
         deadline = time.monotonic() + 10
         while gone not in httpx.get(f"{url}metrics").text:
@@ -114,16 +117,125 @@ def test_rows_of_a_client_that_went_away_are_not_computed(
     assert found == (200, 2)
 
 
+def connect(url: str) -> socket.socket:
+    address = httpx.URL(url)
+    return socket.create_connection((address.host, address.port or 80), timeout=10)
+
+
+def read_all(client: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    return b"".join(iter(lambda: client.recv(100_000), b""))
+
+
+def error_in(answer: bytes) -> str:
+    """The message of a response in TensorFlow Serving's shape."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head.lower()
+    (message,) = json.loads(body).values()
+    return message
+
+
 def test_broken_http_is_400_and_the_server_goes_on(reverser_folder: Path) -> None:
     def scenario(url: str) -> httpx.Response:
-        address = httpx.URL(url)
         for sent in (b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"):
-            with socket.create_connection((address.host, address.port or 80), timeout=10) as client:
+            with connect(url) as client:
                 client.sendall(sent)
-                assert client.recv(100).startswith(b"HTTP/1.1 400")
+                answer = read_all(client)
+                assert answer.startswith(b"HTTP/1.1 400") and "Malformed" in error_in(answer)
         return predict(url, "a")
 
     assert serve_while(reverser_folder, scenario)[1].status_code == 200
+
+
+def test_a_connection_beyond_the_bound_is_told_to_come_again(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def scenario(url: str) -> None:
+        with connect(url), connect(url) as second:
+            with connect(url) as third:
+                third.sendall(request)
+                answer = read_all(third)
+            assert answer.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in answer.lower()
+            assert error_in(answer) == "2 connections are open"
+            second.sendall(request)
+            assert second.recv(100).startswith(b"HTTP/1.1 200")
+        deadline = time.monotonic() + 10
+        while httpx.get(f"{url}healthz").status_code != 200:
+            assert time.monotonic() < deadline
+
+    serve_while(reverser_folder, scenario)
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_a_client_that_sends_its_headers_too_slowly_is_closed(
+    before: bytes, reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+
+    def scenario(url: str) -> bytes:
+        with connect(url) as client:
+            if before:
+                client.sendall(before)
+                assert client.recv(1000).startswith(b"HTTP/1.1 200")
+            with contextlib.suppress(ConnectionError):
+                for byte in b"GET /healthz HTTP/1.1\r\n" * 10:
+                    client.sendall(bytes([byte]))
+                    time.sleep(0.02)
+                pytest.fail("the server waited for five seconds")
+            return read_all(client)
+
+    _, answer = serve_while(reverser_folder, scenario)
+    assert answer.startswith(b"HTTP/1.1 408") and "did not arrive in 0.3" in error_in(answer)
+
+
+def test_a_client_that_sends_nothing_is_closed(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
+
+    def scenario(url: str) -> bytes:
+        with connect(url) as client:
+            return read_all(client)
+
+    assert serve_while(reverser_folder, scenario)[1] == b""
+
+
+def test_an_answer_may_take_longer_than_headers(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
+
+    def scenario(url: str) -> httpx.Response:
+        Gate(monkeypatch).open_soon()  # after 0.3 seconds
+        return predict(url, "a")
+
+    assert serve_while(reverser_folder, scenario)[1].status_code == 200
+
+
+def test_a_client_that_does_not_take_its_answer_is_closed(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SEND_SECONDS", 0.2)
+    body = json.dumps({"instances": ["a" * 5000] * 2000}).encode()
+    aborted = threading.Event()
+    lost = connections.Connection.connection_lost
+
+    def connection_lost(self: connections.Connection, error: Exception | None) -> None:
+        aborted.set()
+        lost(self, error)
+
+    monkeypatch.setattr(connections.Connection, "connection_lost", connection_lost)
+
+    def scenario(url: str) -> None:
+        with connect(url) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(POST % len(body) + body)
+            assert aborted.wait(20)
+
+    serve_while(reverser_folder, scenario, max_body_bytes=20_000_000, max_queue=2000)
 
 
 def test_the_token_comes_from_a_file(reverser_folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seq2seq_memattn.serving.protocol.predict import format_error
+from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 # Open without a token: the page, where users enter the token, and the health check.
 OPEN_PATHS = ("/", "/healthz")
@@ -40,7 +40,7 @@ class TokenGate:
             format_error("a token is needed: Authorization: Bearer TOKEN"),
             401,
             {"WWW-Authenticate": "Bearer"},
-            "application/json",
+            JSON_TYPE,
         )
         await response(scope, receive, send)
 

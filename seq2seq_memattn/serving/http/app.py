@@ -18,10 +18,9 @@ from seq2seq_memattn.serving.http.access import MODELS_PATH, OPEN_FOLDER, Common
 from seq2seq_memattn.serving.http.page_files import PAGE, read_page_file
 from seq2seq_memattn.serving.layout import VERSION_NAME
 from seq2seq_memattn.serving.metrics import CONTENT_TYPE
-from seq2seq_memattn.serving.protocol.predict import format_error
+from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
 
-JSON_TYPE = "application/json"
 BODY_SECONDS = 60.0  # time limit for receiving a body
 MAX_OPEN = 1024  # most predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"

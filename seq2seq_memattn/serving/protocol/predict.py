@@ -23,6 +23,7 @@ from seq2seq_memattn.serving.protocol.json_tensors import (
     to_nested,
 )
 
+JSON_TYPE = "application/json"
 BYTES_SUFFIX = "_bytes"  # of outputs that are not text
 
 

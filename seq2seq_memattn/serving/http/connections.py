@@ -1,0 +1,93 @@
+"""Connections of the server: how many may be open, and how long clients may be silent."""
+
+import asyncio
+import http
+from typing import Any
+
+import h11
+from starlette.responses import Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from seq2seq_memattn.serving.errors import RETRY_AFTER
+from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
+
+HEAD_SECONDS = 10.0  # time limit for a request's line and headers
+SEND_SECONDS = 60.0  # time limit for a client that takes nothing of its answer
+
+
+class Connection(H11Protocol):
+    """A connection that a silent client cannot keep open, and whose errors are JSON.
+
+    If `limit_concurrency` connections of uvicorn's configuration are open, each request of a
+    further one is refused with status 503. The time limit for bodies is in `app.py`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # uvicorn itself would refuse requests of all connections, with plain text.
+        self._max_connections, self.limit_concurrency = self.limit_concurrency, None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._max_connections and len(self.connections) > self._max_connections:
+            message = format_error(f"{self._max_connections} connections are open")
+            headers = {"Retry-After": RETRY_AFTER, "Connection": "close"}
+            self.app = Response(message, 503, headers, JSON_TYPE)
+        self._time_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._send_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._time_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_timer = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+
+    def send_400_response(self, msg: str) -> None:
+        self._end(400, f"Malformed request: {msg}")
+
+    def _time_head(self) -> None:
+        """Starts the clock for a head, unless it runs; stops it while a request is answered."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if is_answering and self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        elif not is_answering and self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        received, _ = self.conn.trailing_data
+        if received:
+            self._end(408, f"the headers did not arrive in {HEAD_SECONDS:g} seconds")
+        else:
+            self.transport.close()
+
+    def _end(self, status: int, message: str) -> None:
+        """Sends an error and closes the connection."""
+        body = format_error(message)
+        head = h11.Response(
+            status_code=status,
+            headers=[
+                ("Content-Type", JSON_TYPE),
+                ("Content-Length", str(len(body))),
+                ("Connection", "close"),
+            ],
+            reason=http.HTTPStatus(status).phrase.encode(),
+        )
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has been begun
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
