@@ -15,6 +15,12 @@ class ServerOptions(Options):
         "127.0.0.1", "address to listen on; 0.0.0.0: all addresses of this machine", group="Address"
     )
     port: int = option(8501, "port to listen on; 0: any free port", group="Address")
+    allowed_hosts: str = option(
+        "",
+        "names under which browsers reach the server, separated by commas, if it is behind a proxy "
+        "or is used by pages of another site",
+        group="Address",
+    )
     max_batch: int = option(32, "most sentences per batch", group="Batches")
     max_wait_ms: float = option(
         5.0,

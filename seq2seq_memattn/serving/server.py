@@ -56,7 +56,7 @@ def serve(
     with contextlib.closing(_bind(options.host, options.port)) as listener, _quick_collections():
         service = Service(folders, options)
         try:
-            app = make_app(service, options.max_body_bytes, token)
+            app = make_app(service, options, token)
             config = uvicorn.Config(
                 app,
                 http=Connection,

@@ -14,6 +14,7 @@ from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
 
 BODY_BYTES = 50_000
+URL = "http://localhost"
 
 Work = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]]
 
@@ -23,11 +24,13 @@ class Running:
 
     Args:
         service: the service that answers.
+        options: options of the application.
         runner: runs the loop in which the service is always used.
     """
 
-    def __init__(self, service: Service, runner: asyncio.Runner) -> None:
+    def __init__(self, service: Service, options: ServerOptions, runner: asyncio.Runner) -> None:
         self.service = service
+        self._options = options
         self._runner = runner
 
     def ask(self, work: Work, token: str | None = None) -> Any:
@@ -36,9 +39,9 @@ class Running:
         async def run() -> Any:
             # Errors become answers with status 500 instead of exceptions.
             transport = httpx.ASGITransport(
-                make_app(self.service, BODY_BYTES, token), raise_app_exceptions=False
+                make_app(self.service, self._options, token), raise_app_exceptions=False
             )
-            async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
                 return await work(client)
 
         return self._runner.run(run())
@@ -55,8 +58,10 @@ class Running:
 def running(folders: Mapping[str, Path], **options: Any) -> Iterator[Running]:
     """A service for a block; by default, it does not look for new versions."""
     with asyncio.Runner() as runner:
-        service = Service(folders, ServerOptions(**{"poll_seconds": 1000.0, **options}))
+        defaults = {"poll_seconds": 1000.0, "max_body_bytes": BODY_BYTES}
+        given = ServerOptions(**{**defaults, **options})
+        service = Service(folders, given)
         try:
-            yield Running(service, runner)
+            yield Running(service, given, runner)
         finally:
             service.close()

@@ -15,6 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
 from seq2seq_memattn.serving.http.app import make_app
+from seq2seq_memattn.serving.http.connections import Connection
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
 from tests.serving.capitals import export_capitals
@@ -32,9 +33,12 @@ SCRIPT = "<script>window.wasRun = true</script>"
 @contextmanager
 def serving(folders: dict[str, Path], token: str | None = None) -> Iterator[str]:
     """Serves models on a free port for a block; yields the address of the page."""
-    service = Service(folders, ServerOptions(max_text_bytes=MAX_TEXT_BYTES))
-    app = make_app(service, max_body_bytes=1_000_000, token=token)
-    config = uvicorn.Config(app, port=0, http="h11", ws="none", lifespan="off", log_config=None)
+    options = ServerOptions(max_text_bytes=MAX_TEXT_BYTES, max_body_bytes=1_000_000)
+    service = Service(folders, options)
+    app = make_app(service, options, token)
+    config = uvicorn.Config(
+        app, port=0, http=Connection, ws="none", lifespan="off", log_config=None
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

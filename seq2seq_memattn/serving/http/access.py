@@ -1,6 +1,8 @@
 """Middleware of the application: access control, and headers for every response."""
 
 import hmac
+import ipaddress
+from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -9,15 +11,64 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 # Open without a token: the page, where users enter the token, and the health check.
-OPEN_PATHS = ("/", "/healthz")
+HEALTH_PATH = "/healthz"
+OPEN_PATHS = ("/", HEALTH_PATH)
 OPEN_FOLDER = "/page/"
 MODELS_PATH = "/page/models.json"
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
+
+
+class HostGate:
+    """Refuses requests that a page of another site may have made a visitor's browser send.
+
+    A browser sends a POST of plain text to any address without asking, also to the visitor's own
+    machine; its header Origin then names the page's site. And a site can give its own name the
+    address of that machine, which makes the server part of the site; the header Host then has the
+    site's name ("DNS rebinding").
+
+    Args:
+        app: the application that gets the requests.
+        address: address that the server listens on. At a loopback address, only its names and
+            `allowed` are expected in Host; at others every name, unless `allowed` has some.
+        allowed: further names, which are also allowed in Origin.
+    """
+
+    def __init__(self, app: ASGIApp, address: str, allowed: Iterable[str]) -> None:
+        self._app = app
+        self._others = frozenset(name.lower() for name in allowed)
+        names = LOCAL_NAMES | {address.lower()} | self._others
+        self._names = names if _is_loopback(address) or self._others else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        message = self._refusal(scope) if scope["type"] == "http" else ""
+        if not message:
+            await self._app(scope, receive, send)
+            return
+        response = Response(format_error(message), 403, media_type=JSON_TYPE)
+        await response(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str:
+        """Why a request is refused; "" if it is not."""
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
+        if (
+            self._names is not None
+            and scope["path"] != HEALTH_PATH  # machines that check the health use addresses
+            and _name(host) not in self._names
+        ):
+            return f"the host name {_name(host)!r} is not allowed here; see --allowed_hosts"
+        site = origin.rpartition("//")[2]
+        is_own = not origin or site == host or _name(site) in self._others
+        if scope["method"] == "POST" and not is_own:
+            return f"pages of {origin!r} may not use this server; see --allowed_hosts"
+        return ""
 
 
 class TokenGate:
@@ -72,6 +123,19 @@ class CommonHeaders:
             await send(message)
 
         await self._app(scope, receive, send_more)
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:  # a name
+        return address.lower() == "localhost"
 
 
 def _is_open(path: str) -> bool:

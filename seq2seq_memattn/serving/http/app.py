@@ -14,10 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from seq2seq_memattn.serving.errors import RETRY_AFTER, RequestError, invalid, not_found
-from seq2seq_memattn.serving.http.access import MODELS_PATH, OPEN_FOLDER, CommonHeaders, TokenGate
+from seq2seq_memattn.serving.http.access import (
+    HEALTH_PATH,
+    MODELS_PATH,
+    OPEN_FOLDER,
+    CommonHeaders,
+    HostGate,
+    TokenGate,
+)
 from seq2seq_memattn.serving.http.page_files import PAGE, read_page_file
 from seq2seq_memattn.serving.layout import VERSION_NAME
 from seq2seq_memattn.serving.metrics import CONTENT_TYPE
+from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
 
@@ -27,24 +35,25 @@ MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 
 
-def make_app(service: Service, max_body_bytes: int, token: str | None = None) -> Starlette:
+def make_app(service: Service, options: ServerOptions, token: str | None = None) -> Starlette:
     """Makes the web application.
 
     Args:
         service: answers the requests.
-        max_body_bytes: int > 0. Largest body of a request.
+        options: `ServerOptions`.
         token: the token that requests must carry, except for the page and `/healthz`; None: no
             token is needed.
 
     Returns:
         The ASGI application. It does not close `service`.
     """
-    endpoints = _Endpoints(service, max_body_bytes)
+    endpoints = _Endpoints(service, options.max_body_bytes)
+    allowed = [name.strip() for name in options.allowed_hosts.split(",") if name.strip()]
     routes = [
         Route("/", endpoints.page),
         Route(MODELS_PATH, endpoints.models),
         Route(OPEN_FOLDER + "{file}", endpoints.page),
-        Route("/healthz", endpoints.health),
+        Route(HEALTH_PATH, endpoints.health),
         Route("/metrics", endpoints.metrics),
     ]
     for path in (MODEL, VERSION):
@@ -57,7 +66,11 @@ def make_app(service: Service, max_body_bytes: int, token: str | None = None) ->
         ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(CommonHeaders), Middleware(TokenGate, token=token)],
+        middleware=[
+            Middleware(CommonHeaders),
+            Middleware(HostGate, address=options.host, allowed=allowed),
+            Middleware(TokenGate, token=token),
+        ],
         exception_handlers={
             RequestError: _refuse,
             HTTPException: _refuse_http,

@@ -315,6 +315,46 @@ def test_health(server: Running) -> None:
     assert answer.status_code == 200 and answer.json() == {"status": "ok"}
 
 
+OWN, OTHERS = "127.0.0.1:8501", "rebound.example:8501"
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "origin", "status"),
+    [
+        ({}, OWN, None, 200),
+        ({}, "[::1]:8501", None, 200),
+        ({}, "LOCALHOST", None, 200),
+        ({}, OWN, f"http://{OWN}", 200),
+        ({}, OTHERS, None, 403),
+        ({}, OTHERS, f"http://{OTHERS}", 403),
+        ({}, OWN, "http://evil.example", 403),
+        ({}, OWN, "http://localhost:3000", 403),
+        ({}, OWN, "null", 403),
+        ({"host": "::1"}, OTHERS, None, 403),
+        ({"allowed_hosts": "a.example, Rebound.example"}, OTHERS, None, 200),
+        ({"allowed_hosts": "a.example"}, OWN, "https://a.example:444", 200),
+        ({"allowed_hosts": "a.example"}, OWN, "https://b.example", 403),
+        ({"host": "0.0.0.0"}, OTHERS, None, 200),
+        ({"host": "0.0.0.0"}, OTHERS, f"https://{OTHERS}", 200),
+        ({"host": "0.0.0.0"}, OTHERS, "https://evil.example", 403),
+        ({"host": "0.0.0.0", "allowed_hosts": "a.example"}, OTHERS, None, 403),
+    ],
+)
+def test_pages_of_other_sites_cannot_use_the_server(
+    reverser_folder: Path, options: dict[str, Any], host: str, origin: str | None, status: int
+) -> None:
+    headers = {"Host": host, "Content-Type": "text/plain"} | ({"Origin": origin} if origin else {})
+    with running({"reverser": reverser_folder}, **options) as server:
+        answer = server.ask(
+            lambda client: client.post(PREDICT, json={"instances": ["a"]}, headers=headers)
+        )
+        assert answer.status_code == status
+        if status == 403:
+            assert "see --allowed_hosts" in error_of(answer)
+        health = server.ask(lambda client: client.get("/healthz", headers={"Host": OTHERS}))
+        assert health.status_code == 200
+
+
 def test_a_path_with_a_slash_too_many_is_not_redirected(server: Running) -> None:
     answer = server.get("/v1/models/reverser/")
     assert answer.status_code == 400 and "Malformed request" in answer.json()["error"]
