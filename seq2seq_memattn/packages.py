@@ -16,6 +16,7 @@ EXTRAS = {
     "sacremoses": "text",
     "nltk": "text",
     "matplotlib": "plots",
+    "h11": "serving",
     "prometheus_client": "serving",
     "starlette": "serving",
     "tensorflow_serving": "serving",

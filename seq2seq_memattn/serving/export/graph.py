@@ -226,8 +226,14 @@ class ServingGraph:
             log_probs: float32 [batch]. Sums over tokens in nats, end token included.
             num_tokens: int32 [batch]. Tokens of the translations, end token included.
             source_is_cut: bool [batch]. See `translate`.
+            translation_is_cut: bool [batch]. Whether a translation was longer than the limit of
+                sources and was cut; `log_probs` are then those of the rest.
         """
         sources, target = self._read(text), self._served.target_text.encode(translation)
+        # One long translation would make the logits of its batch large.
+        most = (self._options.max_source_length or target.dtype.max) - 1  # without the end token
+        is_cut = target.row_lengths() > most
+        target = target[:, :most]
         target = target.with_flat_values(self._model.numbers(target.flat_values))
         outputs = _padded(tf.concat([target, _column(target, END_ID)], axis=1), PAD_ID)
         if isinstance(self._model, Searchable):
@@ -241,6 +247,7 @@ class ServingGraph:
             "log_probs": tf.cast(log_probs, tf.float32),
             "num_tokens": tf.cast(target.row_lengths() + 1, tf.int32),
             "source_is_cut": sources.is_cut,
+            "translation_is_cut": is_cut,
         }
 
     def sample(self, text: Any, seed: Any) -> Outputs:

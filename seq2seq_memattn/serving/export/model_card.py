@@ -27,7 +27,8 @@ first; `source_is_cut` [batch] |
 | `align` | `text` | the same, and for the best translation `source_pieces`, `target_pieces` and \
 `alignments` [batch, target_length, source_length]; with K-memory also the scores of its slots, \
 `alpha` and `beta` |
-| `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut` [batch] |
+| `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut`, \
+`translation_is_cut` [batch] |
 {samples}
 Texts are UTF-8 strings [batch]. Log-probabilities are sums over tokens in nats, end token \
 included. The graph needs only the ops of TensorFlow{ops}."""

@@ -192,6 +192,15 @@ def test_long_texts_are_cut_and_that_is_said() -> None:
     assert found["translations"][0].tolist() == found["translations"][1].tolist()
 
 
+def test_long_translations_are_cut_in_score_and_that_is_said() -> None:
+    options = dataclasses.replace(OPTIONS, max_source_length=3)
+    function = graph_of(run_of("k_memory"), options).function("score")
+    found = call(function, ["x", "x", "x"], ["a b", "a b c a", ""])
+    assert found["translation_is_cut"].tolist() == [False, True, False]
+    assert found["num_tokens"].tolist() == [3, 3, 1]
+    assert found["log_probs"][0] == found["log_probs"][1]
+
+
 @pytest.mark.parametrize("signature", ["serving_default", "align", "score", "sample"])
 def test_no_texts_have_no_answers(signature: str) -> None:
     texts: list[list[str]] = [[], []] if signature == "score" else [[]]
