@@ -1,5 +1,6 @@
 """The page in a real browser with the real server and models that write capitals."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -10,15 +11,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import fit_to_data
+from seq2seq_memattn.runs.directory import load_run
+from seq2seq_memattn.serving.export.graph import SearchOptions
+from seq2seq_memattn.serving.export.saved_model import export
 from seq2seq_memattn.serving.http.app import make_app
 from seq2seq_memattn.serving.http.connections import Connection
+from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
+from seq2seq_memattn.training.loop import Trainer
 from tests.serving.capitals import export_capitals
+from tests.texts import make_text_data, sentences
+from tests.training.runs import MODEL, TRAINING
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +74,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             root / "plain", has_align=False, kind="symbols", source_language="", example="1 2 3"
         ),
     }
+
+
+@pytest.fixture(scope="module")
+def text_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Exports of runs on subwords after two updates, one with slots and one without."""
+    root = tmp_path_factory.mktemp("text")
+    data_dir = make_text_data(root, 60)
+    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
+    options = SearchOptions(beam_size=3, n_best=2, max_source_length=20)
+    for name, attention in (("slots", "k_memory:3"), ("bahdanau", "bahdanau")):
+        model = fit_to_data(
+            dataclasses.replace(MODEL, attention=attention), read_manifest(data_dir), data_dir
+        )
+        Trainer(root / f"{name}_run", data_dir, model, training).run()
+        run = load_run(root / f"{name}_run")
+        export(run, root / name, options, "float32", sentences(1, seed=4)[0])
+    return {name: root / name for name in ("slots", "bahdanau")}
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +201,38 @@ def test_a_sentence_is_translated_and_shown_with_its_attention(page: Page) -> No
     facts = page.locator("#facts")
     for fact in ("k8, version 1", "K-memory, K = 8", "English to German", "Beam 10"):
         expect(facts).to_contain_text(fact)
+
+
+def test_real_models_of_subwords_are_shown_as_they_translate(
+    browser: Browser, text_models: dict[str, Path]
+) -> None:
+    texts = sentences(2, seed=5)
+    with serving(text_models) as address, opened(browser, address) as page:
+        expect(page.locator("#facts")).to_contain_text("slots, version 1")
+        for name, folder in text_models.items():
+            page.get_by_role("radio", name=name).check()
+            model = LoadedModel(folder / "1")
+            for text in texts:
+                found = model.run("align", {"text": np.array([text.encode()], object)})
+                translate(page, text)
+                expect(page.locator("#status")).to_contain_text(f"({name}, version 1)")
+                for side in ("source", "target"):
+                    shown = [piece.decode() for piece in found[f"{side}_pieces"][0]]
+                    expect(pieces(page, side)).to_have_count(len(shown))
+                    names = [one.replace("\u2581", "").replace("</s>", "end") for one in shown]
+                    written = pieces(page, side).all_inner_texts()
+                    assert [one.strip() for one in written] == names
+                translations = [one.decode() for one in found["translations"][0]]
+                expect(best(page)).to_contain_text(translations[0])
+                expect(page.locator("#other-translations li")).to_contain_text(translations[1:])
+                pieces(page, "target").first.hover()
+                strongest = found["alignments"][0, 0].max()
+                expect(page.locator("#readout")).to_contain_text(f" {strongest:.2f}")
+            has_slots = "alpha" in found
+            assert has_slots == (name == "slots")
+            expect(page.locator("#slots")).to_be_visible(visible=has_slots)
+        page.get_by_role("radio", name="slots").check()
+        expect(page.locator("#slot option")).to_have_count(4)  # all slots, and each of three
 
 
 def test_the_others_of_a_long_translation_are_folded_away(page: Page) -> None:
