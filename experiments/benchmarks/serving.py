@@ -2,10 +2,11 @@
 
 Each run is exported and served on this machine. The load generator wrk simulates clients. Each
 client sends a sentence, waits for the answer and sends the next one, through the file again and
-again. One load is measured while another version of the model is exported. Further rows time
-sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns. The last row
-decodes all sentences as a file, and compares the translations with those of the exported model in a
-separate process.
+again. One load is measured while another version of the model is exported, another one while
+versions are replaced again and again, with the memory after each. Further rows time sentences of
+`--tokens` tokens one at a time, over HTTP and without HTTP in turns. The last row decodes all
+sentences as a file, and compares the translations with those of the exported model in a separate
+process.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +43,7 @@ WARM_UP = 20  # requests before single requests are timed
 FILE_BATCH = 100  # sentences in a batch, the default of `translate`
 BEAM_SIZES = (10, 1)
 NEAR = 1e-4  # nats; hypotheses with a smaller difference count as equally good
+SECONDS_PER_VERSION = 15  # while versions are replaced under load
 NUM_BEST = 5  # translations of each sentence, the default of `export`
 
 
@@ -283,9 +286,26 @@ class Measurement:
         found = self._load(server, numbers[-1])
         exporting.join()
         yield {**found, "version_at_end": self._version(server)}
+        yield {**self._replacements(server, numbers[-1]), "version_at_end": self._version(server)}
 
-    def _load(self, server: Server, clients: int) -> dict[str, Any]:
-        wrk, seconds = self._arguments.wrk, self._arguments.seconds
+    def _replacements(self, server: Server, clients: int) -> dict[str, Any]:
+        """Load while copies of the first version become new versions; memory after each."""
+        export_dir, count = self._exports[BEAM_SIZES[0]], self._arguments.replacements
+        first, memory = self._version(server) + 1, []
+        with ThreadPoolExecutor(1) as threads:
+            load = threads.submit(self._load, server, clients, count * SECONDS_PER_VERSION)
+            for version in range(first, first + count):
+                due = time.perf_counter() + SECONDS_PER_VERSION
+                making = export_dir / f".{version}.tmp"
+                shutil.copytree(export_dir / "1", making)
+                making.rename(export_dir / str(version))
+                while self._version(server) < version or time.perf_counter() < due:
+                    time.sleep(0.5)
+                memory.append(round(process_tree_mib(server.pid)))
+            return {**load.result(), "replacements": count, "memory_mib": memory}
+
+    def _load(self, server: Server, clients: int, seconds: int = 0) -> dict[str, Any]:
+        wrk, seconds = self._arguments.wrk, seconds or self._arguments.seconds
         return measure_load(wrk, server, self._path, self._bodies, clients, seconds)
 
     def _version(self, server: Server) -> int:
@@ -310,6 +330,7 @@ def define(flags: cli.Flags) -> None:
         "clients at once; the same number again shows whether the server's memory grows",
     )
     flags.integer("seconds", 60, "seconds of load for each number of clients", lower_bound=1)
+    flags.integer("replacements", 10, "versions that replace each other under load", lower_bound=1)
     flags.integer("singles", 200, "sentences to time one at a time", lower_bound=1)
     flags.integer("tokens", 20, "length of these sentences, end token included", lower_bound=1)
     flags.string("wrk", "wrk", "the load generator")
