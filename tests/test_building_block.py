@@ -11,7 +11,7 @@ from keras import ops
 
 import seq2seq_memattn as package
 from tests.documents import README, blocks
-from tests.marks import quick, slow
+from tests.marks import slow
 from tests.running import run_python
 from tests.tolerances import assert_close
 
@@ -93,7 +93,7 @@ def test_every_attention_is_here() -> None:
     assert set(ATTENTIONS) == public - {"Attention", "NoAttention"}
 
 
-@pytest.mark.parametrize("name", quick(ATTENTIONS, "KMemoryAttention"))
+@pytest.mark.parametrize("name", slow(*ATTENTIONS))
 def test_fit_trains_it_with_each_attention(name: str) -> None:
     losses = losses_of(the_readmes_model(ATTENTIONS[name]()))
     assert losses[-1] < 0.8 * losses[0]

@@ -37,6 +37,7 @@ def test_its_small_functions_are_those_of_addons(name: str, arguments: Any) -> N
     assert_close(found, ARRAYS[name])
 
 
+@pytest.mark.slow
 def test_its_programs_for_training_and_decoding_run() -> None:
     names: dict[str, Any] = {}
     run_guide("vocab_size, num_pairs", names)

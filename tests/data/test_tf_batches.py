@@ -141,6 +141,7 @@ def losses_by_hand(data: SplitData, model: Seq2Seq, num_epochs: int) -> Iterator
         yield float(TokenCrossEntropy()(batch["target_outputs"], model(batch)))
 
 
+@pytest.mark.slow
 def test_fit_takes_the_dataset_epoch_by_epoch(copies: Path) -> None:
     data = SplitData(copies, "train", 7, bucket_width=4, seed=3)
     model, seen = compiled(0.0), Seen()

@@ -48,6 +48,7 @@ def share(pattern: str, line: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.slow
 def test_dates_are_learned_and_one_attention_is_drawn(tmp_path: Path) -> None:
     *lines, summary, result = run(tmp_path, "dates", *SMALL["dates"])
     assert_learned(lines)
@@ -57,6 +58,7 @@ def test_dates_are_learned_and_one_attention_is_drawn(tmp_path: Path) -> None:
     assert_drawn(tmp_path / "dates.png")
 
 
+@pytest.mark.slow
 def test_the_loaded_model_with_its_own_cell_sorts_as_the_trained_one(tmp_path: Path) -> None:
     *lines, summary, comparison, result = run(tmp_path, "own_cell", *SMALL["own_cell"])
     assert_learned(lines)

@@ -8,7 +8,7 @@ from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import Compaction, drop_done, keep_all
 from seq2seq_memattn.search.prepared import prepare
 from seq2seq_memattn.search.rules import Rules, step_limits
-from tests.marks import slow
+from tests.marks import quick, slow
 from tests.search.models import (
     assert_same_search,
     one_quick_attention,
@@ -38,7 +38,7 @@ def searched(model: Any, source: Any, max_length: Any, compaction: Compaction) -
 
 
 @pytest.mark.parametrize("max_length", [None, *slow(5)])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", quick(POLICIES, "drop_done"))
 @one_quick_attention
 def test_policies_find_the_same_in_a_graph_of_any_batch(
     attention: str, policy: str, max_length: int | None

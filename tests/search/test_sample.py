@@ -144,6 +144,7 @@ def test_without_a_seed_each_call_draws_anew_as_keras_says() -> None:
     assert (function(source) != function(source)).numpy().any()
 
 
+@pytest.mark.slow
 def test_samples_depend_neither_on_padding_nor_on_other_sources_nor_on_their_number() -> None:
     model = small_model("bahdanau")
     together = drawn(model, SOURCES, 3, seed=6, max_length=8)

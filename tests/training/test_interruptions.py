@@ -66,6 +66,7 @@ def uninterrupted(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return run_dir
 
 
+@pytest.mark.slow
 def test_after_sigterm_a_run_goes_on_at_exactly_the_next_update(
     data_dir: Path, tmp_path: Path, uninterrupted: Path
 ) -> None:

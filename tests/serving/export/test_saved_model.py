@@ -74,6 +74,7 @@ def align(version: Path) -> Any:
     return function
 
 
+@pytest.mark.slow
 def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
     process = run_python("-c", LOAD, str(version), json.dumps({"text": TEXTS}))
     assert process.returncode == 0, process.stderr.decode()

@@ -114,6 +114,7 @@ def test_updates_equal_adam_on_the_clipped_mean_gradient(
             assert_close(as_array(variable), expected)
 
 
+@pytest.mark.slow
 def test_a_learning_rate_that_changes_is_that_of_the_next_update() -> None:
     model, optimizer, updater = make()
     updater(batch())  # compiles the optimiser

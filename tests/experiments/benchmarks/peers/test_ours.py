@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from seq2seq_memattn import __version__
+from tests.marks import slow
 from tests.running import run_here
 
 SIZES = ("--lengths", "4", "--batch", "3", "--n", "5", "--units", "6", "--vocab", "7")
@@ -20,8 +21,10 @@ def measure(*words: str) -> dict[str, Any]:
     "words",
     [
         ("--attention", "k_memory:2"),
-        ("--attention", "luong_general", "--option", "plain"),
-        pytest.param(("--attention", "bahdanau", "--option", "bfloat16"), marks=pytest.mark.slow),
+        *slow(
+            (("--attention", "luong_general", "--option", "plain"),),
+            (("--attention", "bahdanau", "--option", "bfloat16"),),
+        ),
     ],
 )
 def test_it_decodes_to_the_lengths_of_the_sources(
