@@ -139,7 +139,8 @@ class ModelConfig(Options):
     )
     input_feeding: bool = option(True, "the previous context is part of the next decoder input")
     mixing: Literal["auto", "tanh", "linear", "none"] = option(
-        "auto", "layer between decoder and logits; auto: tanh with attention, none without"
+        "auto",
+        "layer between decoder and logits; auto: tanh if there is an attention, otherwise none",
     )
     mixing_from: Literal["output_and_context", "output"] = option(
         "output_and_context", "what the mixing layer reads"
@@ -281,7 +282,9 @@ class TrainingConfig(Options):
         "BLEU that selects the best weights: corpus BLEU, or the mean of smoothed sentence BLEU",
     )
     patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
-    stop_at_bleu: float = option(101.0, "stop once validation BLEU reaches this (0 to 100)")
+    stop_at_bleu: float = option(
+        101.0, "stop once validation BLEU (0 to 100) reaches this; above 100: never"
+    )
     jit_compile: bool = option(False, "compile the update with XLA")
     precision: Precision = option(
         "float32",

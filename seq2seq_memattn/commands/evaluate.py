@@ -1,11 +1,11 @@
 """Evaluates a run on a test set.
 
-Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by source length, and
-standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's signature. References
-must have the form of the training text. `--baseline` compares the run with the output of another
-system, in the same form, by sacrebleu's paired bootstrap. If the data directory states the
-language and the form of the text, lines are tokenised or detokenised for the scores that need it.
-Otherwise they are scored as they are.
+Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by the length of the
+reference, and standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's
+signature. References must have the form of the training text. `--baseline` compares the run with
+the output of another system, in the same form, by sacrebleu's paired bootstrap. If the data
+directory states the language and the form of the text, lines are tokenised or detokenised for the
+scores that need it. Otherwise they are scored as they are.
 """
 
 import json
@@ -76,7 +76,7 @@ def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
 
 
 def _least_window(length: int, reach: int) -> float:
-    """The number of positions at most `reach` away from a position, averaged over all positions."""
+    """The mean number of positions within `reach` of a centre, over all `length` centres."""
     before = np.minimum(np.arange(length), reach)
     return float(np.mean(before + before[::-1] + 1))
 

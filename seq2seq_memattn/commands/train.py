@@ -43,7 +43,9 @@ def profiled_updates(value: str | None) -> tuple[int, int] | None:
         return None
     first, _, last = value.partition(":")
     if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
-        raise ValueError(f"--profile_steps: expected FIRST:LAST, updates from 1 on; got {value!r}")
+        raise ValueError(
+            f"--profile_steps: expected FIRST:LAST, two updates, 1 <= FIRST <= LAST; got {value!r}"
+        )
     return int(first), int(last)
 
 

@@ -27,7 +27,8 @@ class Bridge(keras.layers.Layer):
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
-        states: for each encoder layer, for each direction, a list of float [batch, units].
+        states: a nested list: for each encoder layer, then for each direction, the cell's states,
+            float [batch, units].
 
     Returns:
         For each decoder layer, a list of float [batch, units].

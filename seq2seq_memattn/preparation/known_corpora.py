@@ -1,8 +1,8 @@
 """Corpora that can be prepared by name.
 
-A TOML file in `corpora/` describes each corpus: where its files are and what form they have. This
-module reads the description, finds or downloads the files, and prepares them as `parallel_text`
-does.
+A TOML file in `corpora/` describes each corpus: where its files are and how their text was
+processed. This module reads the description, finds or downloads the files, and prepares them as
+`parallel_text` does.
 """
 
 import dataclasses

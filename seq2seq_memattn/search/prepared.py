@@ -36,7 +36,7 @@ class PreparedWeights(NamedTuple):
 
 
 class SearchMemory(NamedTuple):
-    """The memory that the steps of a search read.
+    """What each step of a search reads.
 
     Folded rows are kept beside the attention's record, because an attention may read its own rows
     in `score` and `alignment`.

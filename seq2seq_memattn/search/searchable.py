@@ -16,9 +16,9 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 class Searchable:
     """Makes your own trained model searchable: `beam_search(Searchable(...), source)`.
 
-    The parts are the layers of the model that make a target. They are not copied, so you may go on
-    training their weights. They may also be layers of a loaded model (`get_layer`), or quantised
-    (`quantize`).
+    The four parts are the layers that a search runs to generate a target. They are not copied, so
+    you may go on training their weights. They may also be layers of a loaded model (`get_layer`),
+    or quantised (`quantize`).
 
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder

@@ -138,7 +138,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Waits until the names in a directory are on disk, so a rename survives a power failure."""
+    """Waits until a directory's entries are on disk; renames then survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

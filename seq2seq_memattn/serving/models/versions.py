@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class State(IntEnum):
-    """The state of a version, with the numbers of ModelVersionStatus.State."""
+    """The state of a version, numbered as in TensorFlow Serving's `ModelVersionStatus.State`."""
 
     LOADING = 20
     AVAILABLE = 30

@@ -122,7 +122,10 @@ class TensorFlowUpdater:
         return self._totals(self._sums(parts, scale), scale)
 
     def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, Any, list[Any]]:
-        """Sums of loss, tokens and gradients of one replica; gradients have the loss scale."""
+        """Sums of loss, tokens and gradients of one replica.
+
+        The gradients, not the loss, are multiplied by the loss scale.
+        """
         part = parts[this_replica(self._strategy)]
         if self._jit_compile:
             compiled = tf.function(self._local_gradients, jit_compile=True, autograph=False)
