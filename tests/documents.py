@@ -102,7 +102,7 @@ def _command(line: str) -> Command | None:
 
 def prepare_folder(folder: Path) -> None:
     """Writes the files that the documents use into a folder: text and Multi30k."""
-    for name, count in (("train", 300), ("val", 10)):
+    for name, count in (("train", 300), ("val", 10), ("talks", 40), ("talks_val", 8)):
         for language, lines in zip(("en", "de"), pairs(count, seed=count), strict=True):
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)

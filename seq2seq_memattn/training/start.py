@@ -1,6 +1,7 @@
 """Prepares the start of a training: devices, data, model, and the progress of the run."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,10 +170,16 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
     """Loads the best weights of another run; returns messages about them."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
-        if getattr(theirs, side) != getattr(ours, side):  # weights fit if only the sizes are equal
+        # Compared although weights already fit if only the sizes are equal.
+        if _ids(getattr(theirs, side)) != _ids(getattr(ours, side)):
             raise ValueError(
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
                 "different"
             )
     record, problems = load_weights(run_dir, model.weights)
     return [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]
+
+
+def _ids(vocabulary: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the ids of a vocabulary: its dict without the file's name and the speed."""
+    return {k: v for k, v in vocabulary.items() if k not in ("file", "splits_at_spaces")}

@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from seq2seq_memattn.data.manifest import read_manifest
@@ -96,6 +97,17 @@ def test_weights_of_another_vocabulary_are_refused_though_they_fit(
     with pytest.raises(ValueError, match="run: expected a run with the vocabularies of .*other"):
         Trainer(tmp_path / "new", other, model, TRAINING, init_from=run_dir)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_new_corpus_with_the_same_subwords_starts_with_the_weights(
+    run_dir: Path, tmp_path: Path
+) -> None:
+    other = make_text_data(tmp_path / "other", 61, model_file=str(run_dir / "subwords.model"))
+    model = fit_to_data(MODEL, read_manifest(other), other)
+    trainer = Trainer(tmp_path / "new", other, model, TRAINING, init_from=run_dir)
+    expected = load_run(run_dir).model.get_weights()
+    for ours, theirs in zip(trainer.model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.slow
