@@ -31,13 +31,14 @@ made from the JSON files beside them. Each file records the command, commit, mac
 seconds of a result. Conclusions and two pages are written by hand:
 [benchmarks.md](benchmarks.md) and [serving.md](serving.md). All studies are at scale `small`: a row
 trains in minutes to hours on two CPU cores or one GPU. Each page says how this set-up differs from
-the paper. K-memory here has the softmax of equation 5 over the source, unless a row says "as
-printed" or "over slots".
+the paper. Att is Bahdanau's attention, PE stands for position encodings. K-memory here has the
+softmax of equation 5 over the source, unless a row says "as printed" or "over slots", or has a
+sigmoid.
 """
 VERDICTS = f"""
 Verdicts follow from the recorded figures by the numbered rules below. The rules were written after
-most results existed. Applied to the paper's own figures, each rule gives *reproduced* (a test
-checks this).
+most results existed. Applied to the paper's own figures, each rule gives *reproduced*, unless it
+says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases. *Not*: the effect was not seen. *Contradicted*: the
   opposite was seen.
@@ -56,7 +57,7 @@ FLEXIBLE = (
     "flexible_figure4",
 )
 SHORTENED = {"one_slot": "One slot", "decoding": "Time", "flexible_table1": "Table 1"}
-HEADER = ("where", "claim", "paper", "here", "verdict", "rule", "updates; seeds")
+HEADER = ("where", "claim", "paper", "here", "verdict", "rule", "updates at most; seeds")
 BY_HAND = {
     "Speed, reliability and data, by hand": "benchmarks",
     "Serving, by hand": "serving",

@@ -152,7 +152,7 @@ def test_the_papers_own_figures_are_reproduced() -> None:
     judged = [
         *table1.claims(copies),
         *one_slot.claims([*copies, *(row for row in one if row["name"].endswith("slots"))]),
-        *figure3a.claims([row for row in copies if row["length"] == 200]),
+        *figure3a.claims([row for row in copies if row["length"] == 200])[1:],
         *decoding.claims(papers_times())[1:],
         *table2.claims(translations),
         *figure4.claims(translations),
@@ -203,6 +203,9 @@ def test_copies_need_every_row_and_low_scores_need_updates() -> None:
     low = results_of("table1", dict.fromkeys(wide, 95.0))
     assert verdict([*table1.claims(low)], what) == "undecided"
     assert verdict([*table1.claims(low[1:])], what) == "not run here"
+    few_slots = results_of("table1", {"copy_20_k4": 99.9, "copy_200_k4": 50.0})
+    assert verdict([*table1.claims(few_slots)], "copies, K = 4") == "partly"
+    assert verdict([*table1.claims(few_slots[1:])], "copies, K = 4") == "not run here"
     names = [f"copy_{length}_none" for length in (20, 50, 100, 200)]
     falling = results_of("table1", dict(zip(names, (99.0, 80.0, 40.0, 10.0), strict=True)))
     assert verdict([*table1.claims(falling)], "no attention fails") == "undecided"
@@ -211,13 +214,21 @@ def test_copies_need_every_row_and_low_scores_need_updates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratios", "expected"),
-    [((1.0, 0.9, 0.8, 0.7), "reproduced"), ((1.1, 1.05, 0.9, 0.8), "partly"), ((1.2,) * 4, "not")],
+    ("ratios", "spread", "expected"),
+    [
+        ((1.0, 0.9, 0.8, 0.7), 0.1, "reproduced"),
+        ((1.1, 1.05, 0.9, 0.8), 0.05, "partly"),
+        ((1.1, 1.05, 0.9, 0.8), 0.15, "undecided"),
+        ((1.2,) * 4, 0.1, "not"),
+    ],
 )
-def test_decoding_is_faster_the_longer_the_source(ratios: tuple[float, ...], expected: str) -> None:
+def test_decoding_is_faster_the_longer_the_source(
+    ratios: tuple[float, ...], spread: float, expected: str
+) -> None:
     timed = [
         {"part": "by_length", "mode": "uniform", "length": length, "commit": "0123456789+"}
         | {"attention": name, "seconds": seconds}
+        | {"all_seconds": [seconds - spread, seconds + spread]}
         for length, ratio in zip((20, 50, 100, 200), ratios, strict=True)
         for name, seconds in (("k_memory:64", ratio), ("bahdanau", 1.0))
     ]
@@ -307,8 +318,9 @@ OTHERS = {"k32_sigmoid_softmax": 35.0, "k32_sigmoid_sigmoid": 33.0}
     ],
 )
 def test_two_softmaxes_are_worst_beyond_the_margin_in_both_readings(
-    source: float, printed: float | None, expected: str
+    source: float, printed: float | None, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(figure5, "PAPER_UPDATES", 3600)  # those of the rows
     scores = {"k32": source, "k32_seed1": source, "k32_softmax_sigmoid": 36.0, **OTHERS}
     if printed:
         scores |= {"k32_slots_softmax": printed, "k32_slots_sigmoid": 36.0}
@@ -322,14 +334,19 @@ def test_a_reading_without_all_pairs_of_scores_is_shown_but_does_not_decide() ->
     scores = {"k32": 35.0, "k32_softmax_sigmoid": 36.0, "k32_slots_softmax": 30.0, **OTHERS}
     found = results_of("table2", {f"multi30k_en_de_{one}": bleu for one, bleu in scores.items()})
     (claim,) = figure5.claims(found)
-    assert claim.verdict == "contradicted"
+    assert claim.verdict == "undecided"  # contradicted, if it were not after so few updates
     assert claim.here.endswith("; slots 30.0, 1 missing")
 
 
 def test_curves_of_copies_are_judged_by_high_scores() -> None:
     for bleu, expected in ((95.0, "not"), (50.0, "undecided")):
-        (claim,) = figure3a.claims(results_of("figure3a", {"copy_200_k1": bleu}))
+        _, claim = figure3a.claims(results_of("figure3a", {"copy_200_k1": bleu}))
         assert claim.verdict == expected
+    scores = {f"copy_200_{name}": bleu for name, bleu in (("k32", 99), ("k64", 80))}
+    quick, _ = figure3a.claims(results_of("figure3a", {**scores, "copy_200_bahdanau": 190}))
+    assert quick.here == "90 BLEU at update 4,000 and never; Att 2,000"
+    quick, _ = figure3a.claims(results_of("figure3a", scores))
+    assert (quick.verdict, quick.here) == ("not run here", "1 of 3 missing")
     names = [row.name for row in figure3b.rows("small")]
     for low, expected in (((), "reproduced"), (names[:2], "partly"), (names, "undecided")):
         scores = {name: 50.0 if name in low else 99.5 for name in names}
