@@ -323,9 +323,15 @@ def test_the_time_of_a_step_is_drawn_over_length() -> None:
 
 
 def test_lengths_too_close_for_their_labels_are_not_all_named() -> None:
-    rows = [{"attention": "none", "length": n, "seconds": 1.0} for n in (1, 10, 20, 500, 1000)]
-    (axes,) = plots.time_by_length(rows).axes
+    rows = [{"attention": "none", "length": n, "ms_per_step": 1.0} for n in (1, 10, 20, 500, 1000)]
+    (axes,) = plots.step_time_by_length(rows).axes
     assert ticks(axes, "x") == ["20", "500", "1,000"]
+
+
+def test_short_and_long_sources_have_equal_room() -> None:
+    (axes,) = plots.time_by_length(times(none=[1.0, 2.0, 3.0])).axes
+    assert axes.get_xscale() == "log"
+    assert ticks(axes, "x") == ["20", "50", "100"]
 
 
 def test_times_must_be_of_one_mode_and_have_the_reference() -> None:

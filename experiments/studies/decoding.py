@@ -304,7 +304,8 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
         for path in draw_times(timed, stem.with_name(f"{stem.name}_{name}")):
             if path.suffix == ".png":
                 ending = path.stem.removeprefix(f"{stem.name}_")
-                drawn[ending] = f"Decoding time by length of the source, {ending.replace('_', ' ')}"
+                tokens = "0 to L" if "uniform" in ending else "exactly L"
+                drawn[ending] = f"Decoding time for sources of {tokens} tokens"
     steps = [row for row in found if _is_contrasted(row)]
     if steps:
         draw_step_times(steps, stem.with_name(f"{stem.name}_step_time"))

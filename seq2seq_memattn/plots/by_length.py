@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from seq2seq_memattn.plots.style import (
@@ -125,7 +126,7 @@ def time_by_length(
     Args:
         rows: records with `attention`, `length` (tokens) and `seconds`, all of one mode and
             machine. With `all_seconds`, the times of repeats, a bar shows the shortest to the
-            longest.
+            longest, and points are shifted sideways so that bars do not overlap.
         paper: such records from another machine. They are drawn dashed, scaled for each length so
             that the time of `reference` there equals ours.
         reference: name of the attention whose times set this scale.
@@ -142,6 +143,7 @@ def time_by_length(
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
+    shown = False
     for line, (attention, look) in zip(list(axes.lines), drawn.items(), strict=True):
         repeats = {
             row["length"]: times
@@ -149,6 +151,7 @@ def time_by_length(
             if row["attention"] == attention and (times := row.get("all_seconds"))
         }
         if repeats:
+            shown = True
             at = sorted(repeats)
             least, most = ([of(repeats[n]) for n in at] for of in (min, max))
             # Side by side, since many ranges overlap.
@@ -166,6 +169,14 @@ def time_by_length(
             [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
         )
     _name_axes(axes, ours, "time (seconds)")
+    lengths = sorted({length for of_one in ours.values() for length in of_one})
+    if len(lengths) > 1:  # otherwise, the shorter lengths would crowd at the left
+        axes.set_xscale("log")
+        axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlim(lengths[0] / 1.2, lengths[-1] * 1.2)
+    if shown:
+        add_note(axes, "bars: all repeats, side by side")
     add_legend(figure, axes)
     return figure
 

@@ -69,7 +69,7 @@ class Look(NamedTuple):
     line: str = "-"
 
 
-SLOT_MARKERS = {1: "o", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other K
+SLOT_MARKERS = {1: "<", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other K
 
 # For labels that name no attention: colours that the eye tells apart and that no attention has.
 OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#ee3377", "#b8a038")
