@@ -134,6 +134,18 @@ def trained_on(result: Result) -> str:
     return f"{result['hardware']}{f', {backend}' if backend else ''}{at_a_time}"
 
 
+def trained_at(results: Results) -> str:
+    """A sentence: the machines and commits that trained results."""
+    commits: dict[str, set[str]] = {}
+    for result in results:
+        commits.setdefault(trained_on(result), set()).add(commit_in_words(result["commit"]))
+    machines = (
+        f"{machine} (commit {', '.join(sorted(of_machine))})"
+        for machine, of_machine in sorted(commits.items())
+    )
+    return f"Trained on: {'; '.join(machines)}."
+
+
 def sources(results: Results) -> dict[str, str]:
     """The rows of a figure and the machines that trained them, by suffix of file."""
     rows = [

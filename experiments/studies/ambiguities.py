@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from experiments.reproduction.pages import learning_curves, markdown_table
+from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
@@ -174,7 +174,7 @@ def tables(found: Results) -> dict[str, str]:
         ]
         for result in found
     ]
-    return {".md": markdown_table(HEADER, lines) + "\n"}
+    return {".md": f"{markdown_table(HEADER, lines)}\n\n{prose(trained_at(found))}\n"}
 
 
 def _shown(update: int | None) -> str:

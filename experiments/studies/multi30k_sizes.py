@@ -6,7 +6,7 @@ with Bahdanau's attention, the baseline, so that the choice does not favour the 
 
 import dataclasses
 
-from experiments.reproduction.pages import learning_curves, markdown_table
+from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
 from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table2
@@ -59,7 +59,8 @@ def tables(found: Results) -> dict[str, str]:
         ]
         for result in found
     ]
-    return {".md": markdown_table(["size", "valid BLEU", "parameters", "minutes"], lines) + "\n"}
+    table = markdown_table(["size", "valid BLEU", "parameters", "minutes"], lines)
+    return {".md": f"{table}\n\n{prose(trained_at(found))}\n"}
 
 
 draw = learning_curves(

@@ -12,7 +12,7 @@ from experiments.reproduction.pages import (
     markdown_table,
     prose,
     table_label,
-    trained_on,
+    trained_at,
 )
 from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Row, Scale, copy_data
@@ -240,9 +240,8 @@ def table(found: Results) -> str:
         ]
         for result in found
     ]
-    trained = sorted({trained_on(result) for result in found})
-    where = f"Trained on: {'; '.join(trained)}. One seed each."
-    return f"{markdown_table(HEADER, lines)}\n\n{prose(where)}\n"
+    where = prose(f"{trained_at(found)} One seed each.")
+    return f"{markdown_table(HEADER, lines)}\n\n{where}\n"
 
 
 def times_table(found: Results) -> str:

@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.reproduction import bootstrap
-from experiments.reproduction.pages import learning_curves, markdown_table, table_label
+from experiments.reproduction.pages import (
+    commit_in_words,
+    learning_curves,
+    markdown_table,
+    table_label,
+)
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
@@ -65,7 +70,10 @@ HEADER = (
     "updates",
 )
 PAPER_HEADER = ("valid, paper", "test, paper")
-COST_HEADER = ("row", "parameters", "tokens/s", "waiting for input", "updates", "hours")
+COST_HEADER = (
+    *("row", "parameters", "tokens/s", "waiting for input", "updates", "hours"),
+    "commit",
+)
 
 
 def introduction(scale: Scale) -> str:
@@ -295,6 +303,7 @@ def _costs(result: Result) -> list[str]:
         f"{100 * statistics.mean(waiting):.1f} %" if train else "-",
         f"{result['configuration']['training']['num_updates']:,}",
         f"{result['training']['seconds'] / 3600:.1f}",
+        commit_in_words(result["commit"]),
     ]
 
 

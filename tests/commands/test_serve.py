@@ -1,10 +1,11 @@
+import contextlib
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -83,13 +84,19 @@ def test_a_signal_ends_it_with_status_0_when_it_has_answered(
 ) -> None:
     export_reverser(tmp_path / "first", 1)
     process, url = started(f"--export_dir={tmp_path}/first", f"--export_dir=b={tmp_path}/first")
-    with ThreadPoolExecutor(1) as client:
-        body = {"instances": ["sleepy one"]}
-        asking = client.submit(httpx.post, f"{url}v1/models/b:predict", json=body, timeout=30)
-        time.sleep(0.2)
+    body = b'{"instances": ["sleepy one"]}'
+    address = httpx.URL(url).netloc.decode()
+    with contextlib.closing(http.client.HTTPConnection(address, timeout=60)) as client:
+        client.putrequest("POST", "/v1/models/b:predict")
+        client.putheader("Content-Length", str(len(body)))
+        client.putheader("Expect", "100-continue")
+        client.endheaders()
+        assert b"100" in client.sock.recv(100)  # the server waits for the body
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=60)
-        assert asking.result().json()["predictions"][0]["translations"][0] == "one sleepy"
+        client.send(body)
+        answer = json.load(client.getresponse())
+    assert answer["predictions"][0]["translations"][0] == "one sleepy"
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     figures = json.loads(stdout)
     assert figures["requests"] == 1 and figures["rows"] == 1
