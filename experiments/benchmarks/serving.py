@@ -34,6 +34,7 @@ from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.serving.layout import version_folders
 from seq2seq_memattn.text.files import check_output, read_lines
 
 LOAD_SCRIPT = Path(__file__).with_name("load.lua")
@@ -291,7 +292,7 @@ class Measurement:
     def _replacements(self, server: Server, clients: int) -> dict[str, Any]:
         """Load while copies of the first version become new versions; memory after each."""
         export_dir, count = self._exports[BEAM_SIZES[0]], self._arguments.replacements
-        first, memory = self._version(server) + 1, []
+        first, memory = max(version_folders(export_dir)) + 1, []
         with ThreadPoolExecutor(1) as threads:
             load = threads.submit(self._load, server, clients, count * SECONDS_PER_VERSION)
             for version in range(first, first + count):

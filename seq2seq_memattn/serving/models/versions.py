@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -104,6 +105,7 @@ class ServedModel:
         self._in_use: dict[LoadedModel, int] = {}  # requests under way, by version
         self._statuses: dict[int, VersionStatus] = {}
         self._failures: dict[Stamp, _Failure] = {}
+        self._replaced: weakref.ref[LoadedModel] | None = None  # until it is freed
         self._ending = threading.Event()
         versions = find_versions(folder)
         if not versions:
@@ -173,6 +175,7 @@ class ServedModel:
 
     def look(self) -> None:
         """Loads and serves the newest version, unless it is the current one."""
+        self._free_replaced()
         versions = find_versions(self._folder)
         stamps = {version: _stamp(folder) for version, folder in versions.items()}
         newest = max(
@@ -195,8 +198,15 @@ class ServedModel:
             self._failures[stamps[newest]] = failure
             return
         self._stamp = stamps[newest]
+        self._replaced = weakref.ref(self._current)
         self._switch(model)
-        _release_memory()
+        self._free_replaced()
+
+    def _free_replaced(self) -> None:
+        """Frees a replaced model; at the next look if its last batch is still referred to."""
+        if self._replaced is not None:
+            _release_memory()
+            self._replaced = self._replaced if self._replaced() else None
 
     def _is_waiting(self, stamp: Stamp) -> bool:
         """Whether a version failed and must not be tried again yet."""

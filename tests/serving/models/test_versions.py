@@ -133,6 +133,20 @@ def test_a_model_that_was_replaced_is_not_kept(folder: Path) -> None:
     model.close()
 
 
+def test_a_model_that_was_referred_to_at_its_end_is_freed_at_a_later_look(folder: Path) -> None:
+    model = serve(folder)
+    with model.lease() as first:
+        first.itself = first  # type: ignore[attr-defined]  # as functions of a model form cycles
+    old = weakref.ref(first)
+    add_version(folder, 2)
+    model.look()
+    del first
+    assert old() is not None
+    model.look()
+    assert old() is None
+    model.close()
+
+
 def test_a_damaged_new_version_is_reported_and_the_old_one_serves_on(folder: Path) -> None:
     model = serve(folder)
     add_version(folder, 2, "damaged")
