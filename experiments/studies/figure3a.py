@@ -5,11 +5,11 @@ Britz, Guan and Luong (2017): learning curves of rows of Table 1.
 
 from experiments.reproduction.claims import FEW_UPDATES, Claim, from_cases, is_short, made_by, span
 from experiments.reproduction.pages import learning_curves, sources
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._copy_claims import PAPER_UPDATES
-from experiments.studies._curves import OF_CURVES
+from experiments.studies._curves import OF_CURVES, updates_to
 from seq2seq_memattn.presets.copy_task import LENGTHS
 
 RUNS_OF = "table1"
@@ -47,16 +47,10 @@ def _quick(found: Results) -> Claim:
     names = ("k_memory:32", "k_memory:64", "bahdanau")
     if missing := set(names) - set(rows):
         return claim.incomplete(len(names) - len(missing), len(names))
-    *ours, other = (_learned_at(rows[name]) for name in names)
+    updates = [updates_to(rows[name]["curve"], LEARNED) for name in names]
+    *ours, other = ("never" if update is None else f"{update:,}" for update in updates)
     here = f"{LEARNED:g} BLEU at update {' and '.join(ours)}; Att {other}"
     return claim.judged(here, "undecided", made_by([rows[name] for name in names]))
-
-
-def _learned_at(result: Result) -> str:
-    """The update of the first validation with `LEARNED` BLEU."""
-    validations = (one for one in result["curve"] if one["kind"] == "valid")
-    learned = (f"{one['update']:,}" for one in validations if one["bleu"] >= LEARNED)
-    return next(learned, "never")
 
 
 def _one_slot(found: Results) -> Claim:

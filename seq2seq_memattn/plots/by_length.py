@@ -143,7 +143,6 @@ def time_by_length(
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
-    shown = False
     for line, (attention, look) in zip(list(axes.lines), drawn.items(), strict=True):
         repeats = {
             row["length"]: times
@@ -151,7 +150,6 @@ def time_by_length(
             if row["attention"] == attention and (times := row.get("all_seconds"))
         }
         if repeats:
-            shown = True
             at = sorted(repeats)
             least, most = ([of(repeats[n]) for n in at] for of in (min, max))
             # Side by side, since many ranges overlap.
@@ -168,14 +166,15 @@ def time_by_length(
         axes.plot(
             [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
         )
-    _name_axes(axes, ours, "time (seconds)")
-    lengths = sorted({length for of_one in ours.values() for length in of_one})
-    if len(lengths) > 1:  # otherwise, the shorter lengths would crowd at the left
+    _name_axes(axes, "time (seconds)")
+    lengths = _lengths(ours)
+    axes.set_xlim(left=0.0)
+    if len(lengths) > 1:  # the shorter lengths would crowd at the left of an axis from 0
         axes.set_xscale("log")
-        axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
-        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlim(lengths[0] / 1.2, lengths[-1] * 1.2)
-    if shown:
+    _name_lengths(axes, lengths)
+    axes.xaxis.set_minor_locator(NullLocator())
+    if any(row.get("all_seconds") for row in rows):
         add_note(axes, "bars: all repeats, side by side")
     add_legend(figure, axes)
     return figure
@@ -197,7 +196,9 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     _draw_lines(axes, times)
-    _name_axes(axes, times, "time per decoder step (ms)")
+    _name_axes(axes, "time per decoder step (ms)")
+    _name_lengths(axes, _apart(_lengths(times)))
+    axes.set_xlim(left=0.0)
     add_legend(figure, axes)
     return figure
 
@@ -210,14 +211,19 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
     return drawn
 
 
-def _name_axes(axes: Axes, times: dict[str, dict[int, float]], label: str) -> None:
-    """Names the axes, which both begin at 0: lengths below, values at the left."""
-    lengths = _apart({length for of_one in times.values() for length in of_one})
-    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
-    axes.set_xlim(left=0.0)
+def _name_axes(axes: Axes, label: str) -> None:
+    """Names the axes: lengths below, values from 0 at the left."""
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("source length (tokens)")
     axes.set_ylabel(label)
+
+
+def _lengths(times: dict[str, dict[int, float]]) -> list[int]:
+    return sorted({length for of_one in times.values() for length in of_one})
+
+
+def _name_lengths(axes: Axes, lengths: Sequence[int]) -> None:
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
 
 
 def _by_attention(rows: Rows, name: str, value: str) -> dict[str, dict[int, float]]:
@@ -252,10 +258,10 @@ def _scaled(
     }
 
 
-def _apart(lengths: set[int]) -> list[int]:
-    """The lengths whose labels have room on an axis from 0; the longest is always kept."""
+def _apart(lengths: Sequence[int]) -> list[int]:
+    """The sorted lengths whose labels have room on an axis from 0; the longest is always kept."""
     kept: list[int] = []
-    for length in sorted(lengths, reverse=True):
+    for length in reversed(lengths):
         if not kept or kept[-1] - length >= 0.05 * kept[0]:
             kept.append(length)
     return kept[::-1]

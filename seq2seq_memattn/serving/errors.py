@@ -1,6 +1,6 @@
 """Errors that a server sends to its clients."""
 
-RETRY_AFTER = "1"  # seconds; a full queue will be shorter then
+_RETRY_AFTER = "1"  # seconds; a full queue will be shorter then
 
 
 class RequestError(Exception):
@@ -27,3 +27,8 @@ def invalid(message: str) -> RequestError:
 def not_found(message: str) -> RequestError:
     """The error for a model, version or file that is not served (status 404)."""
     return RequestError(404, message)
+
+
+def busy(message: str) -> RequestError:
+    """The error for a request that the client should send again later (status 503)."""
+    return RequestError(503, message, {"Retry-After": _RETRY_AFTER})

@@ -1,7 +1,6 @@
 """Prepares the start of a training: devices, data, model, and the progress of the run."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from seq2seq_memattn.training.distributed.workers import Devices, Workers
 from seq2seq_memattn.training.make import find_devices, local_model, make_parts
 from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
+from seq2seq_memattn.vocabulary import have_same_ids
 
 MOST_WIDTHS = 4  # most padded lengths of batches that XLA compiles, unless buckets are wider
 
@@ -170,16 +170,11 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
     """Loads the best weights of another run; returns messages about them."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
-        # Compared although weights already fit if only the sizes are equal.
-        if _ids(getattr(theirs, side)) != _ids(getattr(ours, side)):
+        # Weights already fit if only the sizes are equal.
+        if not have_same_ids(getattr(theirs, side), getattr(ours, side)):
             raise ValueError(
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
                 "different"
             )
     record, problems = load_weights(run_dir, model.weights)
     return [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]
-
-
-def _ids(vocabulary: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the ids of a vocabulary: its dict without the file's name and the speed."""
-    return {k: v for k, v in vocabulary.items() if k not in ("file", "splits_at_spaces")}

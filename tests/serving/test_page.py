@@ -1,6 +1,5 @@
 """The page in a real browser with the real server and models that write capitals."""
 
-import dataclasses
 import os
 import re
 import shutil
@@ -16,9 +15,6 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
-from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.model_sizes import fit_to_data
-from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.serving.export.graph import SearchOptions
 from seq2seq_memattn.serving.export.saved_model import export
 from seq2seq_memattn.serving.http.app import make_app
@@ -26,10 +22,9 @@ from seq2seq_memattn.serving.http.connections import Connection
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.service import Service
-from seq2seq_memattn.training.loop import Trainer
 from tests.serving.capitals import export_capitals
 from tests.texts import make_text_data, sentences
-from tests.training.runs import MODEL, TRAINING
+from tests.training.runs import text_run
 
 pytestmark = pytest.mark.slow
 
@@ -81,14 +76,9 @@ def text_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Exports of runs on subwords after two updates, one with slots and one without."""
     root = tmp_path_factory.mktemp("text")
     data_dir = make_text_data(root, 60)
-    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
     options = SearchOptions(beam_size=3, n_best=2, max_source_length=20)
     for name, attention in (("slots", "k_memory:3"), ("bahdanau", "bahdanau")):
-        model = fit_to_data(
-            dataclasses.replace(MODEL, attention=attention), read_manifest(data_dir), data_dir
-        )
-        Trainer(root / f"{name}_run", data_dir, model, training).run()
-        run = load_run(root / f"{name}_run")
+        run = text_run(data_dir, root / f"{name}_run", attention=attention)
         export(run, root / name, options, "float32", sentences(1, seed=4)[0])
     return {name: root / name for name in ("slots", "bahdanau")}
 

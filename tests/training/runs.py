@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.data.model_sizes import FROM_DATA
+from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import FROM_DATA, fit_to_data
 from seq2seq_memattn.preparation.copy_task import CopyTaskOptions, prepare
+from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.training.loop import Trainer
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -79,6 +81,15 @@ def trainer(
 ) -> Trainer:
     """A trainer of the run; `options` replace training options."""
     return Trainer(run_dir, data_dir, MODEL, dataclasses.replace(TRAINING, **options), init_from)
+
+
+def text_run(data_dir: Path, run_dir: Path, **options: Any) -> Run:
+    """A run on text after two updates; `options` replace those of the model."""
+    model = dataclasses.replace(MODEL, **options)
+    model = fit_to_data(model, read_manifest(data_dir), data_dir)
+    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
+    Trainer(run_dir, data_dir, model, training).run()
+    return load_run(run_dir)
 
 
 def flags(data_dir: Path, run_dir: Path, **options: Any) -> list[str]:

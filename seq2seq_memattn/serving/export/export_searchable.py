@@ -202,5 +202,6 @@ def _first_token(served: ServedModel) -> str:
     """The first token that a text can contain."""
     vocabulary = served.source_text
     ids = range(vocabulary.first_id, vocabulary.first_id + 3)  # padding and "" may be before it
-    tokens = (vocabulary.pieces(tf.constant([i])) for i in ids if i != served.model.pad_id)
-    return next(token.numpy()[0].decode() for token in tokens if token.numpy()[0])
+    pieces = (vocabulary.pieces(tf.constant([i])) for i in ids if i != served.model.pad_id)
+    tokens = (piece.numpy()[0].decode() for piece in pieces)
+    return next(filter(None, tokens))

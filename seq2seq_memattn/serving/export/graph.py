@@ -227,13 +227,11 @@ class ServingGraph:
             num_tokens: int32 [batch]. Tokens of the translations, end token included.
             source_is_cut: bool [batch]. See `translate`.
             translation_is_cut: bool [batch]. Whether a translation was longer than the limit of
-                sources and was cut; `log_probs` are then those of the rest.
+                sources and was cut; `log_probs` are then those of the part kept.
         """
         sources, target = self._read(text), self._served.target_text.encode(translation)
         # One long translation would make the logits of its batch large.
-        most = (self._options.max_source_length or target.dtype.max) - 1  # without the end token
-        is_cut = target.row_lengths() > most
-        target = target[:, :most]
+        target, is_cut = _cut(target, self._options.max_source_length, has_end=True)
         target = target.with_flat_values(self._model.numbers(target.flat_values))
         outputs = _padded(tf.concat([target, _column(target, END_ID)], axis=1), PAD_ID)
         if isinstance(self._model, Searchable):
@@ -295,13 +293,8 @@ class ServingGraph:
 
     def _read(self, text: Any) -> _Sources:
         ids = self._served.source_text.encode(text)
-        end, limit = self._served.source_end, self._served.limit
-        lengths = ids.row_lengths()
-        is_cut = tf.zeros_like(lengths, tf.bool)
-        if limit:
-            limit -= end is not None
-            is_cut = lengths > limit
-            ids = ids[:, :limit]
+        end, lengths = self._served.source_end, ids.row_lengths()
+        ids, is_cut = _cut(ids, self._served.limit, has_end=end is not None)
         if end is not None:
             ids = tf.concat([ids, _column(ids, end)], axis=1)
         return _Sources(_padded(ids, self._model.pad_id), lengths == 0, is_cut)
@@ -355,6 +348,18 @@ def _of_any_batch(function: Function) -> Function:
         return {name: output[:num_texts] for name, output in outputs.items()}
 
     return call
+
+
+def _cut(ids: Any, limit: int | None, has_end: bool) -> tuple[Any, Any]:
+    """Cuts ragged ids [batch, None] to `limit` tokens, of which one may be an end token to come.
+
+    Returns:
+        The ids, and whether each row was cut: bool [batch].
+    """
+    lengths = ids.row_lengths()
+    if limit is None:
+        return ids, tf.zeros_like(lengths, tf.bool)
+    return ids[:, : limit - has_end], lengths > limit - has_end
 
 
 def _column(ids: Any, token: int) -> Any:

@@ -5,10 +5,9 @@ import ipaddress
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
+from seq2seq_memattn.serving.http.error_response import error_response
 
 # Open without a token: the page, where users enter the token, and the health check.
 HEALTH_PATH = "/healthz"
@@ -51,8 +50,7 @@ class HostGate:
         if not message:
             await self._app(scope, receive, send)
             return
-        response = Response(format_error(message), 403, media_type=JSON_TYPE)
-        await response(scope, receive, send)
+        await error_response(403, message)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str:
         """Why a request is refused; "" if it is not."""
@@ -87,12 +85,8 @@ class TokenGate:
         if scope["type"] != "http" or _is_open(scope["path"]) or self._is_allowed(scope):
             await self._app(scope, receive, send)
             return
-        response = Response(
-            format_error("a token is needed: Authorization: Bearer TOKEN"),
-            401,
-            {"WWW-Authenticate": "Bearer"},
-            JSON_TYPE,
-        )
+        message = "a token is needed: Authorization: Bearer TOKEN"
+        response = error_response(401, message, {"WWW-Authenticate": "Bearer"})
         await response(scope, receive, send)
 
     def _is_allowed(self, scope: Scope) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from seq2seq_memattn.serving.errors import RETRY_AFTER, RequestError, invalid, not_found
+from seq2seq_memattn.serving.errors import RequestError, busy, invalid, not_found
 from seq2seq_memattn.serving.http.access import (
     HEALTH_PATH,
     MODELS_PATH,
@@ -22,11 +22,12 @@ from seq2seq_memattn.serving.http.access import (
     HostGate,
     TokenGate,
 )
+from seq2seq_memattn.serving.http.error_response import error_response
 from seq2seq_memattn.serving.http.page_files import PAGE, read_page_file
 from seq2seq_memattn.serving.layout import VERSION_NAME
 from seq2seq_memattn.serving.metrics import CONTENT_TYPE
 from seq2seq_memattn.serving.options import ServerOptions
-from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
+from seq2seq_memattn.serving.protocol.predict import JSON_TYPE
 from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
 
 BODY_SECONDS = 60.0  # time limit for receiving a body
@@ -105,8 +106,7 @@ class _Endpoints:
         started = time.perf_counter()
         try:
             if self._num_open > MAX_OPEN:
-                wait = {"Retry-After": RETRY_AFTER}
-                raise RequestError(503, f"{MAX_OPEN} requests are open", wait)
+                raise busy(f"{MAX_OPEN} requests are open")
             name, version = request.path_params["name"], _version(request)
             body = await _read_body(request, self._max_body_bytes)
         except RequestError as error:
@@ -202,15 +202,11 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value), status, media_type=JSON_TYPE)
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(format_error(message), status, headers, JSON_TYPE)
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
     del request
     if not isinstance(error, RequestError):
         raise error
-    return _error(error.status, error.message, error.headers)
+    return error_response(error.status, error.message, error.headers)
 
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
@@ -220,9 +216,9 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
     message = f"Malformed request: {request.method} {request.url.path}: {error.detail}"
     # TensorFlow Serving answers unknown paths of its protocol with 400.
     status = 400 if request.url.path.startswith("/v1/") else error.status_code
-    return _error(status, message, error.headers)
+    return error_response(status, message, error.headers)
 
 
 async def _apologise(request: Request, error: Exception) -> Response:
     del request, error  # the server logs it
-    return _error(500, "the server failed")
+    return error_response(500, "the server failed")

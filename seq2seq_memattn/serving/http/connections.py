@@ -5,10 +5,10 @@ import http
 from typing import Any
 
 import h11
-from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from seq2seq_memattn.serving.errors import RETRY_AFTER
+from seq2seq_memattn.serving.errors import busy
+from seq2seq_memattn.serving.http.error_response import error_response
 from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 HEAD_SECONDS = 10.0  # time limit for a request's line and headers
@@ -32,9 +32,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._max_connections and len(self.connections) > self._max_connections:
-            message = format_error(f"{self._max_connections} connections are open")
-            headers = {"Retry-After": RETRY_AFTER, "Connection": "close"}
-            self.app = Response(message, 503, headers, JSON_TYPE)
+            error = busy(f"{self._max_connections} connections are open")
+            headers = {**error.headers, "Connection": "close"}
+            self.app = error_response(error.status, error.message, headers)
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

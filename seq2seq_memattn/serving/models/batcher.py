@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from seq2seq_memattn.serving.errors import RETRY_AFTER, RequestError, invalid
+from seq2seq_memattn.serving.errors import RequestError, busy, invalid
 from seq2seq_memattn.serving.models.batch_items import Answer, Item, Model, divide, rows_of
 from seq2seq_memattn.serving.models.signatures import Arrays, Signature
 
@@ -85,11 +85,7 @@ class Batcher:
         if num_rows > self._max_queue:
             raise invalid(f"at most {self._max_queue} rows are allowed, got {num_rows}")
         if self.num_waiting + num_rows > self._max_queue:
-            raise RequestError(
-                503,
-                f"the queue is full: {self.num_waiting} of {self._max_queue} rows wait",
-                {"Retry-After": RETRY_AFTER},
-            )
+            raise busy(f"the queue is full: {self.num_waiting} of {self._max_queue} rows wait")
         request = items[0].request
         self._queue.extend(items)
         self.num_waiting += num_rows

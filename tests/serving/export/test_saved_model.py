@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
-from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.rules import Sampling
@@ -27,12 +25,11 @@ from seq2seq_memattn.serving.layout import EXTRA
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
 from seq2seq_memattn.serving.protocol.predict import parse_predict
-from seq2seq_memattn.training.loop import Trainer
 from tests.running import run_python
 from tests.serving.clients import running
 from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.texts import STRANGE, make_text_data, sentences
-from tests.training.runs import MODEL, TRAINING
+from tests.training.runs import MODEL, text_run
 
 OPTIONS = SearchOptions(beam_size=2, n_best=2, num_samples=4, temperature=0.8, top_p=0.9)
 TEXTS = ["", *sentences(5, seed=4), *STRANGE]
@@ -52,11 +49,7 @@ print(json.dumps([[text.decode() for text in row] for row in found["translations
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run on text after two updates."""
     folder = tmp_path_factory.mktemp("serving")
-    data_dir = make_text_data(folder, 60)
-    model = fit_to_data(MODEL, read_manifest(data_dir), data_dir)
-    training = dataclasses.replace(TRAINING, num_updates=2, validate_every=2)
-    Trainer(folder / "run", data_dir, model, training).run()
-    return load_run(folder / "run")
+    return text_run(make_text_data(folder, 60), folder / "run")
 
 
 @pytest.fixture(scope="module")
