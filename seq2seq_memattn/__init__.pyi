@@ -23,6 +23,7 @@ from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
 from .search.beam import BeamResult as BeamResult
 from .search.beam import beam_search as beam_search
+from .search.ensemble import Ensemble as Ensemble
 from .search.greedy import GreedyResult as GreedyResult
 from .search.greedy import greedy_search as greedy_search
 from .search.protocol import AlignedModel as AlignedModel
@@ -42,6 +43,7 @@ __all__ = [
     "Bridge",
     "ConstantAttention",
     "Encoder",
+    "Ensemble",
     "FlexibleAttention",
     "GreedyResult",
     "KMemoryAttention",

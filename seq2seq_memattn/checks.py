@@ -39,7 +39,8 @@ def check_rank(name: str, x: Any, axes: tuple[str, ...]) -> None:
         )
     if len(x.shape) != len(axes):
         raise ValueError(
-            f"`{name}`: expected shape [{', '.join(axes)}]; got {list(x.shape)} of {x.dtype}."
+            f"`{name}`: expected shape [{', '.join(axes)}]; got {list(x.shape)} of "
+            f"{getattr(x.dtype, 'name', x.dtype)}."
         )
 
 

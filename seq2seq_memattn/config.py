@@ -209,6 +209,11 @@ class ModelConfig(Options):
         return self.position_encoding != "none" or self.attention == "luong_location"
 
     @property
+    def longest_source(self) -> int | None:
+        """The most tokens of a source, end token included; None: no limit."""
+        return self.max_source_length if self.needs_source_length else None
+
+    @property
     def mixing_layer(self) -> str:
         """The kind of mixing layer that the model has: tanh, linear or none."""
         if self.mixing != "auto":

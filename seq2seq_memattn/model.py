@@ -191,6 +191,16 @@ class Seq2Seq(keras.Model):
         """The number of source ids that the model embeds."""
         return self.config.source_vocab_size
 
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens of a source, end token included; None: no limit."""
+        return self.config.longest_source
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of target tokens."""
+        return self.config.target_vocab_size
+
     def token_embeddings(self) -> Any:
         """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
         return ops.cast(_table(self.target_embedding), self.compute_dtype)

@@ -85,7 +85,8 @@ def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
         window_of: encoder states scored per step of each target, float [batch].
     """
     from seq2seq_memattn.compute.backend import compiled
-    from seq2seq_memattn.search.prepared import PreparedModel, folds_rows, make_weights
+    from seq2seq_memattn.search.prepare import folds_rows
+    from seq2seq_memattn.search.prepared import PreparedModel, make_weights
     from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
 
     folded = folds_rows(model, 1)

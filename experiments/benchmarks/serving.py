@@ -175,8 +175,9 @@ def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[
     """
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import Translator
+    from seq2seq_memattn.search.options import SearchOptions
 
-    translate = Translator(load_run(run_dir), n_best=NUM_BEST)
+    translate = Translator(load_run(run_dir), SearchOptions(n_best=NUM_BEST))
     translate(lines, FILE_BATCH)
     started = time.perf_counter()
     found = translate(lines, FILE_BATCH)

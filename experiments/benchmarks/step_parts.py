@@ -14,9 +14,10 @@ from seq2seq_memattn.compute.backend import compiled
 from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import sorted_batches
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepared import PreparedModel, make_weights
-from seq2seq_memattn.search.rules import Rules
-from seq2seq_memattn.search.step import first_beam, select
+from seq2seq_memattn.search.rules import Rules, SourceRules
+from seq2seq_memattn.search.step import BeamState, first_beam, select
 
 PARTS = ("cells and attention", "output layer", "selection")
 STEPS = 20  # repetitions of a part in one graph, since starting a graph takes longer than a part
@@ -39,11 +40,11 @@ def step_parts(setting: Setting) -> dict[str, float]:
     sources, targets = decoding_pairs(setting)
     _, source = next(sorted_batches(sources, setting.batch_size))
     limits = np.full([len(source), 1], max(targets) + 1, np.int32)
-    parts = _Parts(model, folded, Rules(beam_size, 1, 0.0, True, limits))
+    parts = _Parts(model, folded, Rules(SearchOptions(beam_size), SourceRules(limits)))
 
     weights = compiled(model, lambda: make_weights(model, folded))()
     memory, state = compiled(model, parts.start)(weights, source)
-    beam = first_beam(len(source), beam_size)
+    beam = first_beam(len(source), parts.rules.options)
     mixed, logits, (beam, state) = compiled(model, parts.step)(weights, memory, beam, state)
     works = (
         (parts.step_below_logits, (weights, memory, beam.tokens), (mixed, state)),
@@ -67,12 +68,12 @@ class _Parts:
     def __init__(self, model: Seq2Seq, folded: bool, rules: Rules) -> None:
         self._model = model
         self._folded = folded
-        self._rules = rules
+        self.rules = rules
 
     def start(self, weights: Any, source: Any) -> Any:
         """Memory and state before the first step."""
         decoding = self._decoding(weights)
-        memory, state = decoding.start(source, self._rules.beam_size)
+        memory, state = decoding.start(source, self.rules.options.beam_size)
         return decoding.without_sources(memory), state
 
     def step(self, weights: Any, memory: Any, beam: Any, state: Any) -> Any:
@@ -93,7 +94,8 @@ class _Parts:
 
     def choose(self, fixed: Any, made: Any) -> Any:
         (logits,), (beam, state) = fixed, made
-        beam, arrays, _ = select(beam, logits, state, np.int32(0), self._rules)
+        carried = BeamState(state)
+        beam, arrays, _ = select(beam, logits, carried, np.int32(0), self.rules)
         return beam, keras.tree.pack_sequence_as(state, arrays)
 
     def _decoding(self, weights: Any) -> PreparedModel:

@@ -184,6 +184,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
     from seq2seq_memattn.model import Seq2Seq
     from seq2seq_memattn.search.batch_decoder import sorted_batches
     from seq2seq_memattn.search.compiled_search import CompiledSearch
+    from seq2seq_memattn.search.options import SearchOptions
 
     model = endless(Seq2Seq(setting.model_config(), dtype=dtype_policy(setting.precision)))
     batches = [
@@ -192,10 +193,8 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
     ]
     search = CompiledSearch(
         model,
-        setting.beam_size,
-        n_best=1,
-        length_penalty_exponent=0.0,
-        batch_size=setting.batch_size,
+        SearchOptions(setting.beam_size),
+        setting.batch_size,
         jit_compile=setting.jit_compile,
         folded=is_folded(setting, model),
     )
@@ -230,11 +229,14 @@ def _run_work(setting: Setting) -> Work:
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import SourceReader
     from seq2seq_memattn.search.batch_decoder import BatchDecoder
+    from seq2seq_memattn.search.options import SearchOptions
 
     run = load_run(Path(setting.run_dir), precision=setting.precision)
     lines = read_lines(setting.source)[: setting.num_sentences]
     sources = SourceReader(run)([line for line in lines if line], setting.source)
-    decoder = BatchDecoder(run.model, setting.beam_size, jit_compile=setting.jit_compile)
+    decoder = BatchDecoder(
+        run.model, SearchOptions(setting.beam_size), jit_compile=setting.jit_compile
+    )
 
     def decode() -> int:
         found = decoder(sources, setting.batch_size)
@@ -246,7 +248,7 @@ def _run_work(setting: Setting) -> Work:
 def is_folded(setting: Setting, model: Any) -> bool:
     """Whether decoding folds the context's maps into the rows, by the setting or by rule."""
     if setting.folded == "auto":
-        from seq2seq_memattn.search.prepared import folds_rows
+        from seq2seq_memattn.search.prepare import folds_rows
 
         return folds_rows(model, setting.beam_size)
     return setting.folded == "yes"

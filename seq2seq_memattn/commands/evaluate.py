@@ -83,7 +83,7 @@ def _least_window(length: int, reach: int) -> float:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    run_flags.define_run(flags)
+    run_flags.define_run(flags, together=True)
     run_flags.define_search(flags)
     run_flags.define_batch_size(flags)
     flags.group("Text and scores")
@@ -106,7 +106,12 @@ def main(arguments: cli.Arguments) -> None:
         raise ValueError(
             f"{arguments.baseline}: expected {len(references)} lines, got {len(baseline)}"
         )
-    run, translator = run_flags.make_translator(arguments, return_alignments=arguments.window)
+    run = run_flags.load_runs(arguments)
+    if arguments.window and isinstance(run.update, list):
+        raise ValueError("--window: expected one run, got several")
+    run, translator = run_flags.make_translator(
+        arguments, return_alignments=arguments.window, run=run
+    )
     started = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
         translations = translator(sources, arguments.batch_size, arguments.source, bar.update)

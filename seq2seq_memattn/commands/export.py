@@ -5,6 +5,7 @@ returns text, a model card and the run's configuration. `memattn serve`, TensorF
 program with tensorflow and tensorflow_text can use it.
 """
 
+import dataclasses
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ MAX_SOURCE_LENGTH = 256  # tokens, with the end token; the answer says which sou
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    run_flags.define_run(flags)
+    run_flags.define_run(flags, together=True)
     run_flags.define_search(flags)
     run_flags.define_sampling(
         flags, "add the signature `sample`, which draws this many translations of each text"
@@ -35,6 +36,11 @@ def define(flags: cli.Flags) -> None:
         "source plus 10",
         lower_bound=1,
     )
+    flags.boolean(
+        "prefix",
+        False,
+        "add the signature `complete`, which translates texts with a given beginning",
+    )
     # The limit bounds the work and the answer of a server for one text.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
     flags.string("example", "", "a source sentence for the model card and the warm-up")
@@ -46,23 +52,21 @@ def main(arguments: cli.Arguments) -> None:
 
     # A graph traced with a GPU visible may need cuDNN, which CPU servers do not have.
     tf.config.set_visible_devices([], "GPU")
-    from seq2seq_memattn.serving.export.graph import SearchOptions
+    from seq2seq_memattn.serving.export.options import ExportOptions
     from seq2seq_memattn.serving.export.saved_model import export
 
     started = time.perf_counter()
     run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong
-    search = SearchOptions(
-        arguments.beam_size,
-        arguments.n_best,
-        arguments.length_penalty,
-        arguments.max_length,
-        arguments.max_source_length,
-        arguments.sample or 0,
-        arguments.temperature,
-        arguments.top_k,
-        arguments.top_p,
+    run = run_flags.load_runs(arguments)
+    names = [field.name for field in dataclasses.fields(ExportOptions)]
+    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    search = ExportOptions(
+        **given
+        | {
+            "num_samples": arguments.sample or 0,
+            "banned": run_flags.banned_ids(arguments.banned, run.target_vocabulary),
+        }
     )
-    run = run_flags.load_run(arguments)
     folder = export(run, Path(arguments.export_dir), search, arguments.precision, arguments.example)
     cli.print_result(
         {

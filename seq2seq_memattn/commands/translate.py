@@ -30,6 +30,7 @@ from seq2seq_memattn.text.files import (
     display_name,
     iterate_lines,
     open_output,
+    read_lines,
 )
 from seq2seq_memattn.text.form import AS_GIVEN, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
@@ -39,7 +40,7 @@ CHUNK_LINES = 20_000  # lines at most that are sorted by length, translated and 
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    run_flags.define_run(flags)
+    run_flags.define_run(flags, together=True)
     run_flags.define_search(flags)
     run_flags.define_sampling(
         flags, "draw this many translations of each source at random instead of beam search"
@@ -55,6 +56,12 @@ def define(flags: cli.Flags) -> None:
     flags.group("Text")
     flags.string("input", None, "sources, one per line; - for standard input", required=True)
     flags.string("output", None, "file for the translations; - for standard output", required=True)
+    flags.string(
+        "prefixes",
+        None,
+        "a file with what each translation begins with, one line per source; an empty line leaves "
+        "it free",
+    )
     flags.integer("n_best", 1, "translations per source", lower_bound=1)
     flags.boolean(
         "readable_sources",
@@ -74,14 +81,19 @@ def main(arguments: cli.Arguments) -> None:
     """Translates the file that the flags name."""
     sampling, seed = _sampling(arguments)
     num_translations = arguments.n_best if sampling is None else arguments.sample
+    given = [path for path in (arguments.input, arguments.prefixes) if path]
     for path in filter(None, (arguments.output, arguments.alignments)):
-        check_output(path, arguments.input)
+        check_output(path, *given)
     # A file can be read twice: all its lines are checked before the work begins.
     name = display_name(arguments.input, "standard input")
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
     total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
+    prefixes = read_lines(arguments.prefixes) if arguments.prefixes else None
+    if prefixes is not None and total is not None and len(prefixes) != total:
+        raise ValueError(f"{arguments.prefixes}: expected {total} lines, got {len(prefixes)}")
+    run = run_flags.load_runs(arguments)
     run, translator = run_flags.make_translator(
-        arguments, num_translations, bool(arguments.alignments), sampling, seed
+        arguments, num_translations, bool(arguments.alignments), sampling, seed, run
     )
     if is_file:
         number = 1
@@ -103,7 +115,18 @@ def main(arguments: cli.Arguments) -> None:
                 )
             started = time.perf_counter()
             lines = sources_form.as_trained(lines, run.directory)
-            translations = translator(lines, arguments.batch_size, name, bar.update, number + 1)
+            beginnings = None
+            if prefixes is not None:
+                beginnings = prefixes[number : number + len(lines)]
+                if len(beginnings) < len(lines):
+                    raise ValueError(
+                        f"{arguments.prefixes}: expected as many lines as sources, got "
+                        f"{len(prefixes)}"
+                    )
+                beginnings = form.beginnings_as_trained(beginnings)
+            translations = translator(
+                lines, arguments.batch_size, name, bar.update, number + 1, beginnings
+            )
             seconds += time.perf_counter() - started
             for found in translations:
                 texts = form.readable([one.text for one in found])
@@ -131,7 +154,7 @@ def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
     sampling = run_flags.sampling_of(arguments)
     if sampling is None:
         return None, 0
-    for name in ("beam_size", "n_best", "length_penalty"):
+    for name in ("beam_size", "n_best", "length_penalty", "length_reward", "coverage_penalty"):
         if name in arguments.given:
             raise ValueError(f"--{name}: expected without --sample, which does no beam search")
     given = arguments.sample_seed

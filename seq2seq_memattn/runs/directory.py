@@ -208,19 +208,20 @@ class Run:
 
     Args:
         directory: Path.
-        model: `Seq2Seq` with the weights of `update`.
+        model: `Seq2Seq` with the weights of `update`, or an `Ensemble` of several runs' models.
         source_vocabulary, target_vocabulary: `Vocabulary`.
-        update: int. The number of updates after which the weights were saved.
+        update: int. The number of updates after which the weights were saved; a list of several
+            runs' numbers.
         record: the record that was saved with the weights, such as the best BLEU.
         text_form: `TextForm` of the training text.
         problems: one line for each damaged checkpoint that was skipped.
     """
 
     directory: Path
-    model: Seq2Seq
+    model: Any
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
-    update: int
+    update: Any
     record: dict[str, Any]
     text_form: TextForm
     problems: list[str]

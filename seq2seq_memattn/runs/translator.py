@@ -7,8 +7,14 @@ import numpy as np
 
 from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.runs.directory import Run
-from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis
-from seq2seq_memattn.search.rules import MAX_SEED, Sampling
+from seq2seq_memattn.search.batch_decoder import (
+    DEFAULT_LENGTHS,
+    DEFAULT_OPTIONS,
+    BatchDecoder,
+    Hypothesis,
+)
+from seq2seq_memattn.search.options import Lengths, SearchOptions
+from seq2seq_memattn.search.rules import MAX_SEED
 from seq2seq_memattn.vocabulary import Vocabulary
 
 
@@ -40,8 +46,7 @@ class SourceReader:
 
     def __init__(self, run: Run, max_source_length: int | None = None) -> None:
         self._vocabulary = run.source_vocabulary
-        config = run.model.config
-        limits = [max_source_length, config.needs_source_length and config.max_source_length]
+        limits = [max_source_length, run.model.longest_source]
         self.limit = min((limit for limit in limits if limit), default=None)
         self.num_cut = 0
 
@@ -91,15 +96,15 @@ class Translator:
 
     Args:
         run: `Run`. Its weights must stay as they are.
-        beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
+        options: `SearchOptions`.
+        lengths: `Lengths`.
         max_source_length: int or None. Longer sources are cut to this number of tokens, end token
             included, and counted. None: the length that the run's model was made for, if any.
-        sampling: `Sampling` draws translations of each line at random; beam_size and n_best must
-            then be equal. None: beam search.
-        seed: int in 0..2**31-1. Seed of the sampling.
+        return_alignments: see `beam_search`.
+        seed: int in 0..2**31-1. Seed of the sampling, if the options are those of sampling.
 
     Raises:
-        ValueError: if `beam_size`, `n_best` or `seed` is out of range.
+        ValueError: if `seed` is out of range.
 
     Attributes:
         sources: reads the sources; `sources.num_cut` is the number of sources that were cut.
@@ -108,27 +113,19 @@ class Translator:
     def __init__(
         self,
         run: Run,
-        beam_size: int = 10,
-        n_best: int = 1,
-        length_penalty_exponent: float = 0.0,
+        options: SearchOptions = DEFAULT_OPTIONS,
+        lengths: Lengths = DEFAULT_LENGTHS,
         max_source_length: int | None = None,
         return_alignments: bool = False,
-        sampling: Sampling | None = None,
         seed: int = 0,
     ) -> None:
         check_int("seed", seed, 0, MAX_SEED)
         self._run = run
-        self._n_best = n_best
-        self._seed = None if sampling is None else seed
+        self._n_best = options.n_best
+        self._seed = None if options.sampling is None else seed
         self.sources = SourceReader(run, max_source_length)
         self._decoder = BatchDecoder(
-            run.model,
-            beam_size,
-            n_best,
-            length_penalty_exponent,
-            return_alignments=return_alignments,
-            is_frozen=True,
-            sampling=sampling,
+            run.model, options, lengths, return_alignments=return_alignments, is_frozen=True
         )
 
     def __call__(
@@ -138,6 +135,7 @@ class Translator:
         name: str = "source",
         on_batch: Callable[[int], None] | None = None,
         first_line: int = 1,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
         """Translates lines.
 
@@ -148,21 +146,33 @@ class Translator:
             on_batch: called after each batch with its number of sources.
             first_line: int > 0. Number of the first line, in errors and as part of the seed of each
                 line's samples.
+            prefixes: what the translations of each line begin with, "" for a free one. None: all
+                are free. An empty line has an empty translation, whatever its prefix.
 
         Returns:
             For each line its n_best translations, best first, or its samples.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names the line.
+            ValueError: for a line or prefix that the vocabulary cannot encode; names the line.
         """
         sources = self.sources(lines, name, first_line)
+        beginnings = None
+        if prefixes is not None:
+            target = self._run.target_vocabulary
+            beginnings = encode_lines(target, prefixes, "prefix", first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]
         seeds = None
         if self._seed is not None:
             # Lines are numbered like the rows of one batch, so batch size does not change samples.
             rows = first_line - 1 + np.array(chosen, np.int64)
             seeds = np.stack([np.full_like(rows, self._seed), rows], axis=1).astype(np.uint32)
-        found = self._decoder([sources[i] for i in chosen], batch_size, on_batch, seeds)
+        found = self._decoder(
+            [sources[i] for i in chosen],
+            batch_size,
+            on_batch,
+            None if beginnings is None else [beginnings[i] for i in chosen],
+            seeds,
+        )
         results = [[Translation("", None)] * self._n_best for _ in lines]
         for index, hypotheses in zip(chosen, found, strict=True):
             results[index] = [self._translation(hypothesis) for hypothesis in hypotheses]

@@ -9,11 +9,13 @@ import numpy.typing as npt
 from seq2seq_memattn.data.batching import with_ends
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.rules import Sampling, check_sizes, default_limit
+from seq2seq_memattn.search.options import Lengths, SearchOptions
+from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
 
+DEFAULT_OPTIONS, DEFAULT_LENGTHS = SearchOptions(), Lengths()
 MANY = 64  # sources from which on XLA saves more time than it takes to compile
 
 
@@ -43,44 +45,35 @@ class BatchDecoder:
     """Decodes lists of sources.
 
     Args:
-        model: `Seq2Seq`. Its weights are read anew at each call, unless `is_frozen`.
-        beam_size, n_best, length_penalty_exponent, max_length, return_alignments: see
-            `beam_search`.
+        model: `Seq2Seq` or `Ensemble`. Its weights are read anew at each call, unless `is_frozen`.
+        options: `SearchOptions`.
+        lengths: `Lengths`.
+        return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
             shape takes a second or more. None: from 64 sources on.
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
             search takes longer than a sentence.
-        sampling: `Sampling`, to draw beam_size = n_best targets for each source; None: beam search.
-
-    Raises:
-        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(
         self,
         model: Any,
-        beam_size: int = 10,
-        n_best: int = 1,
-        length_penalty_exponent: float = 0.0,
-        max_length: int | None = None,
+        options: SearchOptions = DEFAULT_OPTIONS,
+        lengths: Lengths = DEFAULT_LENGTHS,
         return_alignments: bool = False,
         jit_compile: bool | None = None,
         folded: bool | None = None,
         is_frozen: bool = False,
-        sampling: Sampling | None = None,
     ) -> None:
-        check_sizes(beam_size, n_best)
         self._model = model
         self._is_frozen = is_frozen
         self._folded = folded
-        self._options = (beam_size, n_best, length_penalty_exponent)
-        self._n_best = n_best
-        self._max_length = max_length
+        self._options = options
+        self._lengths = lengths
         self._return_alignments = return_alignments
         self._jit_compile = jit_compile
-        self._sampling = sampling
         self._searches: dict[tuple[int, bool], CompiledSearch] = {}
 
     def __call__(
@@ -88,6 +81,7 @@ class BatchDecoder:
         sources: Sequence[Ids],
         batch_size: int,
         on_batch: Callable[[int], None] | None = None,
+        prefixes: Sequence[Ids] | None = None,
         seeds: npt.NDArray[np.uint32] | None = None,
     ) -> list[list[Hypothesis]]:
         """Decodes sources given without their end token.
@@ -97,6 +91,8 @@ class BatchDecoder:
             batch_size: int > 0. Sources decoded at a time. A single source is searched in one
                 graph.
             on_batch: called after each batch with its number of sources.
+            prefixes: int32 arrays [length], the first tokens of each source's targets; None: no
+                prefixes. Targets are returned with their prefixes.
             seeds: uint32 [sources, 2], the random key of each source, for sampling; None in beam
                 search.
 
@@ -112,13 +108,23 @@ class BatchDecoder:
             if search is None:
                 search = self._search(1 if len(sources) == 1 else batch_size, len(sources))
             lengths = np.count_nonzero(batch != PAD_ID, axis=1)
-            limits = default_limit(lengths) if self._max_length is None else self._max_length
-            own = () if seeds is None else seeds[indices]
-            found = search(batch, np.broadcast_to(limits, lengths.shape), own)
+            prefix: Any = ()
+            prefix_lengths: Any = 0
+            if prefixes is not None:
+                prefix = _padded([prefixes[i] for i in indices])
+                prefix_lengths = np.count_nonzero(prefix != PAD_ID, axis=1)
+            limits, least = steps_of(self._lengths, lengths, prefix_lengths)
+            found = search(
+                batch,
+                np.asarray(limits),
+                () if least is None else np.asarray(least),
+                prefix,
+                () if seeds is None else seeds[indices],
+            )
             for row, index in enumerate(indices):
                 results[index] = [
                     _hypothesis(found, row, rank, len(sources[index]) + 1)
-                    for rank in range(self._n_best)
+                    for rank in range(self._options.n_best)
                 ]
             if on_batch is not None:
                 on_batch(len(indices))
@@ -130,12 +136,11 @@ class BatchDecoder:
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = CompiledSearch(
                 self._model,
-                *self._options,
+                self._options,
                 batch_size,
                 self._return_alignments,
                 jit,
                 self._folded,
-                self._sampling,
             )
         elif not self._is_frozen:
             self._searches[batch_size, jit].update_weights()
@@ -161,6 +166,14 @@ def sorted_batches(
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
         yield indices, with_ends([sources[i] for i in indices])
+
+
+def _padded(rows: Sequence[Ids]) -> Ids:
+    """Rows of ids, padded to at least one column: int32 [rows, n]."""
+    padded = np.full([len(rows), max(1, *(len(row) for row in rows))], PAD_ID, np.int32)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return padded
 
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:

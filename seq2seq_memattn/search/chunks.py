@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.search.rules import Rules
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_written
 
 KEPT_CHUNK = 32  # steps of a chunk if no sentence is removed
@@ -25,7 +25,8 @@ class Going(NamedTuple):
 
     Fields:
         rows: int32 [n]. The sentences' places in the batch.
-        memory, state: the model's; see `SearchedModel`.
+        memory: the model's; see `SearchedModel`.
+        state: `BeamState`.
         beam: `Beam`.
     """
 
@@ -100,12 +101,10 @@ def search_by_chunks(
     return keras.tree.pack_sequence_as(found, compaction.loop(goes_on, body, start)[-1])
 
 
-def first_found(batch: Any, rules: Rules, num_steps: Any, chunk: int) -> Found:
+def first_found(batch: Any, options: SearchOptions, num_steps: Any, chunk: int) -> Found:
     """The results before the first step of a search of at most `num_steps`."""
-    shape = (-(-num_steps // chunk), batch, rules.beam_size)
-    # Samples differ from the first step on; hypotheses of a beam come from a single one.
-    num_live = 1 if rules.sampling is None else rules.beam_size
-    return Found(first_beam(batch, rules.beam_size, num_live), nothing_written(shape, chunk))
+    shape = (-(-num_steps // chunk), batch, options.beam_size)
+    return Found(first_beam(batch, options), nothing_written(shape, chunk))
 
 
 def keep_all(num_steps: int = 0) -> Compaction:
@@ -135,12 +134,13 @@ def drop_done() -> Compaction:
 def _put(found: Found, index: Any, rows: Any, beam: Beam, written: Written) -> Found:
     places = ops.stack([ops.full_like(rows, index), rows], axis=1)
 
-    def put(arrays: Any, places: Any, parts: Any) -> list[Any]:
-        return [ops.scatter_update(a, places, part) for a, part in zip(arrays, parts, strict=True)]
+    def put(arrays: Any, places: Any, parts: Any) -> Any:
+        def update(array: Any, part: Any) -> Any:
+            return ops.scatter_update(array, places, part)
 
-    return Found(
-        Beam(*put(found.beam, rows[:, None], beam)), Written(*put(found.written, places, written))
-    )
+        return keras.tree.map_structure(update, arrays, parts)
+
+    return Found(put(found.beam, rows[:, None], beam), put(found.written, places, written))
 
 
 def _drop(going: Going, done: Any) -> tuple[Going, Any]:

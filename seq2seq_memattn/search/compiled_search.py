@@ -17,7 +17,7 @@ from keras import ops
 
 from seq2seq_memattn.compute.backend import WIDTH_STEP, compiled, has_static_shapes
 from seq2seq_memattn.data.batching import round_up
-from seq2seq_memattn.search.beam import BeamResult, best, search_in_graph
+from seq2seq_memattn.search.beam import BeamResult, best, read_in_steps, search_in_graph
 from seq2seq_memattn.search.chunks import (
     Compaction,
     Found,
@@ -27,10 +27,17 @@ from seq2seq_memattn.search.chunks import (
     keep_all,
     search_by_chunks,
 )
-from seq2seq_memattn.search.prepared import PreparedModel, folds_rows, make_weights
+from seq2seq_memattn.search.options import SearchOptions
+from seq2seq_memattn.search.prepare import (
+    Prepared,
+    folds_rows,
+    has_fixed_memory,
+    prepared,
+    prepared_weights,
+)
 from seq2seq_memattn.search.replay import replay_attention
-from seq2seq_memattn.search.rules import Rules, Sampling, check_sizes
-from seq2seq_memattn.search.step import Beam, Written, extend_beam, is_done
+from seq2seq_memattn.search.rules import Rules, SourceRules
+from seq2seq_memattn.search.step import Beam, Written, extend_beam, first_state, is_done
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
@@ -43,42 +50,32 @@ class CompiledSearch:
     """Compiled search of batches with one model.
 
     Args:
-        model: `Seq2Seq` or `Searchable`. Its weights are read when this is made and by
+        model: `Seq2Seq`, `Searchable` or `Ensemble`. Its weights are read when this is made and by
             `update_weights`.
-        beam_size, n_best, length_penalty_exponent, return_alignments: see `beam_search`.
+        options: `SearchOptions`.
+        return_alignments: see `beam_search`.
         batch_size: int > 0. The most sources in a call.
         jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
             a second or more. Batches are then padded to `batch_size`, half of it, and so on.
         folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
             saves multiply-adds.
-        sampling: `Sampling`, to draw beam_size = n_best targets for each source; None: beam search.
-
-    Raises:
-        ValueError: if `beam_size` or `n_best` is out of range.
     """
 
     def __init__(
         self,
         model: Any,
-        beam_size: int,
-        n_best: int,
-        length_penalty_exponent: float,
+        options: SearchOptions,
         batch_size: int,
         return_alignments: bool = False,
         jit_compile: bool = False,
         folded: bool | None = None,
-        sampling: Sampling | None = None,
     ) -> None:
-        check_sizes(beam_size, n_best)
         self._model = model
-        self._beam_size = beam_size
-        self._n_best = n_best
-        self._exponent = length_penalty_exponent
-        self._sampling = sampling
+        self._options = options
         self._batch_size = batch_size
         self._jit_compile = jit_compile
         self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled separately?
-        self._folded = folds_rows(model, beam_size) if folded is None else folded
+        self._folded = folds_rows(model, options.beam_size) if folded is None else folded
         self._is_alone = batch_size == 1
         self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
@@ -95,12 +92,16 @@ class CompiledSearch:
         """Reads the model's weights anew."""
         self._weights = self._make_weights()
 
-    def __call__(self, source: Ids, limits: Ids, seeds: Any = ()) -> BeamResult:
+    def __call__(
+        self, source: Ids, limits: Ids, least: Any = (), prefix: Any = (), seeds: Any = ()
+    ) -> BeamResult:
         """Searches for the targets of a batch.
 
         Args:
             source: int32 [batch, source_length], ending with the end token, then padding.
             limits: int32 [batch]. Steps a hypothesis may take, end token included.
+            least: int32 [batch]. Tokens before the end token; () without such a rule.
+            prefix: int32 [batch, n]. See `SourceRules`; () without prefixes.
             seeds: uint32 [batch, 2], see `row_seeds`, for sampling; () in beam search.
 
         Returns:
@@ -111,8 +112,15 @@ class CompiledSearch:
         if self._per_shape and not self._is_alone:
             search = self._search_from_python
         padded = self._pad(source)
-        own = _with_rows((limits.astype(np.int32)[:, None], seeds), len(padded))
-        found = search(padded, *own)
+        least = least if isinstance(least, tuple) else least.astype(np.int32)[:, None]
+        if self._per_shape and not isinstance(prefix, tuple):
+            missing = round_up(prefix.shape[1], WIDTH_STEP) - prefix.shape[1]
+            prefix = np.pad(prefix, ((0, 0), (0, missing)))
+        own = SourceRules(limits.astype(np.int32)[:, None], least, prefix, seeds=seeds)
+        own = _with_rows(own, len(padded))
+        if self._options.coverage_penalty:
+            own = own._replace(is_token=padded != self._model.pad_id)
+        found = search(padded, own)
         found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
         written = found.tokens[:, :, : limits.max()]
         tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
@@ -126,63 +134,61 @@ class CompiledSearch:
         """Encodes a batch; returns memory and state of the search before the first step."""
         return self._start(self._weights, self._pad(source))
 
-    def _search_whole(self, source: Ids, limits: Ids, seeds: Any) -> BeamResult:
-        num_steps = max(round_up(int(limits.max()), ALONE), ALONE) if self._is_alone else 0
+    def _search_whole(self, source: Ids, own: SourceRules) -> BeamResult:
+        num_steps = max(round_up(int(own.limits.max()), ALONE), ALONE) if self._is_alone else 0
         if num_steps not in self._whole:
             graph = partial(self._whole_graph, num_steps)
             self._whole[num_steps] = compiled(self._model, graph, self._jit_compile)
-        return self._whole[num_steps](self._weights, source, limits, seeds)
+        return self._whole[num_steps](self._weights, source, own)
 
-    def _search_from_python(self, source: Ids, limits: Ids, seeds: Any) -> BeamResult:
+    def _search_from_python(self, source: Ids, own: SourceRules) -> BeamResult:
         memory, state = self._start(self._weights, source)
-        num_steps = int(limits.max())
-        found = first_found(len(limits), self._rules(limits), num_steps, CHUNK)
+        num_steps = int(own.limits.max())
+        found = first_found(len(source), self._options, num_steps, CHUNK)
         found = keras.tree.map_structure(np.array, found)  # writable
-        going = Going(np.arange(len(limits)), memory, state, found.beam)
+        # Few different sizes, so that few graphs are compiled.
+        state = first_state(state, Rules(self._options, own), round_up(num_steps, ALONE))
+        going = Going(np.arange(len(source)), memory, state, found.beam)
 
         def extend(going: Going, step: Any) -> tuple[Any, ...]:
-            own = keras.tree.map_structure(lambda array: array[going.rows], (limits, seeds))
+            rest = keras.tree.map_structure(lambda array: array[going.rows], own)
             step, *taken, done = self._chunk(
-                self._weights, going.memory, going.state, going.beam, step, *own
+                self._weights, going.memory, going.state, going.beam, step, rest
             )
             return np.int32(step), *taken, np.asarray(done)
 
         compaction = Compaction(CHUNK, _loop, _put, self._keep, drops=True)
-        found = search_by_chunks(extend, going, found, num_steps, compaction)
-        return self._finish(found, limits)
+        return self._finish(search_by_chunks(extend, going, found, num_steps, compaction))
 
     def _prepared_weights(self) -> Any:
-        return make_weights(self._model, self._folded)
+        return prepared_weights(self._model, self._folded)
 
-    def _prepared(self, weights: Any) -> PreparedModel:
-        return PreparedModel(self._model, self._folded, weights)
+    def _prepared(self, weights: Any) -> Prepared:
+        return prepared(self._model, self._folded, weights)
 
     def _start_graph(self, weights: Any, source: Any) -> tuple[Any, Any]:
         model = self._prepared(weights)
-        memory, state = model.start(source, self._beam_size)
-        return model.without_sources(memory), state
+        memory, state = model.start(source, self._options.beam_size)
+        return read_in_steps(model, memory, self._options), state
 
     def _chunk_graph(
-        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, limits: Any, seeds: Any
+        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, own: SourceRules
     ) -> tuple[Any, ...]:
-        model, rules = self._prepared(weights), self._rules(limits, seeds)
+        model, rules = self._prepared(weights), Rules(self._options, own)
         taken = extend_beam(model, memory, state, beam, step, rules, CHUNK)
         return *taken, is_done(taken[1], taken[0], rules)
 
     def _whole_graph(
-        self, num_steps: int, weights: Any, source: Any, limits: Any, seeds: Any
+        self, num_steps: int, weights: Any, source: Any, own: SourceRules
     ) -> BeamResult:
-        model, rules = self._prepared(weights), self._rules(limits, seeds)
+        model, rules = self._prepared(weights), Rules(self._options, own)
         compaction = keep_all(num_steps) if num_steps else drop_done()
-        started = model.start(source, self._beam_size)
-        return search_in_graph(model, *started, rules, num_steps or ops.max(limits), compaction)
+        memory, state = model.start(source, self._options.beam_size)
+        num_steps = num_steps or ops.max(own.limits)
+        return search_in_graph(model, memory, state, rules, num_steps, compaction)
 
-    def _finish_graph(self, found: Found, limits: Any) -> BeamResult:
-        return best(found, None, self._rules(limits))
-
-    def _rules(self, limits: Any, seeds: Any = ()) -> Rules:
-        sizes = (self._beam_size, self._n_best)
-        return Rules(*sizes, self._exponent, self._sampling is None, limits, self._sampling, seeds)
+    def _finish_graph(self, found: Found) -> BeamResult:
+        return best(found, None, self._options)
 
     def _pad(self, source: Ids) -> Ids:
         """Pads sources to the shape of a compiled graph; added rows are done at once."""
@@ -190,7 +196,7 @@ class CompiledSearch:
         if self._per_shape:
             batch = self._size(batch)
             # TensorFlow encodes batches without XLA: only the memory's shape must be fixed.
-            has_fixed_size = self._model.cell.attention.num_rows is not None
+            has_fixed_size = has_fixed_memory(self._model) and not self._options.coverage_penalty
             if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
                 width = round_up(width, WIDTH_STEP)
         padded = np.full([batch, width], self._model.pad_id, np.int32)
@@ -215,8 +221,9 @@ class CompiledSearch:
         return Going(going.rows[kept], *self._take(going[1:], kept)), True
 
     def _replay_graph(self, source: Any, tokens: Any, taken: Any) -> Any:
-        model = PreparedModel(self._model, folded=False)
-        return replay_attention(model, *model.start(source, tokens.shape[1]), tokens, taken)
+        model = prepared(self._model, folded=False)
+        memory, state = model.start(source, tokens.shape[1])
+        return replay_attention(model, memory, state, tokens, taken)
 
     def _with_alignments(self, found: BeamResult, source: Ids) -> BeamResult:
         replayed = self._replay(source, found.tokens, found.steps)
@@ -241,10 +248,12 @@ def _loop(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> 
 
 
 def _put(found: Found, index: int, rows: Any, beam: Beam, written: Written) -> Found:
-    for whole, part in zip(found.beam, beam, strict=True):
-        whole[rows] = np.asarray(part)
-    for whole, part in zip(found.written, written, strict=True):
-        whole[index, rows] = np.asarray(part)
+    def put(whole: Any, part: Any, place: Any) -> None:
+        for array, new in zip(keras.tree.flatten(whole), keras.tree.flatten(part), strict=True):
+            array[place] = np.asarray(new)
+
+    put(found.beam, beam, rows)
+    put(found.written, written, (index, rows))
     return found
 
 

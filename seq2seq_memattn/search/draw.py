@@ -8,7 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.compute.random_numbers import uniform
 from seq2seq_memattn.compute.rows import batch_gather
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Sampling
 from seq2seq_memattn.vocabulary import END_ID
 
 MAX_STEPS = 1 << 24  # of a hypothesis; the counter's other 8 bits are for the tries of a step

@@ -1,57 +1,96 @@
 """Compiles searches that are called in eager mode, once for each model and choice of options."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_rank
+from seq2seq_memattn.checks import check_rank, check_size
 from seq2seq_memattn.compute.backend import compiled, is_eager
 from seq2seq_memattn.compute.ids import ids_below
-from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.search.rules import checked_limits
-from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.search.prepare import OURS
+from seq2seq_memattn.search.rules import checked_lengths, checked_prefix
+
+
+class Inputs(NamedTuple):
+    """What the public searches take for the sources of a batch.
+
+    Fields:
+        source: int32 [batch, source_length].
+        max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
+        prefix: int32 [batch, n], or None; by the tokens' numbers in search once checked.
+        seed: int32 scalar, or None.
+    """
+
+    source: Any
+    max_length: Any = None
+    min_length: Any = None
+    prefix: Any = None
+    seed: Any = None
 
 
 def call_compiled(
-    search: Callable[..., Any],
-    model: Any,
-    arrays: tuple[Any, ...],
-    max_length: Any,
-    options: tuple[Any, ...],
+    search: Callable[..., Any], model: Any, inputs: Inputs, options: tuple[Any, ...]
 ) -> Any:
-    """Calls search(model, *arrays, max_length, *options), compiled if it would run eagerly.
+    """Calls search(model, inputs, *options), compiled if it would run eagerly.
 
     Run operation by operation, a search with a small model takes many times as long.
 
     Args:
-        search: the function. It must not store what it computes from the arrays.
-        model: the model to search with. Search is compiled only with a `Seq2Seq` or a
-            `Searchable`, since the weights of other models are unknown.
-        arrays: int32. The sources, [batch, source_length], and other arrays of the search.
-        max_length: int, None, or int32 [batch], not yet checked.
+        search: the function. It must not store what it computes from the inputs.
+        model: the model to search with. Search is compiled only with models of our own, since the
+            weights of other models are unknown.
+        inputs: `Inputs`, not yet checked.
         options: hashable. A graph is made for each choice of them.
     """
-    arrays = tuple(ops.convert_to_tensor(array, dtype="int32") for array in arrays)
-    is_ours = isinstance(model, (Seq2Seq, Searchable))
-    if is_ours and model.source_vocab_size is not None:
-        arrays = (ids_below("source", arrays[0], model.source_vocab_size), *arrays[1:])
-    if is_eager(*arrays):
-        check_rank("source", arrays[0], ("batch", "source_length"))
-    max_length = checked_limits(max_length, arrays[0].shape[0])
-    has_limits = not (max_length is None or isinstance(max_length, int))
+    is_ours = isinstance(model, OURS)
+    inputs = _checked(inputs, model if is_ours else None)
+    # Lengths that are the same for all sources are constants of the graph.
+    given = {name: x for name, x in inputs._asdict().items() if ops.is_tensor(x)}
+    fixed = {name: x for name, x in inputs._asdict().items() if name not in given}
     # JAX must know the most steps ahead, which an array inside a graph does not tell.
-    if not is_ours or not is_eager(*arrays) or (has_limits and keras.backend.backend() == "jax"):
-        return search(model, *arrays, max_length, *options)
+    has_unknown_steps = "max_length" in given and keras.backend.backend() == "jax"
+    if not is_ours or not is_eager(*given.values()) or has_unknown_steps:
+        return search(model, inputs, *options)
     # `quantize` and `enable_lora` add variables. An older graph would read the old ones alone.
     num_variables = len(model.variables)
-    key = (search, "each" if has_limits else max_length, options, num_variables)
+    key = (search, tuple(fixed.items()), options, num_variables)
     searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned
     if key not in searches:
 
-        def run(arrays: Any, limits: Any) -> Any:
-            return search(model, *arrays, limits if has_limits else max_length, *options)
+        def run(given: Any) -> Any:
+            return search(model, Inputs(**given, **fixed), *options)
 
         searches[key] = compiled(model, run)
-    return searches[key](arrays, max_length if has_limits else ())
+    return searches[key](given)
+
+
+def _checked(inputs: Inputs, ours: Any) -> Inputs:
+    """The inputs as tensors, with the token numbers of search in the prefix.
+
+    Args:
+        inputs: `Inputs`.
+        ours: the model if it is one of our own, or None.
+    """
+    source = ops.convert_to_tensor(inputs.source, dtype="int32")
+    if ours is not None and ours.source_vocab_size is not None:
+        source = ids_below("source", source, ours.source_vocab_size)
+    if is_eager(source):
+        check_rank("source", source, ("batch", "source_length"))
+    batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
+    max_length = checked_lengths("max_length", inputs.max_length, batch, least=1)
+    if prefix is not None:
+        prefix = ops.convert_to_tensor(prefix, dtype="int32")
+        check_rank("prefix", prefix, ("batch", "length"))
+        check_size("prefix", "batch", prefix.shape[0], batch)
+        if ours is not None:
+            prefix = ours.numbers(ids_below("prefix", prefix, ours.vocab_size))
+        prefix = checked_prefix(prefix, max_length)
+    return Inputs(
+        source=source,
+        max_length=max_length,
+        min_length=checked_lengths("min_length", inputs.min_length, batch, least=0),
+        prefix=prefix,
+        seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
+    )

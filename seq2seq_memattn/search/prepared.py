@@ -2,17 +2,12 @@
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
 from seq2seq_memattn.compute.precision import at_least_float32, product, product_dtype
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
-from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.search.folding import Folds, fold, folded_steps, folding_pays
-from seq2seq_memattn.search.protocol import SearchedModel
-from seq2seq_memattn.search.searchable import Searchable
-from seq2seq_memattn.vocabulary import PAD_ID
+from seq2seq_memattn.search.folding import Folds, fold, folded_steps
 
 
 class PreparedWeights(NamedTuple):
@@ -168,40 +163,3 @@ def make_weights(model: Any, folded: bool = True) -> PreparedWeights:
 
 def _steps(cell: AttentionCell, folds: Folds | None) -> list[Any]:
     return cell.cell_steps(cell.input_units) if folds is None else folded_steps(cell, folds)
-
-
-def prepare(model: Any, num_queries: int) -> SearchedModel:
-    """Makes a `PreparedModel` if possible; returns other models with `start` and `step` unchanged.
-
-    Args:
-        model: the model.
-        num_queries: int. Hypotheses of each source.
-
-    Raises:
-        ValueError: if the model is neither.
-    """
-    if isinstance(model, (Seq2Seq, Searchable)):
-        return PreparedModel(model, folds_rows(model, num_queries))
-    if isinstance(model, SearchedModel):
-        return model
-    hint = " Make a `Searchable` of its layers." if isinstance(model, keras.Model) else ""
-    raise ValueError(
-        "`model`: expected a `Seq2Seq`, a `Searchable`, or methods `start(source, num_queries)` "
-        f"and `step(tokens, memory, state)`; got {type(model).__name__}.{hint}"
-    )
-
-
-def pad_id(model: SearchedModel) -> int:
-    """The id of padding in sources, for a model from `prepare`."""
-    return model.model.pad_id if isinstance(model, PreparedModel) else PAD_ID
-
-
-def written(model: SearchedModel, tokens: Any) -> Any:
-    """The ids for the token numbers of search, for a model from `prepare`."""
-    return model.model.written(tokens) if isinstance(model, PreparedModel) else tokens
-
-
-def folds_rows(model: Any, num_queries: int) -> bool:
-    """Whether search with a model folds the maps of the context; see `folding_pays`."""
-    folds = fold(model.cell)
-    return folds is not None and folding_pays(folds, model.cell.attention.num_rows, num_queries)

@@ -1,68 +1,79 @@
-"""The rules of one search: its sizes, limits, length penalty and sampling."""
+"""The rules of one search: its options, and the limits of each source."""
 
 import numbers
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_int, check_number, check_size
+from seq2seq_memattn.checks import check_int, check_size
 from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.compute.visible import checked, is_visible
-from seq2seq_memattn.vocabulary import PAD_ID
+from seq2seq_memattn.search.options import Lengths, SearchOptions
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 MAX_SEED = 2**31 - 1  # the largest int32
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Which tokens may be drawn, and how probable each is; see `sample`.
+class SourceRules(NamedTuple):
+    """The rules of each source of a batch. A field that a search does not use is ().
 
-    Raises:
-        ValueError: if an argument is not a number or is out of range.
+    Fields:
+        limits: int32 [batch, 1]. Steps that a hypothesis may take.
+        least: int32 [batch, 1]. Tokens that a hypothesis has before it may end.
+        prefix: int32 [batch, n]. The first tokens of its targets, then padding.
+        is_token: bool [batch, source_length]. Whether a position of a source is not padding.
+        seeds: uint32 [batch, 2]. See `row_seeds`.
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("temperature", self.temperature)
-        if not self.temperature > 0.0:
-            raise ValueError(f"`temperature` must be positive; got {self.temperature}.")
-        check_int("top_k", self.top_k, least=0)
-        check_number("top_p", self.top_p)
-        if not 0.0 < self.top_p <= 1.0:
-            raise ValueError(f"`top_p` must be above 0 and at most 1; got {self.top_p}.")
+    limits: Any
+    least: Any = ()
+    prefix: Any = ()
+    is_token: Any = ()
+    seeds: Any = ()
 
 
 class Rules(NamedTuple):
     """The rules of one search, the same at every step.
 
     Fields:
-        beam_size, n_best, exponent, early_stopping: see `beam_search`.
-        limits: int32 [batch, 1]. Steps that a hypothesis may take.
-        sampling: `Sampling`, to draw beam_size hypotheses independently; None: beam search.
-        seeds: uint32 [batch, 2], see `row_seeds`; () in beam search.
+        options: `SearchOptions`.
+        sources: `SourceRules`.
     """
 
-    beam_size: int
-    n_best: int
-    exponent: float
-    early_stopping: bool
-    limits: Any
-    sampling: Any = None
-    seeds: Any = ()
+    options: SearchOptions
+    sources: SourceRules
 
 
-def check_sizes(beam_size: int, n_best: int) -> None:
-    """Raises ValueError if `beam_size` or `n_best` of `beam_search` is not an int in its range."""
-    check_int("beam_size", beam_size)
-    check_int("n_best", n_best)
-    if n_best > beam_size:
-        raise ValueError(f"`n_best` must be at most `beam_size`, {beam_size}; got {n_best}.")
+def source_rules(
+    options: SearchOptions,
+    source: Any,
+    pad_id: int,
+    limits: Any,
+    min_length: Any = None,
+    prefix: Any = (),
+    seeds: Any = (),
+) -> SourceRules:
+    """The rules of each source of a batch.
+
+    Args:
+        options: the options of the search.
+        source, min_length: see `beam_search`.
+        pad_id: the id of padding in sources.
+        limits: int32 [batch], from `step_limits`.
+        prefix: int32 [batch, n], by the tokens' numbers in search, or ().
+        seeds: uint32 [batch, 2], or ().
+    """
+    has_least = min_length is not None and not (isinstance(min_length, int) and min_length == 0)
+    return SourceRules(
+        limits=limits[:, None],
+        least=(ops.zeros_like(limits) + min_length)[:, None] if has_least else (),
+        prefix=prefix,
+        is_token=ops.not_equal(source, pad_id) if options.coverage_penalty else (),
+        seeds=seeds,
+    )
 
 
 def is_int_array(x: Any, most_axes: int) -> bool:
@@ -71,33 +82,109 @@ def is_int_array(x: Any, most_axes: int) -> bool:
     return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
 
 
-def checked_limits(max_length: Any, batch: int | None) -> Any:
-    """Checks `max_length` of a search, where its values can be seen (see `ids_below`).
+def checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:
+    """Checks an argument with one length for all sources or one for each, as far as it is visible.
 
     Args:
-        max_length: None, an int, or integers [batch] or [], as an array or a list.
+        name: the argument's name.
+        value: None, an int, or integers [batch] or [], as an array or a list.
         batch: int or None. The number of sources, if it is known.
+        least: int. The least length allowed.
 
     Returns:
         None, int, or an int32 tensor of the same shape.
 
     Raises:
-        ValueError: if it is anything else, or a limit is not positive.
+        ValueError: if it is anything else, or a length is below `least`.
     """
-    if max_length is None:
+    if value is None:
         return None
-    is_list = isinstance(max_length, (list, tuple))
-    limits = np.asarray(max_length) if is_list else max_length
-    if not is_int_array(limits, most_axes=1):
-        check_int("max_length", max_length)
-        return int(max_length)
-    if len(limits.shape):
-        check_size("max_length", "batch", limits.shape[0], batch)
-    limits = ops.convert_to_tensor(limits, dtype="int32")
-    if not is_visible(limits):
-        return limits
-    least = ops.min(limits, initial=np.iinfo(np.int32).max)
-    return checked(limits, least > 0, "`max_length`: expected positive limits", got=least)
+    lengths = np.asarray(value) if isinstance(value, (list, tuple)) else value
+    if not is_int_array(lengths, most_axes=1):
+        check_int(name, value, least)
+        return int(value)
+    if len(lengths.shape):
+        check_size(name, "batch", lengths.shape[0], batch)
+    lengths = ops.convert_to_tensor(lengths, dtype="int32")
+    if not is_visible(lengths):
+        return lengths
+    smallest = ops.min(lengths, initial=np.iinfo(np.int32).max)
+    problem = f"`{name}`: expected lengths of at least {least}"
+    return checked(lengths, smallest >= least, problem, got=smallest)
+
+
+def checked_prefix(prefix: Any, max_length: Any) -> Any:
+    """Checks the prefixes of a search, if their values are visible.
+
+    Args:
+        prefix: int32 [batch, n], by the tokens' numbers in search.
+        max_length: None, int, or int32 [batch] or [].
+
+    Returns:
+        `prefix`.
+
+    Raises:
+        ValueError: if a token follows padding or is a start or end token, or if a prefix is longer
+            than `max_length`.
+    """
+    if not is_visible(prefix):
+        return prefix
+    is_token = ops.not_equal(prefix, PAD_ID)
+    prefix = checked(
+        prefix,
+        ops.all(ops.logical_or(is_token[:, :-1], ops.logical_not(is_token[:, 1:]))),
+        "`prefix`: expected tokens, then padding; a token follows padding",
+    )
+    prefix = checked(
+        prefix,
+        ops.all(ops.logical_or(prefix == PAD_ID, prefix > END_ID)),
+        "`prefix`: expected neither the start token nor the end token",
+    )
+    if max_length is None:
+        return prefix
+    fits = ops.all(prefix_lengths(prefix) <= ops.cast(max_length, "int32"))
+    return checked(prefix, fits, "`prefix`: expected at most `max_length` tokens")
+
+
+def prefix_lengths(prefix: Any) -> Any:
+    """Tokens of each prefix: int32 [batch], or 0 without prefixes."""
+    if isinstance(prefix, tuple):
+        return 0
+    return ops.sum(ops.cast(ops.not_equal(prefix, PAD_ID), "int32"), axis=1)
+
+
+def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> tuple[Any, Any]:
+    """The limits of each source: the most steps, and the tokens before its targets may end.
+
+    A prefix is written whole, however long it is.
+
+    Args:
+        lengths: `Lengths`.
+        source_lengths: int32 [batch]. NumPy or a tensor.
+        prefix_lengths: int32 [batch], or 0 without prefixes.
+
+    Returns:
+        limits: int32 [batch].
+        least: int32 [batch], or None if targets may end at once.
+    """
+    limits = default_limit(source_lengths) + prefix_lengths
+    if lengths.max_length is not None:
+        limits = 0 * limits + lengths.max_length
+    if lengths.max_ratio is not None:
+        limits = ops.minimum(limits, _share(source_lengths, lengths.max_ratio, ops.ceil))
+    if not isinstance(prefix_lengths, int):
+        limits = ops.maximum(limits, prefix_lengths + 1)
+    least = None
+    if lengths.min_length:
+        least = 0 * limits + lengths.min_length
+    if lengths.min_ratio is not None:
+        share = _share(source_lengths, lengths.min_ratio, ops.floor)
+        least = share if least is None else ops.maximum(least, share)
+    return limits, least
+
+
+def _share(lengths: Any, ratio: float, rounded: Callable[[Any], Any]) -> Any:
+    return ops.cast(rounded(ratio * ops.cast(lengths, "float32")), "int32")
 
 
 def default_limit(source_length: Any) -> Any:
@@ -105,11 +192,19 @@ def default_limit(source_length: Any) -> Any:
     return 2 * source_length + 10
 
 
-def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any, Any]:
-    """Steps that each sentence may take, int32 [batch], and the largest of them, a scalar."""
+def step_limits(
+    source: Any, max_length: Any, pad_id: int = PAD_ID, prefix: Any = ()
+) -> tuple[Any, Any]:
+    """Steps that each sentence may take, int32 [batch], and the largest of them, a scalar.
+
+    Args:
+        source, max_length: see `beam_search`.
+        pad_id: the id of padding in sources.
+        prefix: int32 [batch, n], or (). The default limit does not count the prefix.
+    """
     if max_length is None:
         lengths = ops.sum(ops.cast(ops.not_equal(source, pad_id), "int32"), axis=1)
-        limits = default_limit(lengths)
+        limits = default_limit(lengths) + prefix_lengths(prefix)
     else:
         limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
         if isinstance(max_length, int):
@@ -120,32 +215,6 @@ def step_limits(source: Any, max_length: Any, pad_id: int = PAD_ID) -> tuple[Any
     if is_eager(limits):
         return limits, int(ops.max(limits, initial=0))
     if max_length is None:
-        return limits, default_limit(source.shape[1])
+        longest = 0 if isinstance(prefix, tuple) else prefix.shape[1]
+        return limits, default_limit(source.shape[1]) + longest
     raise ValueError("Under jax.jit `max_length` must be an int or None; got an array.")
-
-
-def length_penalty(lengths: Any, exponent: float) -> Any:
-    """Length penalty: the divisor of a log-probability.
-
-    Source: Wu et al. (2016), equation 14: ((5 + length) / 6) ** exponent.
-
-    Args:
-        lengths: int, any shape. Tokens without the end token.
-        exponent: float. 0 divides by 1.
-
-    Returns:
-        float32, the shape of `lengths`.
-    """
-    lengths = ops.cast(lengths, "float32")
-    if not exponent:
-        return ops.ones_like(lengths)
-    return ((5.0 + lengths) / 6.0) ** exponent
-
-
-def best_penalty(lengths: Any, limits: Any, exponent: float) -> Any:
-    """The most favourable penalty of any length from `lengths` to `limits`.
-
-    This is the largest one, since a log-probability is negative. The penalty is monotonic in
-    length, so the largest is at one end.
-    """
-    return ops.maximum(length_penalty(lengths, exponent), length_penalty(limits, exponent))

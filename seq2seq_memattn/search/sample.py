@@ -1,16 +1,18 @@
 """Sampling: draws targets at random from the model's distribution."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_int
-from seq2seq_memattn.search.beam import search_sources
+from seq2seq_memattn.search.beam import banned_tokens, search_sources
 from seq2seq_memattn.search.draw import row_seeds
-from seq2seq_memattn.search.eager import call_compiled
-from seq2seq_memattn.search.prepared import prepare, written
-from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, is_int_array
+from seq2seq_memattn.search.eager import Inputs, call_compiled
+from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
+from seq2seq_memattn.search.prepare import prepare, written
+from seq2seq_memattn.search.rules import MAX_SEED, is_int_array
 
 
 class SampleResult(NamedTuple):
@@ -41,6 +43,11 @@ def sample(
     top_p: float = 1.0,
     seed: Any = None,
     max_length: Any = None,
+    *,
+    min_length: Any = None,
+    no_repeat_ngram: int = 0,
+    banned: Sequence[int] = (),
+    prefix: Any = None,
 ) -> SampleResult:
     """Samples targets: draws each next token with the probability that the model gives it.
 
@@ -66,13 +73,16 @@ def sample(
             None: a new seed at each call, drawn by Keras's global generator, which
             `keras.utils.set_random_seed` sets. Under `jax.jit`, Keras refuses to draw from this
             generator, so a seed must be given.
+        min_length, no_repeat_ngram, banned, prefix: see `beam_search`. Tokens are drawn among those
+            that these constraints leave.
 
     Returns:
         `SampleResult`. Padding and the start token are never drawn.
 
     Raises:
-        ValueError: if an argument is out of range or of another kind or rank, or the model has no
-            `start` and `step`; under `jax.jit`, if `max_length` is an array or `seed` is None.
+        ValueError: if an argument is out of range or of another kind or rank; for the prefixes and
+            banned ids that `beam_search` refuses; if the model has no `start` and `step`; under
+            `jax.jit`, if `max_length` is an array or `seed` is None.
 
     Example:
     >>> import numpy as np
@@ -82,22 +92,20 @@ def sample(
     >>> tuple(sample(model, source, num_samples=4, seed=1, max_length=6).tokens.shape)
     (2, 4, 6)
     """
-    check_int("num_samples", num_samples)
+    ngram, tokens = no_repeat_ngram, banned_tokens(model, banned)
     sampling = Sampling(temperature, top_k, top_p)
+    options = samples(num_samples, sampling, no_repeat_ngram=ngram, banned=tokens)
     if seed is None:
         seed = keras.random.randint((), 0, MAX_SEED, dtype="int32")
     elif not is_int_array(seed, most_axes=0):
         check_int("seed", seed, 0, MAX_SEED)
-    options = (int(num_samples), sampling)
-    return call_compiled(_sample, model, (source, seed), max_length, options)
+    inputs = Inputs(source, max_length, min_length, prefix, seed)
+    return call_compiled(_sample, model, inputs, (options,))
 
 
-def _sample(
-    model: Any, source: Any, seed: Any, max_length: Any, num_samples: int, sampling: Sampling
-) -> SampleResult:
-    model = prepare(model, num_samples)
-    seeds = row_seeds(seed, ops.arange(ops.shape(source)[0], dtype="int32"))
-    rules = Rules(num_samples, num_samples, 0.0, False, None, sampling, seeds)
-    *_, found = search_sources(model, source, max_length, rules)
+def _sample(model: Any, inputs: Inputs, options: SearchOptions) -> SampleResult:
+    model = prepare(model, options.beam_size)
+    rows = ops.arange(ops.shape(inputs.source)[0], dtype="int32")
+    *_, found = search_sources(model, inputs, options, row_seeds(inputs.seed, rows))
     found = found._replace(tokens=written(model, found.tokens))
     return SampleResult(*(getattr(found, name) for name in SampleResult._fields))

@@ -6,9 +6,18 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.rows import batch_gather
+from seq2seq_memattn.search.constraints import allowed
 from seq2seq_memattn.search.draw import draw
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.protocol import SearchedModel
-from seq2seq_memattn.search.rules import Rules, best_penalty, length_penalty
+from seq2seq_memattn.search.rules import Rules
+from seq2seq_memattn.search.scores import (
+    best_score,
+    coverage_penalty,
+    length_penalty,
+    score,
+    score_bonus,
+)
 from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -21,12 +30,30 @@ class Beam(NamedTuple):
         log_probs: float32. Sums so far, in nats.
         lengths: int32. Tokens without the end token.
         is_finished: bool.
+        coverage: float32. The coverage penalty so far; () without one.
     """
 
     tokens: Any
     log_probs: Any
     lengths: Any
     is_finished: Any
+    coverage: Any = ()
+
+
+class BeamState(NamedTuple):
+    """What search carries from step to step for each hypothesis, besides the beam.
+
+    Fields:
+        model: the model's state; see `SearchedModel`.
+        history: int32 [batch, beam, steps]. Tokens written so far, then padding; () if nothing
+            forbids repetition.
+        coverage: float32 [batch, beam, source_length]. Sums of the alignments so far; () without a
+            coverage penalty.
+    """
+
+    model: Any
+    history: Any = ()
+    coverage: Any = ()
 
 
 class Written(NamedTuple):
@@ -41,16 +68,38 @@ class Written(NamedTuple):
     ancestors: Any
 
 
-def first_beam(batch: Any, beam_size: int, num_live: int = 1) -> Beam:
-    """The beam before the first step: the first `num_live` hypotheses are live and empty."""
-    shape = (batch, beam_size)
-    is_live = ops.arange(beam_size)[None, :] < num_live
+def first_beam(batch: Any, options: SearchOptions) -> Beam:
+    """The beam before the first step: empty hypotheses, of which `num_live` are live."""
+    shape = (batch, options.beam_size)
+    is_live = ops.arange(options.beam_size)[None, :] < options.num_live
+    zeros = ops.zeros(shape, dtype="float32")
     return Beam(
         tokens=ops.full(shape, START_ID, dtype="int32"),
-        log_probs=ops.where(is_live, 0.0, DEAD) * ops.ones(shape, dtype="float32"),
+        log_probs=ops.where(is_live, 0.0, DEAD) + zeros,
         lengths=ops.zeros(shape, dtype="int32"),
         is_finished=ops.zeros(shape, dtype="bool"),
+        coverage=zeros if options.coverage_penalty else (),
     )
+
+
+def first_state(state: Any, rules: Rules, num_steps: Any) -> BeamState:
+    """The state before the first of at most `num_steps` steps.
+
+    Args:
+        state: the model's.
+        rules: the rules of the search.
+        num_steps: int or int32 scalar.
+    """
+    options, sources = rules
+    shape = (ops.shape(sources.limits)[0], options.beam_size)
+    history, coverage = (), ()
+    if options.no_repeat_ngram:
+        larger = max if isinstance(num_steps, int) else ops.maximum
+        steps = larger(num_steps, options.no_repeat_ngram)
+        history = ops.full((*shape, steps), PAD_ID, dtype="int32")
+    if options.coverage_penalty:
+        coverage = ops.zeros((*shape, ops.shape(sources.is_token)[1]), dtype="float32")
+    return BeamState(state, history, coverage)
 
 
 def nothing_written(shape: tuple[Any, ...], num_steps: Any) -> Written:
@@ -64,17 +113,18 @@ def nothing_written(shape: tuple[Any, ...], num_steps: Any) -> Written:
 def extend_beam(
     model: SearchedModel,
     memory: Any,
-    state: Any,
+    state: BeamState,
     beam: Beam,
     step: Any,
     rules: Rules,
     num_steps: int,
-) -> tuple[Any, Beam, Any, Written]:
+) -> tuple[Any, Beam, BeamState, Written]:
     """Takes steps until all sentences are done, at most `num_steps`.
 
     Args:
         model: the model to search with.
-        memory, state: from the model's `start`, or the state from the last call.
+        memory: from the model's `start`.
+        state: from `first_state`, or from the last call.
         beam: the hypotheses.
         step: int32 scalar. Steps taken before.
         rules: the rules of the search.
@@ -84,23 +134,24 @@ def extend_beam(
         step, beam, state: after these steps.
         written: what the hypotheses of `beam` wrote in these steps; padding where none was taken.
     """
-    written = nothing_written((ops.shape(beam.tokens)[0], rules.beam_size), num_steps)
+    batch, beam_size = ops.shape(beam.tokens)[0], rules.options.beam_size
+    written = nothing_written((batch, beam_size), num_steps)
     structure, begin, end = state, step, step + num_steps
+    choose = select if rules.options.sampling is None else draw_next
 
     def goes_on(step: Any, beam: Any, *_: Any) -> Any:
         done = is_done(Beam(*beam), step, rules)
         return ops.logical_and(step < end, ops.logical_not(ops.all(done)))
 
     def body(step: Any, beam: Any, carried: Any, written: Any) -> Any:
-        beam = Beam(*beam)
-        state = keras.tree.pack_sequence_as(structure, carried)
-        logits, _, state = model.step(beam.tokens, memory, state)
-        if rules.sampling is None:
-            beam, carried, parent = select(beam, logits, state, step, rules)
-            tokens, ancestors = (batch_gather(array, parent) for array in written)
-        else:
-            beam, carried = draw_next(beam, logits, step, rules), keras.tree.flatten(state)
-            tokens, ancestors = written
+        beam, state = Beam(*beam), keras.tree.pack_sequence_as(structure, carried)
+        logits, scores, states = model.step(beam.tokens, memory, state.model)
+        state = state._replace(model=states)
+        state = _noted(state, model, memory, scores, beam, step, rules)
+        beam, carried, parent = choose(beam, logits, state, step, rules)
+        tokens, ancestors = written
+        if parent is not None:
+            tokens, ancestors = batch_gather(tokens, parent), batch_gather(ancestors, parent)
         here = ops.arange(num_steps) == step - begin
         tokens = ops.where(here, beam.tokens[:, :, None], tokens)
         return step + 1, tuple(beam), carried, (tokens, ancestors)
@@ -111,16 +162,30 @@ def extend_beam(
     return step, Beam(*beam), state, Written(*written)
 
 
+def _noted(
+    state: BeamState, model: Any, memory: Any, scores: Any, beam: Beam, step: Any, rules: Rules
+) -> BeamState:
+    """The state with the last tokens of the hypotheses and this step's alignment."""
+    history, coverage = state.history, state.coverage
+    if rules.options.no_repeat_ngram:
+        last = ops.arange(ops.shape(history)[2]) == step - 1
+        history = ops.where(last, beam.tokens[:, :, None], history)
+    if rules.options.coverage_penalty:
+        alignment = model.alignment(scores, memory)
+        read = ops.where(_is_frozen(beam, step, rules)[:, :, None], 0.0, alignment)
+        coverage = coverage + ops.cast(read, "float32")
+    return state._replace(history=history, coverage=coverage)
+
+
 def select(
-    beam: Beam, logits: Any, state: Any, step: Any, rules: Rules
+    beam: Beam, logits: Any, state: BeamState, step: Any, rules: Rules
 ) -> tuple[Beam, list[Any], Any]:
     """Chooses the best successors.
 
     Args:
         beam: the hypotheses.
         logits: [batch, beam, vocab_size]. Logits of the hypotheses' next tokens.
-        state: record of arrays [batch, beam, ...]. The model's state after the step that gave the
-            logits.
+        state: the state after the step that gave the logits.
         step: int32 scalar. Steps taken before.
         rules: the rules of the search.
 
@@ -129,68 +194,91 @@ def select(
         carried: the arrays of their states.
         parent: int32 [batch, beam]. The hypothesis that each successor extends.
     """
-    logits = ops.cast(logits, "float32")
-    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
-    successors = _successors(beam, logits, frozen, step, rules)
+    options, logits = rules.options, ops.cast(logits, "float32")
+    frozen = _is_frozen(beam, step, rules)
+    if options.coverage_penalty:
+        coverage = coverage_penalty(
+            state.coverage, rules.sources.is_token, options.coverage_penalty
+        )
+        beam = beam._replace(coverage=coverage)
+    go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
+    logits = allowed(logits, state.history, step, rules)
+    successors = _successors(beam, go_on, logits, frozen, options)
     log_probs, parent, token = best_successors(successors, logits)
-    frozen, lengths, is_finished = (
-        batch_gather(array, parent) for array in (frozen, beam.lengths, beam.is_finished)
+    frozen, beam = keras.tree.map_structure(
+        lambda array: batch_gather(array, parent), (frozen, beam)
     )
-    beam = _extended(lengths, is_finished, frozen, token, log_probs)
-    return beam, [batch_gather(array, parent) for array in keras.tree.flatten(state)], parent
+    carried = [batch_gather(array, parent) for array in keras.tree.flatten(state)]
+    return _extended(beam, frozen, token, log_probs), carried, parent
 
 
-def draw_next(beam: Beam, logits: Any, step: Any, rules: Rules) -> Beam:
+def draw_next(
+    beam: Beam, logits: Any, state: BeamState, step: Any, rules: Rules
+) -> tuple[Beam, list[Any], None]:
     """Extends each hypothesis by a token drawn at random.
 
     Args:
-        beam, logits, step: see `select`.
+        beam, logits, state, step: see `select`.
         rules: the rules of the search, with `sampling`.
+
+    Returns:
+        As `select`; without parents, since each hypothesis keeps its place.
     """
     logits = ops.cast(logits, "float32")
-    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
-    token, logit = draw(logits, rules.seeds, step, rules.sampling)
-    log_probs = beam.log_probs + logit - ops.logsumexp(logits, axis=-1)
-    log_probs = ops.where(frozen, beam.log_probs, log_probs)
-    return _extended(beam.lengths, beam.is_finished, frozen, token, log_probs)
+    go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
+    logits = allowed(logits, state.history, step, rules)
+    frozen = _is_frozen(beam, step, rules)
+    token, logit = draw(logits, rules.sources.seeds, step, rules.options.sampling)
+    log_probs = ops.where(frozen, beam.log_probs, go_on + logit)
+    return _extended(beam, frozen, token, log_probs), keras.tree.flatten(state), None
 
 
-def _extended(lengths: Any, is_finished: Any, frozen: Any, token: Any, log_probs: Any) -> Beam:
+def _is_frozen(beam: Beam, step: Any, rules: Rules) -> Any:
+    """Whether a hypothesis is finished, or cut by the limit: bool [batch, beam]."""
+    return ops.logical_or(beam.is_finished, step >= rules.sources.limits)
+
+
+def _extended(beam: Beam, frozen: Any, token: Any, log_probs: Any) -> Beam:
     """Hypotheses with one more token each; frozen hypotheses get padding."""
     ends = token == END_ID
     grown = ops.logical_not(ops.logical_or(frozen, ends))
-    return Beam(
+    ended = ops.logical_and(ends, ops.logical_not(frozen))
+    return beam._replace(
         tokens=ops.where(frozen, PAD_ID, token),
         log_probs=log_probs,
-        lengths=lengths + ops.cast(grown, "int32"),
-        is_finished=ops.logical_or(is_finished, ops.logical_and(ends, ops.logical_not(frozen))),
+        lengths=beam.lengths + ops.cast(grown, "int32"),
+        is_finished=ops.logical_or(beam.is_finished, ended),
     )
 
 
-def _successors(beam: Beam, logits: Any, frozen: Any, step: Any, rules: Rules) -> Successors:
+def _successors(
+    beam: Beam, go_on: Any, logits: Any, frozen: Any, options: SearchOptions
+) -> Successors:
     """The successors of hypotheses. A frozen one has only itself, as its end-token successor."""
-    go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
     end = go_on + logits[:, :, END_ID]
+    longer = beam.lengths + 1
     return Successors(
         end=ops.where(frozen, beam.log_probs, end),
         go_on=ops.where(frozen, DEAD, go_on),
-        end_penalty=length_penalty(beam.lengths, rules.exponent),
-        go_on_penalty=length_penalty(beam.lengths + 1, rules.exponent),
+        end_penalty=length_penalty(beam.lengths, options.length_penalty),
+        go_on_penalty=length_penalty(longer, options.length_penalty),
+        end_bonus=score_bonus(beam.lengths, beam.coverage, options),
+        go_on_bonus=score_bonus(longer, beam.coverage, options),
     )
 
 
 def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
     """Whether a sentence's result can no longer change: bool [batch]."""
-    frozen = ops.logical_or(beam.is_finished, step >= rules.limits)
+    options, limits = rules.options, rules.sources.limits
+    frozen = _is_frozen(beam, step, rules)
     all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
-    if not rules.early_stopping or rules.beam_size == 1:
+    if not options.early_stopping or options.beam_size == 1:
         return all_frozen
-    longest = ops.maximum(beam.lengths, rules.limits)
-    reachable = beam.log_probs / best_penalty(beam.lengths, longest, rules.exponent)
+    longest = ops.maximum(beam.lengths, limits)
+    reachable = best_score(beam.log_probs, beam.lengths, longest, options)
     reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1)
-    score = beam.log_probs / length_penalty(beam.lengths, rules.exponent)
-    finished = ops.where(beam.is_finished, score, DEAD)
-    worst = ops.top_k(finished, rules.n_best)[0][:, -1]
+    own = score(beam.log_probs, beam.lengths, beam.coverage, options)
+    worst = ops.top_k(ops.where(beam.is_finished, own, DEAD), options.n_best)[0][:, -1]
     return ops.logical_or(all_frozen, worst > reachable)
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from seq2seq_memattn.compute.rows import batch_gather
@@ -20,12 +21,15 @@ class Successors(NamedTuple):
         end: float32. Log-probability with the end token.
         go_on: float32. Added to the logit of another token, it gives the log-probability with it.
         end_penalty, go_on_penalty: float32. Divisors of these log-probabilities when they compete.
+        end_bonus, go_on_bonus: float32. Added to the quotients; () for nothing.
     """
 
     end: Any
     go_on: Any
     end_penalty: Any
     go_on_penalty: Any
+    end_bonus: Any = ()
+    go_on_bonus: Any = ()
 
 
 def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]:
@@ -51,9 +55,10 @@ def _from_all(
 ) -> tuple[Any, Any, Any]:
     tokens = ops.arange(vocab_size)
     is_end = tokens == END_ID
-    end, go_on, end_penalty, go_on_penalty = (array[:, :, None] for array in successors)
+    end, go_on, end_penalty, go_on_penalty, *bonuses = _for_each_token(successors)
     totals = ops.where(is_end, end, ops.where(tokens >= FIRST, logits, DEAD) + go_on)
-    ranked = totals / ops.where(is_end, end_penalty, go_on_penalty)
+    bonus = () if isinstance(bonuses[0], tuple) else ops.where(is_end, *bonuses)
+    ranked = _ranked(totals, ops.where(is_end, end_penalty, go_on_penalty), bonus)
     return _best(_flat(ranked), _flat(totals), None, beam_size, vocab_size)
 
 
@@ -61,13 +66,14 @@ def _from_blocks(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
     """In two stages: the best beam_size are in the beam_size blocks with the largest maxima."""
-    end, go_on, end_penalty, go_on_penalty = (array[:, :, None] for array in successors)
+    end, go_on, *factors = _for_each_token(successors)
+    end_penalty, go_on_penalty, end_bonus, go_on_bonus = factors
     size = block_size(vocab_size - FIRST)
     num_blocks = (vocab_size - FIRST) // size
     rest = FIRST + size * num_blocks
     # A block is every num_blocks-th token, so block maxima are maxima of whole vectors.
     rows = ops.reshape(logits[:, :, FIRST:rest], (-1, beam_size, size, num_blocks))
-    maxima = (ops.max(rows, axis=2) + go_on) / go_on_penalty
+    maxima = _ranked(ops.max(rows, axis=2) + go_on, go_on_penalty, go_on_bonus)
     _, blocks = ops.top_k(_flat(maxima), beam_size)
     blocks = ops.cast(blocks, "int32")
     parents = blocks // num_blocks
@@ -77,19 +83,31 @@ def _from_blocks(
     found = found + batch_gather(go_on, parents)
 
     starts = vocab_size * ops.arange(beam_size, dtype="int32")[:, None] + 0 * first[:, :, None]
+    of_parents = keras.tree.map_structure(
+        lambda array: batch_gather(array, parents), (go_on_penalty, go_on_bonus)
+    )
     parts = [
-        (found / batch_gather(go_on_penalty, parents), found, inside),
-        (end / end_penalty, end, starts + END_ID),
+        (_ranked(found, *of_parents), found, inside),
+        (_ranked(end, end_penalty, end_bonus), end, starts + END_ID),
     ]
     if rest < vocab_size:
         left = logits[:, :, rest:] + go_on
         places = starts + ops.arange(rest, vocab_size, dtype="int32")
-        parts.append((left / go_on_penalty, left, places))
+        parts.append((_ranked(left, go_on_penalty, go_on_bonus), left, places))
     ranked, totals, places = (
         ops.concatenate([_flat(array) for array in arrays], axis=1)
         for arrays in zip(*parts, strict=True)
     )
     return _best(ranked, totals, places, beam_size, vocab_size)
+
+
+def _for_each_token(successors: Successors) -> Successors:
+    return keras.tree.map_structure(lambda array: array[:, :, None], successors)
+
+
+def _ranked(totals: Any, penalty: Any, bonus: Any) -> Any:
+    ranked = totals / penalty
+    return ranked if isinstance(bonus, tuple) else ranked + bonus
 
 
 def _best(

@@ -90,6 +90,17 @@ class TextForm(Options):
             lines = [line.lower() for line in lines]
         return lines
 
+    def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
+        """Converts plain beginnings of target lines to the form of the corpus; keeps their case.
+
+        Only lower-cased corpora are an exception. A truecase model of targets is not known.
+        """
+        lines = list(beginnings)
+        if self.is_tokenised:
+            tokenise = _tokeniser(self.target_language, self.splits_hyphens, self.has_escapes)
+            lines = [tokenise(line) for line in lines]
+        return [line.lower() for line in lines] if self.is_lowercased else lines
+
     def tokenised(self, targets: Sequence[str]) -> list[str]:
         """Target lines with spaces between their tokens, as multi-bleu.perl expects them.
 

@@ -9,6 +9,7 @@ from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.training.distributed.workers import Workers
 
@@ -31,7 +32,7 @@ class Validator:
     """
 
     def __init__(self, model: Any, split: Any, config: TrainingConfig, workers: Workers) -> None:
-        self.decoder: Any = BatchDecoder(model, config.beam_size)
+        self.decoder: Any = BatchDecoder(model, SearchOptions(config.beam_size))
         self.scorer: Any = PairScorer(model)
         self._split = split
         self._form = TextForm.from_dict(dict(split.manifest.text_form))

@@ -13,6 +13,7 @@ START_ID = 1  # first of target_inputs
 END_ID = 2  # last of source and target_outputs
 UNKNOWN_ID = 3  # only in kinds with an unknown token; an ordinary id in others
 NUM_SPECIAL_IDS = 3  # pad, start and end, which mean the same in every kind
+UNKNOWN = "<unk>"  # how people name the unknown token
 
 
 class Vocabulary(abc.ABC):
@@ -20,7 +21,12 @@ class Vocabulary(abc.ABC):
 
     A kind has a name in `to_dict()["kind"]` and a row in the table of `vocabulary_from_dict`. Other
     data that it needs, such as a model file, are in the data directory.
+
+    Attributes:
+        unknown_id: int. The id that stands for what the vocabulary lacks; None if there is none.
     """
+
+    unknown_id: int | None = None
 
     @property
     @abc.abstractmethod
@@ -43,6 +49,14 @@ class Vocabulary(abc.ABC):
     @abc.abstractmethod
     def _decode_content(self, ids: Sequence[int]) -> str:
         """Returns the text of ids in [NUM_SPECIAL_IDS, size)."""
+
+    @final
+    def ids_of(self, token: str) -> list[int]:
+        """The ids whose text is `token`; "<unk>" is the unknown token."""
+        if token == UNKNOWN:
+            return [] if self.unknown_id is None else [self.unknown_id]
+        ids = range(NUM_SPECIAL_IDS, self.size)
+        return [i for i in ids if i != self.unknown_id and self._decode_content([i]) == token]
 
     @final
     def decode(self, ids: Iterable[int]) -> str:

@@ -27,6 +27,7 @@ class ListedVocabulary(FileVocabulary):
     """
 
     UNKNOWN: ClassVar[str]
+    unknown_id = UNKNOWN_ID
 
     def __init__(self, tokens: Iterable[str], file: str) -> None:
         self._tokens = (self.UNKNOWN, *tokens)

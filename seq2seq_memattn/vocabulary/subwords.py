@@ -57,6 +57,7 @@ class SubwordVocabulary(FileVocabulary):
         found = [getattr(self._processor, name)() for name in special]
         is_ours = found == [PAD_ID, START_ID, END_ID, UNKNOWN_ID]
         self.id_offset = 0 if is_ours else NUM_SPECIAL_IDS
+        self.unknown_id = self.id_offset + self._processor.unk_id()
         pieces = range(self._processor.get_piece_size())
         self.has_byte_fallback = sum(map(self._processor.is_byte, pieces)) == 256
         self._splits_at_spaces = splits_at_spaces

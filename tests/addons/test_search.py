@@ -10,7 +10,7 @@ from keras import ops
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
 from seq2seq_memattn.search.greedy import greedy_search
-from seq2seq_memattn.search.rules import length_penalty
+from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.search.step import Written, trace
 from seq2seq_memattn.vocabulary import END_ID
 from tests.addons.recorded import Arrays, guide_function, recorded

@@ -17,6 +17,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.alignments import align, draw_slots
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.search.options import SearchOptions
 from tests.conftest import TINY
 from tests.documents import DOCS, blocks
 from tests.marks import slow
@@ -234,7 +235,7 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
 
 def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work):
     run = load_run(work / "run")
-    translator = Translator(run, beam_size=2, return_alignments=True)
+    translator = Translator(run, SearchOptions(2), return_alignments=True)
     for text, read in (("3 1 4", "3 1 4 </s>"), ("3 1 4 1 5 9 2 6", "3 1 4 1 5 9 </s>")):
         aligned = align(run, translator, text)
         (best,) = translator([text], 1)[0]
@@ -258,7 +259,7 @@ def test_the_title_of_an_alignment_names_model_scores_and_sentence():
 
 def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):
     run = load_run(work / "run")
-    aligned = align(run, Translator(run, beam_size=2, return_alignments=True), "3 1 4")
+    aligned = align(run, Translator(run, SearchOptions(2), return_alignments=True), "3 1 4")
     files = draw_slots(aligned, "K=4", 2, tmp_path / "slots")
     assert [file.name for file in files] == ["slots.png", "slots.svg"]
     with pytest.raises(ValueError, match="--slots_output: expected a run of K-memory, got one"):

@@ -1,6 +1,7 @@
 """translate, score and average_checkpoints as users type them, on subwords."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from seq2seq_memattn.preparation.parallel_text import prepare
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.runs.translator import SourceReader
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.text.form import TextForm
 from tests.running import ROOT, error_lines, run_here
 from tests.texts import STRANGE, make_text_data, pairs, text_options, write_lines
@@ -94,6 +96,54 @@ def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_pa
     found = [float(line) for line in lines_of(scores)[:-1]]
     assert found[1] == 0.0
     assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
+
+
+def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", ["ba dö ki", "", "ki ba"])
+    prefixes = write_lines(tmp_path / "prefixes.txt", ["dö ki", "ba", ""])
+    output = tmp_path / "output.txt"
+    options = (f"--input={source}", f"--output={output}", "--beam_size=2")
+    rules = ("--coverage_penalty=0.1", "--length_reward=0.1", "--no_repeat_ngram=2")
+    result = command("translate", work, *options, f"--prefixes={prefixes}", *rules)
+    assert result["update"] == 4
+    first, empty, free, _ = lines_of(output)
+    assert first.startswith("dö ki") and empty == ""
+    (tmp_path / "both").mkdir()
+    shutil.copytree(work / "run", tmp_path / "both" / "other")
+    runs = f"--run_dir={work / 'run'},{tmp_path / 'both' / 'other'}"
+    done = run_here("experiments.translate", *options, runs, "--banned=<unk>", *rules)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["update"] == [4, 4]
+    assert [bool(line) for line in lines_of(output)] == [True, False, bool(free), False]
+    reference = (f"--source={source}", f"--reference={source}", "--beam_size=2")
+    done = run_here("experiments.evaluate", runs, *reference)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--ensemble_mean=probabilities"], "--ensemble_mean: expected several runs"),
+        (["--banned=zzzz"], "--banned: expected a token of the target vocabulary, got 'zzzz'"),
+        (["--prefixes={short}"], "short.txt: expected 2 lines, got 1"),
+        (["--prefixes={short}x"], "short.txtx: no such file"),
+        (["--run_dir=one,two"], "one: expected a run directory"),
+        (["--sample=2", "--coverage_penalty=0.1"], "--coverage_penalty: expected without --sample"),
+        (["--coverage_penalty=-1"], "--coverage_penalty"),
+        (["--max_length_ratio=0"], "`max_ratio` must be positive; got 0.0"),
+    ],
+)
+def test_flags_of_rules_that_do_not_fit_are_refused(
+    work: Path, tmp_path: Path, flags: list[str], message: str
+) -> None:
+    source = write_lines(tmp_path / "source.txt", ["ba", "dö"])
+    short = write_lines(tmp_path / "short.txt", ["ba"])
+    paths = (f"--run_dir={work / 'run'}", f"--input={source}", f"--output={tmp_path / 'out.txt'}")
+    done = run_here("experiments.translate", *paths, *(flag.format(short=short) for flag in flags))
+    assert done.returncode == 1
+    (line,) = error_lines(done)
+    assert message in line
+    assert not (tmp_path / "out.txt").exists()
 
 
 def test_evaluate_counts_lines_that_are_empty_or_too_long(work: Path, tmp_path: Path) -> None:
@@ -225,7 +275,7 @@ def test_other_ways_to_decode_give_the_same_translations(work: Path) -> None:
     sources = [source for source in SourceReader(run)(LINES, "lines") if len(source)]
 
     def scores(size: int = 5, model: Any = run.model, **way: Any) -> list[float]:
-        found = BatchDecoder(model, beam_size=2, **way)(sources, size)
+        found = BatchDecoder(model, SearchOptions(2), **way)(sources, size)
         return [best[0].normalised_log_prob for best in found]
 
     first = scores()

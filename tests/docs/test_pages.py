@@ -13,7 +13,7 @@ import pytest
 from experiments.reproduction.study import load_definition
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.presets.load import PRESETS
-from seq2seq_memattn.serving.export.graph import _INPUTS as SIGNATURES
+from seq2seq_memattn.serving.export.options import INPUTS as SIGNATURES
 from tests.documents import (
     DOCS,
     LONGEST_LINE,

@@ -98,6 +98,18 @@ def test_it_runs_on_jax_without_tensorflow(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
+def test_numbers_come_through_with_placeholders(tmp_path: Path) -> None:
+    small = ("--pairs=1500", "--updates=250", f"--folder={tmp_path}")
+    *_, without, with_marks, minutes = run(tmp_path, "placeholders", *small)
+    shares = [
+        float(re.fullmatch(rf"([\d.]+)% of 200 sentences right {name} placeholders.", line)[1])
+        for name, line in (("without", without), ("with", with_marks))
+    ]
+    assert shares[0] < 5.0 and shares[1] > 30.0
+    assert re.fullmatch(r"\d+\.\d minutes.", minutes)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "what"), [("dates", "dates"), ("own_cell", "sequences")])
 def test_it_learns_its_task_to_99_percent(tmp_path: Path, name: str, what: str) -> None:
     result = run(tmp_path, name)[-1]

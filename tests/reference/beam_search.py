@@ -3,7 +3,7 @@
 The rules are those of google/seq2seq (`inference/beam_search.py`). Successors are the best of
 beam x vocabulary by log_prob / penalty(length). The length excludes the end token. A finished
 hypothesis keeps its score and stays among the candidates. Only the rule for stopping differs; see
-`can_stop`.
+`can_stop`. `Rules` adds what other toolkits offer: constraints, a reward for length, coverage.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,6 +31,42 @@ class Hypothesis(NamedTuple):
         return len(self.tokens)
 
 
+class Rules(NamedTuple):
+    """Constraints on the tokens of one sentence, and what is added to the scores."""
+
+    prefix: tuple[int, ...] = ()  # the first tokens
+    banned: tuple[int, ...] = ()  # tokens that are never written
+    least: int = 0  # tokens before the end token
+    ngram: int = 0  # so many tokens in a row never occur twice; 0: no rule
+    reward: float = 0.0  # for each token
+    coverage: float = 0.0  # weight of the coverage penalty
+    # Prefix with the start token -> [source_length], the alignment of the step after it.
+    alignment_fn: Callable[[tuple[int, ...]], Array] | None = None
+
+    def allow(self, tokens: tuple[int, ...], token: int, end_id: int) -> bool:
+        """Whether `token` may follow `tokens`."""
+        if len(tokens) < len(self.prefix):
+            return token == self.prefix[len(tokens)]
+        if token == end_id:
+            return len(tokens) >= self.least
+        longer = (*tokens, token)
+        grams = [longer[i : i + self.ngram] for i in range(len(longer) - self.ngram + 1)]
+        repeats = bool(self.ngram and grams) and grams.count(grams[-1]) > 1
+        return token not in self.banned and not repeats
+
+    def bonus(self, tokens: tuple[int, ...], is_finished: bool, start_id: int) -> float:
+        """What the score adds to the log-probability after the penalty."""
+        found = self.reward * len(tokens)
+        if self.coverage:
+            steps = len(tokens) + is_finished
+            read = sum(self.alignment_fn((start_id, *tokens[:n])) for n in range(steps))
+            found += self.coverage * float(np.log(np.clip(read, 1e-6, 1.0)).sum())
+        return found
+
+
+FREE = Rules()
+
+
 class SearchResult(NamedTuple):
     """What a search returns."""
 
@@ -52,6 +88,7 @@ def beam_search(
     length_penalty_factor: float = 0.0,
     n_best: int = 1,
     early_stopping: bool = True,
+    rules: Rules = FREE,
 ) -> SearchResult:
     """Beam search for one sentence.
 
@@ -69,6 +106,7 @@ def beam_search(
         length_penalty_factor: float. 0 for the plain log-probability.
         n_best: int, at most `beam_size`. Hypotheses returned.
         early_stopping: bool. Stops as soon as `can_stop` allows; the result is the same.
+        rules: Constraints, and what is added to the scores.
 
     Returns:
         SearchResult with up to `n_best` hypotheses by falling score.
@@ -79,24 +117,29 @@ def beam_search(
         candidates = []
         for beam_index, hypothesis in enumerate(beam):
             candidates += _successors(
-                hypothesis, beam_index, log_probs_fn, start_id, end_id, length_penalty_factor
+                hypothesis, beam_index, log_probs_fn, start_id, end_id, length_penalty_factor, rules
             )
         candidates.sort(key=lambda candidate: (-candidate[1].score, candidate[0]))
         beam = [hypothesis for _, hypothesis in candidates[:beam_size]]
         num_steps += 1
-        if early_stopping and can_stop(beam, n_best, max_length, length_penalty_factor):
+        if early_stopping and can_stop(beam, n_best, max_length, length_penalty_factor, rules):
             break
     return SearchResult(beam[:n_best], num_steps)
 
 
 def can_stop(
-    beam: Sequence[Hypothesis], n_best: int, max_length: int, length_penalty_factor: float
+    beam: Sequence[Hypothesis],
+    n_best: int,
+    max_length: int,
+    length_penalty_factor: float,
+    rules: Rules = FREE,
 ) -> bool:
     """Whether no later step can change the n_best results.
 
     This holds if no hypothesis is live, or if `n_best` finished hypotheses score above every score
     that a live one can still reach. That bound is its current log-probability, which can only fall,
-    at the most favourable length up to `max_length`.
+    at the most favourable length up to `max_length`, with the most favourable reward and without a
+    coverage penalty.
     """
     live = [hypothesis for hypothesis in beam if not hypothesis.is_finished]
     if not live:
@@ -105,9 +148,12 @@ def can_stop(
     if len(finished_scores) < n_best:
         return False
     reachable = max(
-        hypothesis.log_prob / length_penalty(length, length_penalty_factor)
+        max(
+            hypothesis.log_prob / length_penalty(length, length_penalty_factor)
+            for length in range(hypothesis.length, max_length + 1)
+        )
+        + rules.reward * (max_length if rules.reward > 0 else hypothesis.length)
         for hypothesis in live
-        for length in range(hypothesis.length, max_length + 1)
     )
     return finished_scores[n_best - 1] > reachable
 
@@ -134,6 +180,7 @@ def exhaustive_search(
     end_id: int,
     max_length: int,
     length_penalty_factor: float = 0.0,
+    rules: Rules = FREE,
 ) -> list[Hypothesis]:
     """All outputs: those that end within `max_length` steps, and those that are cut there.
 
@@ -143,6 +190,7 @@ def exhaustive_search(
         end_id: int. The token that finishes a hypothesis.
         max_length: int. Number of steps; a cut output has as many tokens.
         length_penalty_factor: float. 0 for the plain log-probability.
+        rules: Constraints, and what is added to the scores.
 
     Returns:
         All outputs of positive probability, sorted by falling score, then by tokens.
@@ -153,7 +201,7 @@ def exhaustive_search(
         longer: list[Hypothesis] = []
         for hypothesis in live:
             for _, successor in _successors(
-                hypothesis, 0, log_probs_fn, start_id, end_id, length_penalty_factor
+                hypothesis, 0, log_probs_fn, start_id, end_id, length_penalty_factor, rules
             ):
                 (finished if successor.is_finished else longer).append(successor)
         live = longer
@@ -167,6 +215,7 @@ def _successors(
     start_id: int,
     end_id: int,
     length_penalty_factor: float,
+    rules: Rules,
 ) -> list[tuple[int, Hypothesis]]:
     """The successors of a hypothesis by each next token, by index beam * vocab_size + token."""
     log_probs = log_probs_fn((start_id, *hypothesis.tokens))
@@ -175,12 +224,13 @@ def _successors(
         return [(beam_index * vocab_size + end_id, hypothesis)]
     successors = []
     for token in range(vocab_size):
-        if log_probs[token] == -np.inf:
+        if log_probs[token] == -np.inf or not rules.allow(hypothesis.tokens, token, end_id):
             continue
         is_finished = token == end_id
         tokens = hypothesis.tokens if is_finished else (*hypothesis.tokens, token)
         log_prob = hypothesis.log_prob + float(log_probs[token])
         score = log_prob / length_penalty(len(tokens), length_penalty_factor)
+        score += rules.bonus(tokens, is_finished, start_id)
         successor = Hypothesis(tokens, log_prob, score, is_finished)
         successors.append((beam_index * vocab_size + token, successor))
     return successors

@@ -4,6 +4,7 @@ import pytest
 from seq2seq_memattn.runs import pair_scorer
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.vocabulary import END_ID
 from tests.marks import slow
 from tests.search.models import one_quick_attention, small_model, sources_of, teacher_forced
@@ -32,7 +33,7 @@ def test_scores_are_sums_of_log_probabilities_with_the_end_token(attention: str)
 def test_scores_are_those_that_search_gives_its_hypotheses(options: dict[str, object]) -> None:
     model = small_model("bahdanau", **options)
     model.logits.bias.assign([-50.0, -50.0, 2.0, 0.0, 0.0, 0.0])  # makes hypotheses end
-    found = BatchDecoder(model, beam_size=4, n_best=3)(SOURCES, batch_size=5)
+    found = BatchDecoder(model, SearchOptions(4, 3))(SOURCES, batch_size=5)
     pairs = [
         (source, hypothesis)
         for source, hypotheses in zip(SOURCES, found, strict=True)

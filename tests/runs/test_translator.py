@@ -7,14 +7,15 @@ import pytest
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.translator import SourceReader, Translator
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Sampling, samples
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import SymbolVocabulary
 from tests.search.models import small_model
 
 
 def reader(limit: int | None, **config: Any) -> SourceReader:
-    model = SimpleNamespace(config=ModelConfig(attention="k_memory:4", **config))
+    longest = ModelConfig(attention="k_memory:4", **config).longest_source
+    model = SimpleNamespace(longest_source=longest)
     run: Any = SimpleNamespace(
         directory=Path("run"), source_vocabulary=SymbolVocabulary("123456789"), model=model
     )
@@ -49,7 +50,7 @@ def test_sources_are_cut_at_the_smaller_limit(
 def test_a_line_has_the_same_samples_in_whatever_part_of_a_file_it_comes() -> None:
     sources, targets = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
     run = Run(Path("run"), small_model(), sources, targets, 1, {"update": 1}, TextForm(), [])
-    translate = Translator(run, 4, 4, sampling=Sampling(), seed=3)
+    translate = Translator(run, samples(4, Sampling()), seed=3)
     lines = ["x y x", "", "v w x y z z y", "x y x"]
     together = [[one.text for one in found] for found in translate(lines, 4)]
     apart = [

@@ -42,6 +42,7 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
     "flexible_window": {"attention": "flexible", "threshold": 0.5},
     "linear": {"attention": "linear"},
 }
+SOURCE_LENGTH = 3  # of the sources of a `PrefixModel` whose coverage counts
 END_BIAS = {"constant": 2.0, "local_m": 2.0}  # with less, their hypotheses never end
 # A memory that grows with the source, and one that does not.
 QUICK = ("bahdanau", "k_memory")
@@ -138,18 +139,37 @@ class PrefixModel:
         logits = ops.take_along_axis(memory, nodes[:, :, None], axis=1)
         return logits, logits, PrefixState(nodes)
 
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        """The probabilities of the first tokens, one for each of `SOURCE_LENGTH` positions."""
+        return ops.exp(scores[:, :, -SOURCE_LENGTH:])
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        return ops.full(ops.shape(scores)[:2], float(SOURCE_LENGTH))
+
+    def alignment_fn(self, sentence: int, length: int) -> Callable[[tuple[int, ...]], Array]:
+        """The same for the reference, for the first `length` positions."""
+
+        def alignment(prefix: tuple[int, ...]) -> Array:
+            row = self.tables[sentence, self._node(prefix)].astype(np.float64)
+            return np.exp(row[-SOURCE_LENGTH:])[:length]
+
+        return alignment
+
     def log_probs_fn(self, sentence: int) -> Callable[[tuple[int, ...]], Array]:
         """The same model for the reference: a function of one sentence's prefix."""
 
         def log_probs(prefix: tuple[int, ...]) -> Array:
-            node = 0
-            for token in prefix:
-                node = self._next(node, token)
-            row = self.tables[sentence, node].astype(np.float64)
+            row = self.tables[sentence, self._node(prefix)].astype(np.float64)
             row[[PAD_ID, START_ID]] = -np.inf  # search writes neither
             return row
 
         return log_probs
+
+    def _node(self, prefix: tuple[int, ...]) -> int:
+        node = 0
+        for token in prefix:
+            node = self._next(node, token)
+        return node
 
     def _next(self, node: Any, token: Any) -> Any:
         return (31 * node + 7 * token + 1) % self.tables.shape[1]

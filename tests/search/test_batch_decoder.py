@@ -4,8 +4,9 @@ import pytest
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.rules import Sampling, length_penalty
+from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, samples
 from seq2seq_memattn.search.sample import sample
+from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.search.models import padded, small_model, sources_of
 from tests.tolerances import as_array, assert_close
@@ -38,7 +39,7 @@ def test_batches_are_sorted_by_falling_length_and_remember_their_places() -> Non
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
-    decoder = BatchDecoder(small_model(), beam_size=3, n_best=2, max_length=6)
+    decoder = BatchDecoder(small_model(), SearchOptions(3, 2), Lengths(6))
     together = decoder(SOURCES, batch_size=len(SOURCES))
     assert_same(decoder(SOURCES, batch_size=4), together)
     assert_same(decoder(SOURCES, batch_size=1), together)
@@ -47,7 +48,7 @@ def test_results_do_not_depend_on_the_batch_size_nor_on_the_order() -> None:
 
 def test_hypotheses_are_those_of_beam_search() -> None:
     model = small_model("bahdanau")
-    found = BatchDecoder(model, 4, 3, 0.6, 6, return_alignments=True)(SOURCES, 4)
+    found = BatchDecoder(model, SearchOptions(4, 3, 0.6), Lengths(6), True)(SOURCES, 4)
     expected = beam_search(model, padded(SOURCES), 4, 3, 0.6, 6, return_alignments=True)
     assert [len(hypotheses) for hypotheses in found] == [3] * len(SOURCES)
     for row, hypotheses in enumerate(found):
@@ -72,19 +73,19 @@ def test_hypotheses_are_those_of_beam_search() -> None:
 
 
 def test_alignments_come_on_request_alone() -> None:
-    ((hypothesis,),) = BatchDecoder(small_model(), 2, max_length=3)(SOURCES[:1], 1)
+    ((hypothesis,),) = BatchDecoder(small_model(), SearchOptions(2), Lengths(3))(SOURCES[:1], 1)
     assert hypothesis.alignment is None and hypothesis.scores is None
 
 
 @pytest.mark.slow
 def test_weights_are_read_at_each_call() -> None:
     model = small_model()
-    decoder = BatchDecoder(model, 2, max_length=4)
+    decoder = BatchDecoder(model, SearchOptions(2), Lengths(4))
     before = decoder(SOURCES, 11)
     for variable in model.trainable_variables:
         variable.assign(0.5 * as_array(variable).astype(np.float32))
     after = decoder(SOURCES, 11)
-    assert_same(after, BatchDecoder(model, 2, max_length=4)(SOURCES, 11))
+    assert_same(after, BatchDecoder(model, SearchOptions(2), Lengths(4))(SOURCES, 11))
     assert before[0][0].log_prob != after[0][0].log_prob
 
 
@@ -94,7 +95,7 @@ def test_weights_that_stay_as_they_are_are_read_once(
 ) -> None:
     read: list[CompiledSearch] = []
     monkeypatch.setattr(CompiledSearch, "update_weights", lambda search: read.append(search))
-    decoder = BatchDecoder(small_model(), 2, max_length=3, is_frozen=is_frozen)
+    decoder = BatchDecoder(small_model(), SearchOptions(2), Lengths(3), is_frozen=is_frozen)
     for _ in range(3):
         decoder._search(4, 11)
     assert len(read) == (1 if is_frozen else 3)
@@ -102,7 +103,7 @@ def test_weights_that_stay_as_they_are_are_read_once(
 
 @pytest.mark.slow
 def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
-    decoder = BatchDecoder(small_model(), 3, n_best=2, return_alignments=True)
+    decoder = BatchDecoder(small_model(), SearchOptions(3, 2), return_alignments=True)
     together = decoder(SOURCES, 4)
     for index in (0, 3):
         assert_same(decoder(SOURCES[index : index + 1], 4), together[index : index + 1])
@@ -111,7 +112,7 @@ def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
 @pytest.mark.slow
 def test_progress_is_told_and_no_sources_give_no_results() -> None:
     done: list[int] = []
-    decoder = BatchDecoder(small_model(), 2, max_length=3)
+    decoder = BatchDecoder(small_model(), SearchOptions(2), Lengths(3))
     decoder(SOURCES, 4, done.append)
     assert done == [4, 4, 3]
     assert decoder([], 4, done.append) == []
@@ -119,27 +120,22 @@ def test_progress_is_told_and_no_sources_give_no_results() -> None:
 
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_a_batch_size_that_is_not_positive_is_refused(batch_size: int) -> None:
-    decoder = BatchDecoder(small_model(), 2, max_length=3)
+    decoder = BatchDecoder(small_model(), SearchOptions(2), Lengths(3))
     with pytest.raises(ValueError, match=f"`batch_size` must be positive; got {batch_size}"):
         decoder(SOURCES, batch_size)
 
 
-def test_a_beam_that_is_too_narrow_is_refused() -> None:
-    with pytest.raises(ValueError, match="`n_best` must be at most `beam_size`, 2; got 3"):
-        BatchDecoder(small_model(), 2, n_best=3)(SOURCES, 4)
-
-
 @pytest.mark.slow
 def test_samples_of_a_source_follow_its_seed_in_any_batch() -> None:
-    decoder = BatchDecoder(small_model(), 3, n_best=3, max_length=6, sampling=Sampling())
+    decoder = BatchDecoder(small_model(), samples(3, Sampling()), Lengths(6))
     seeds = np.array([[8, row] for row in range(len(SOURCES))], np.uint32)
     together = decoder(SOURCES, batch_size=len(SOURCES), seeds=seeds)
     assert_same(decoder(SOURCES, batch_size=4, seeds=seeds), together)
     assert_same(decoder(SOURCES[::-1], batch_size=4, seeds=seeds[::-1])[::-1], together)
     assert_same(decoder(SOURCES[3:4], batch_size=4, seeds=seeds[3:4]), together[3:4])
     expected = sample(small_model(), padded(SOURCES), 3, seed=8, max_length=6)
-    for row, samples in enumerate(together):
-        for rank, hypothesis in enumerate(samples):
+    for row, drawn in enumerate(together):
+        for rank, hypothesis in enumerate(drawn):
             tokens = as_array(expected.tokens)[row, rank, : len(hypothesis.tokens)]
             assert hypothesis.tokens.tolist() == tokens.tolist()
             assert_close(np.array(hypothesis.log_prob), as_array(expected.log_probs)[row, rank])

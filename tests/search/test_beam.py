@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
-from seq2seq_memattn.search.rules import length_penalty
+from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.search.step import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
 from tests.errors import refused
@@ -388,8 +388,8 @@ def test_alignments_come_on_request_alone() -> None:
         ({"max_length": [2.5]}, "`max_length` must be an int >= 1; got [2.5]."),
         ({"max_length": [[3]]}, "`max_length` must be an int >= 1; got [[3]]."),
         ({"max_length": [3, 4]}, "`max_length`: expected batch 1; got 2."),
-        ({"max_length": [-1]}, "`max_length`: expected positive limits; got -1."),
-        ({"max_length": np.array([0])}, "`max_length`: expected positive limits; got 0."),
+        ({"max_length": [-1]}, "`max_length`: expected lengths of at least 1; got -1."),
+        ({"max_length": np.array([0])}, "`max_length`: expected lengths of at least 1; got 0."),
     ],
 )
 def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
@@ -401,7 +401,9 @@ def test_limits_in_a_graph_are_checked_when_it_runs() -> None:
     model, source = PrefixModel(random_tables(8, [0.0, 0.0])), np.full([2, 1], END_ID)
     graph = tf.function(lambda limits: beam_search(model, source, 2, max_length=limits).lengths)
     assert graph(tf.constant([4, 1])).shape == (2, 1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="`max_length`: expected positive"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="`max_length`: expected lengths of at least 1"
+    ):
         graph(tf.constant([4, 0]))
 
 

@@ -6,8 +6,9 @@ import tensorflow as tf
 from seq2seq_memattn.search import beam, chunks
 from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import Compaction, drop_done, keep_all
-from seq2seq_memattn.search.prepared import prepare
-from seq2seq_memattn.search.rules import Rules, step_limits
+from seq2seq_memattn.search.options import SearchOptions
+from seq2seq_memattn.search.prepare import prepare
+from seq2seq_memattn.search.rules import Rules, SourceRules, step_limits
 from tests.marks import quick, slow
 from tests.search.models import (
     assert_same_search,
@@ -32,7 +33,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def searched(model: Any, source: Any, max_length: Any, compaction: Compaction) -> BeamResult:
     decoding = prepare(model, 4)
     limits, num_steps = step_limits(source, max_length)
-    rules = Rules(4, 3, 0.6, True, limits[:, None])
+    rules = Rules(SearchOptions(4, 3, 0.6), SourceRules(limits[:, None]))
     started = decoding.start(source, 4)
     return search_in_graph(decoding, *started, rules, num_steps, compaction)
 

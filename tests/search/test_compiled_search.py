@@ -6,7 +6,7 @@ import pytest
 from seq2seq_memattn.search import chunks, compiled_search
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID
 from tests.marks import slow
@@ -38,7 +38,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @one_quick_attention
 def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    search = CompiledSearch(model, 4, 3, 0.6, batch_size=len(SOURCES))
+    search = CompiledSearch(model, SearchOptions(4, 3, 0.6), len(SOURCES))
     assert_same_search(search(source, LIMITS), beam_search(model, source, 4, 3, 0.6, LIMITS))
 
 
@@ -46,7 +46,7 @@ def test_a_search_in_chunks_equals_one_in_a_single_graph(attention: str) -> None
 @one_quick_attention
 def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     model = small_model(attention)
-    search = CompiledSearch(model, 4, 3, 0.6, batch_size=8, jit_compile=True)
+    search = CompiledSearch(model, SearchOptions(4, 3, 0.6), 8, jit_compile=True)
     for chosen in (slice(None), slice(2, 5)):
         source, limits = padded(SOURCES[chosen]), LIMITS[chosen]
         assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
@@ -60,7 +60,7 @@ def test_a_sentence_alone_is_searched_in_one_graph(
 ) -> None:
     monkeypatch.setattr(compiled_search, "ALONE", 4)
     model = small_model(attention)
-    search = CompiledSearch(model, 4, 3, 0.6, 1, return_alignments=True, jit_compile=jit_compile)
+    search = CompiledSearch(model, SearchOptions(4, 3, 0.6), 1, True, jit_compile)
     monkeypatch.setattr(search, "_chunk", None)
     for chosen in (0, 1, 4, 3):  # with 9, 1, 2 and 7 steps
         source, limits = padded(SOURCES[chosen : chosen + 1]), LIMITS[chosen : chosen + 1]
@@ -76,12 +76,12 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     bias = np.array(model.logits.bias)
     bias[END_ID] = -1e9  # every sentence goes to its limit
     model.logits.bias.assign(bias)
-    search = CompiledSearch(model, 2, 1, 0.0, batch_size=7, jit_compile=True)
+    search = CompiledSearch(model, SearchOptions(2), 7, jit_compile=True)
     sizes = []
     chunk = search._chunk
 
     def counted(*arguments: Any) -> Any:
-        sizes.append(arguments[5].shape[0])
+        sizes.append(len(arguments[5].limits))
         return chunk(*arguments)
 
     monkeypatch.setattr(search, "_chunk", counted)
@@ -102,7 +102,7 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
 )
 def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: bool) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    search = CompiledSearch(model, 4, 2, 0.0, 7, return_alignments=True, jit_compile=jit_compile)
+    search = CompiledSearch(model, SearchOptions(4, 2), 7, True, jit_compile)
     found = search(source, LIMITS)
     expected = beam_search(model, source, 4, 2, 0.0, LIMITS, return_alignments=True)
     assert_same_search(found, expected)
@@ -113,13 +113,16 @@ def test_alignments_are_those_of_the_whole_source(attention: str, jit_compile: b
 @pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau")])
 def test_folding_changes_rounding_only(attention: str) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    found = [CompiledSearch(model, 4, 2, 0.0, 7, folded=f)(source, LIMITS) for f in (False, True)]
+    found = [
+        CompiledSearch(model, SearchOptions(4, 2), 7, folded=folded)(source, LIMITS)
+        for folded in (False, True)
+    ]
     assert_same_search(found[0], found[1])
 
 
 def test_weights_are_read_on_demand() -> None:
     model, source = small_model(), padded(SOURCES)
-    search = CompiledSearch(model, 2, 1, 0.0, batch_size=7)
+    search = CompiledSearch(model, SearchOptions(2), 7)
     before = search(source, LIMITS)
     embeddings = model.target_embedding.embeddings
     embeddings.assign(as_array(embeddings)[::-1].astype(np.float32))
@@ -135,8 +138,10 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
     attention: str, jit_compile: bool
 ) -> None:
     model, source = small_model(attention), padded(SOURCES)
-    exact = CompiledSearch(model, 4, 2, 0.0, 7)(source, LIMITS)
-    search = CompiledSearch(with_rounded_products(model), 4, 2, 0.0, 7, jit_compile=jit_compile)
+    exact = CompiledSearch(model, SearchOptions(4, 2), 7)(source, LIMITS)
+    search = CompiledSearch(
+        with_rounded_products(model), SearchOptions(4, 2), 7, jit_compile=jit_compile
+    )
     rounded = search(source, LIMITS)
     np.testing.assert_allclose(rounded.log_probs, exact.log_probs, rtol=2e-2, atol=2e-2)
     assert (rounded.log_probs != exact.log_probs).any()
@@ -148,7 +153,7 @@ def test_products_in_bfloat16_change_log_probs_by_their_rounding_only(
 def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: bool) -> None:
     model = small_model(attention)
     sampling = Sampling(temperature=1.5, top_p=0.9)
-    search = CompiledSearch(model, 3, 3, 0.0, 8, jit_compile=jit_compile, sampling=sampling)
+    search = CompiledSearch(model, samples(3, sampling), 8, jit_compile=jit_compile)
     expected = sample(model, padded(SOURCES), 3, 1.5, 0, 0.9, seed=4, max_length=LIMITS)
     seeds = np.array([[4, row] for row in range(len(SOURCES))], np.uint32)
     for chosen in (slice(None), [6, 0, 3]):
@@ -165,7 +170,7 @@ def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: b
 @xla_quickly
 def test_a_sentence_alone_is_sampled_in_one_graph_with_its_alignments(jit_compile: bool) -> None:
     model, options = small_model(), {"jit_compile": jit_compile, "sampling": Sampling(top_k=3)}
-    search = CompiledSearch(model, 4, 4, 0.0, 1, return_alignments=True, **options)
+    search = CompiledSearch(model, SearchOptions(4, 4), 1, True, **options)
     found = search(padded(SOURCES[:1]), LIMITS[:1], np.array([[4, 0]], np.uint32))
     expected = sample(model, padded(SOURCES[:1]), 4, top_k=3, seed=4, max_length=int(LIMITS[0]))
     np.testing.assert_array_equal(found.tokens, as_array(expected.tokens))

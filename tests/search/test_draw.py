@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pytest
 
 from seq2seq_memattn.search.draw import _draw_place, draw, row_seeds
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Sampling
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.inputs import normal, run, tensor
 from tests.marks import slow

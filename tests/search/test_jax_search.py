@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.greedy import greedy_search
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.sample import sample
 from tests.marks import slow
 from tests.running import run_python
@@ -18,6 +21,15 @@ from tests.tolerances import as_array, assert_close
 
 SOURCES = sources_of(6, 0, 3)
 
+# Every constraint at once, for a search with an ensemble.
+RULES: dict[str, Any] = {
+    "min_length": 2,
+    "length_reward": 0.2,
+    "coverage_penalty": 0.3,
+    "no_repeat_ngram": 2,
+    "banned": [5],
+    "prefix": [[4, 3], [0, 0], [3, 0]],
+}
 SCRIPT = """
 import os
 import sys
@@ -34,8 +46,9 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.greedy import greedy_search
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, samples
 from seq2seq_memattn.search.sample import sample
 
 folder, *searches = sys.argv[1:]
@@ -62,6 +75,13 @@ def unlimited(source):
     return beam_search(model, source, 2)
 
 
+def together(source):
+    other = Seq2Seq(model.config)
+    other.set_weights([0.6 * weight for weight in model.get_weights()])
+    rules = json.load(open(f"{folder}/rules.json"))
+    return beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **rules)
+
+
 try:
     jax.jit(lambda source: beam_search(model, source, 2, max_length=source[:, 0]))(source)
     raise AssertionError("a limit of each sentence was taken")
@@ -74,15 +94,15 @@ except ValueError as error:
     assert "random" in str(error)
 for name in searches:
     how, _, what = name.partition(" ")
-    search = {"beam": beam, "greedy": greedy, "sampled": sampled, "unlimited": unlimited}[what]
+    search = globals()[what]
     result = (jax.jit(search) if how == "compiled" else search)(source)
     arrays = {k: np.asarray(v) for k, v in result._asdict().items() if k != "memory"}
     np.savez(f"{folder}/{name}.npz", **arrays)
 if "eager unlimited" in searches:
-    found = BatchDecoder(model, 2)([row[row > 2] for row in source], batch_size=2)
+    found = BatchDecoder(model, SearchOptions(2))([row[row > 2] for row in source], batch_size=2)
     with open(f"{folder}/decoded.json", "w") as stream:
         json.dump([[h[0].tokens.tolist(), h[0].log_prob] for h in found], stream)
-    decoder = BatchDecoder(model, 3, 3, max_length=8, sampling=Sampling(1.5, 6, 0.8))
+    decoder = BatchDecoder(model, samples(3, Sampling(1.5, 6, 0.8)), Lengths(8))
     seeds = np.array([[7, i] for i in range(len(source))], np.uint32)
     drawn = decoder([row[row > 2] for row in source], batch_size=2, seeds=seeds)
     expected = sampled(source)
@@ -102,6 +122,7 @@ def search_on_jax(folder: Path, attention: str, searches: list[str]) -> None:
     np.savez(folder / "weights.npz", **weights)
     np.save(folder / "source.npy", padded(SOURCES))
     (folder / "config.json").write_text(json.dumps(model.config.to_dict()))
+    (folder / "rules.json").write_text(json.dumps(RULES))
     process = run_python("-c", SCRIPT, str(folder), *searches)
     assert process.returncode == 0, process.stderr.decode()
 
@@ -135,6 +156,17 @@ def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.slow
+def test_an_ensemble_under_constraints_finds_what_it_finds_on_tensorflow(tmp_path: Path) -> None:
+    model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
+    other = Seq2Seq(model.config)
+    other.set_weights([0.6 * weight for weight in model.get_weights()])
+    search_on_jax(tmp_path, "k_memory_sigmoid", ["compiled together", "eager together"])
+    expected = beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **RULES)
+    assert_same(tmp_path / "compiled together.npz", expected)
+    assert_same(tmp_path / "eager together.npz", expected)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["bahdanau", "none", "luong_general", "flexible_window"])
 def test_search_with_every_attention_equals_that_of_tensorflow(
     tmp_path: Path, attention: str
@@ -149,7 +181,7 @@ def test_search_with_every_attention_equals_that_of_tensorflow(
     assert_same(tmp_path / "eager greedy.npz", greedy_search(model, source, 5))
     decoded = json.loads((tmp_path / "decoded.json").read_text())
     for (tokens, log_prob), (best,) in zip(
-        decoded, BatchDecoder(model, 2)(SOURCES, 2), strict=True
+        decoded, BatchDecoder(model, SearchOptions(2))(SOURCES, 2), strict=True
     ):
         assert tokens == best.tokens.tolist()
         assert_close(np.array(log_prob), np.array(best.log_prob))

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seq2seq_memattn.search.prepared import PreparedModel, prepare
+from seq2seq_memattn.search.prepare import prepare
+from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.vocabulary import START_ID
 from tests.inputs import MODES, run
 from tests.marks import slow

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from seq2seq_memattn.search.rules import best_penalty, length_penalty
+from seq2seq_memattn.search.scores import best_penalty, length_penalty
 from tests.reference import beam_search as reference
 from tests.tolerances import as_array, assert_close
 

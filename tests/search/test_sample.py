@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.search import chunks
 from seq2seq_memattn.search.greedy import greedy_search
-from seq2seq_memattn.search.prepared import prepare
+from seq2seq_memattn.search.prepare import prepare
 from seq2seq_memattn.search.replay import replay_log_probs
 from seq2seq_memattn.search.sample import SampleResult, sample
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID

@@ -407,7 +407,7 @@ def test_sources_and_limits_out_of_range_are_refused() -> None:
                 f"`max_length` must be an int >= 1; got {limit!r}."
             )
         assert refused(search, searchable, SOURCE, max_length=[3, 0, 3]) == (
-            "`max_length`: expected positive limits; got 0."
+            "`max_length`: expected lengths of at least 1; got 0."
         )
     assert "`seed`" in refused(sample, searchable, SOURCE, seed=np.int64(-5))
 

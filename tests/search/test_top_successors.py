@@ -1,5 +1,6 @@
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -44,7 +45,7 @@ def test_the_best_are_those_that_sorting_finds(
 ) -> None:
     monkeypatch.setattr(top_successors, "MANY", 0 if blocks else 10**9)
     logits, given = case(vocab_size)
-    found = best_successors(Successors(*(tensor(x) for x in given)), ops.convert_to_tensor(logits))
+    found = best_successors(keras.tree.map_structure(tensor, given), ops.convert_to_tensor(logits))
     expected = by_sorting(logits, given)
     assert_close(found[0], expected[0])
     alive = expected[0] > DEAD / 2

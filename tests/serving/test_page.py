@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
-from seq2seq_memattn.serving.export.graph import SearchOptions
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.saved_model import export
 from seq2seq_memattn.serving.http.app import make_app
 from seq2seq_memattn.serving.http.connections import Connection
@@ -76,7 +76,7 @@ def text_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Exports of runs on subwords after two updates, one with slots and one without."""
     root = tmp_path_factory.mktemp("text")
     data_dir = make_text_data(root, 60)
-    options = SearchOptions(beam_size=3, n_best=2, max_source_length=20)
+    options = ExportOptions(beam_size=3, n_best=2, max_source_length=20)
     for name, attention in (("slots", "k_memory:3"), ("bahdanau", "bahdanau")):
         run = text_run(data_dir, root / f"{name}_run", attention=attention)
         export(run, root / name, options, "float32", sentences(1, seed=4)[0])

@@ -6,6 +6,7 @@ from typing import Any
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import SourceReader, Translator, encode_lines
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.text.files import read_lines
 
 SEARCHES = {"greedy": (1, 1), "beam": (4, 2)}  # beam_size and n_best
@@ -39,7 +40,7 @@ def decoded(directory: Path, *names: str) -> list[Record]:
 def translations(run: Run, lines: list[str], beam_size: int, n_best: int) -> list[Any]:
     """The n best translations of each line, as by `translate`: text, ids, log-probability."""
     sources = run.text_form.as_trained(lines, run.directory)
-    found = Translator(run, beam_size, n_best)(sources, BATCH_SIZE)
+    found = Translator(run, SearchOptions(beam_size, n_best))(sources, BATCH_SIZE)
     return [[_record(run, *translation) for translation in of_line] for of_line in found]
 
 

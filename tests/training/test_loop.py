@@ -14,6 +14,7 @@ from seq2seq_memattn.losses import TokenCrossEntropy
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.training.loop import InterruptedRun, Trainer, TrainingResult
 from seq2seq_memattn.training.measurements import UpdateResult
 from tests.marks import slow
@@ -124,7 +125,7 @@ def test_best_weights_are_those_of_the_best_validation(
     assert (run.update, run.record["bleu"]) == (result.best_update, result.best_bleu)
     lines = (data_dir / "valid.source.txt").read_text().splitlines()[:6]
     sources = [np.array(run.source_vocabulary.encode(line), np.int32) for line in lines]
-    found = BatchDecoder(run.model, beam_size=2)(sources, batch_size=3)
+    found = BatchDecoder(run.model, SearchOptions(2))(sources, batch_size=3)
     decoded = [run.target_vocabulary.decode(best[0].tokens) for best in found]
     assert tokenised_bleu(decoded, lines).score == pytest.approx(result.best_bleu)
 

@@ -14,6 +14,7 @@ from seq2seq_memattn.metrics import Score
 from seq2seq_memattn.preparation.parallel_text import prepare
 from seq2seq_memattn.runs.directory import load_run, open_run
 from seq2seq_memattn.runs.translator import Translator
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.training import validation
 from seq2seq_memattn.training.loop import Trainer
@@ -64,7 +65,7 @@ def test_the_vocabulary_travels_with_the_run(data_dir: Path, run_dir: Path, tmp_
     line = "ba dö 日本"
     vocabulary = SplitData(data_dir, "valid", 1).source_vocabulary
     assert run.source_vocabulary.encode(line) == vocabulary.encode(line)
-    ((best,),) = Translator(run, beam_size=2)([line], batch_size=1)
+    ((best,),) = Translator(run, SearchOptions(2))([line], batch_size=1)
     assert isinstance(best.text, str)
 
 

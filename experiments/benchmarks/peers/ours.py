@@ -16,6 +16,7 @@ from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import versions
 from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.training.make import make_parts
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS
 
@@ -51,10 +52,8 @@ def make_decoder(setting: Setting) -> Decode:
     hardware.use_threads(setting.threads)
     search = CompiledSearch(
         endless(Seq2Seq(model_config(setting), dtype=dtype_policy(precision(setting)))),
-        setting.beam,
-        n_best=1,
-        length_penalty_exponent=0.0,
-        batch_size=setting.batch,
+        SearchOptions(setting.beam),
+        setting.batch,
         jit_compile="plain" not in setting.option,
     )
 

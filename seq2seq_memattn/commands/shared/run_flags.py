@@ -1,5 +1,6 @@
 """The common part of commands that use a trained run: flags, loading the run, pairs of files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,10 +10,23 @@ from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import read_lines
 
 
-def define_run(flags: Flags) -> None:
-    """Defines the flags of every command that reads sources."""
+def define_run(flags: Flags, together: bool = False) -> None:
+    """Defines the flags of every command that reads sources.
+
+    Args:
+        flags: the command's flags.
+        together: whether several runs can decode together.
+    """
     flags.group("Run")
-    flags.string("run_dir", None, "run directory of a trained model", required=True)
+    several = "; several, separated by commas, decode together" if together else ""
+    flags.string("run_dir", None, f"run directory of a trained model{several}", required=True)
+    if together:
+        flags.choice(
+            "ensemble_mean",
+            "probabilities",
+            ("probabilities", "log_probabilities"),
+            "several runs: take the mean of their probabilities or of their log-probabilities",
+        )
     flags.string(
         "checkpoint",
         "best",
@@ -47,6 +61,38 @@ def define_search(flags: Flags) -> None:
     flags.group("Search")
     flags.integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.number("length_penalty", 0.0, "exponent of the GNMT length penalty")
+    flags.number("length_reward", 0.0, "added to a hypothesis's score for each token")
+    flags.number(
+        "coverage_penalty",
+        0.0,
+        "weight of the GNMT coverage penalty, which prefers translations that read the whole "
+        "source; slower for long sources",
+        lower_bound=0.0,
+    )
+    flags.number(
+        "min_length_ratio",
+        None,
+        "translations have at least this many tokens per token of their source",
+        lower_bound=0.0,
+    )
+    flags.number(
+        "max_length_ratio",
+        None,
+        "translations have at most this many tokens per token of their source, end tokens included",
+        lower_bound=0.0,
+    )
+    flags.integer(
+        "no_repeat_ngram",
+        0,
+        "never write the same so many tokens in a row twice; 0: no such rule",
+        lower_bound=0,
+    )
+    flags.items(
+        "banned",
+        [],
+        "target tokens that are never written, such as <unk>; a subword is banned "
+        "at the start of words and inside",
+    )
 
 
 def define_sampling(flags: Flags, samples: str) -> None:
@@ -71,7 +117,7 @@ def sampling_of(arguments: Arguments) -> Any:
     Raises:
         ValueError: for a number out of range, or another flag of sampling without `--sample`.
     """
-    from seq2seq_memattn.search.rules import Sampling
+    from seq2seq_memattn.search.options import Sampling
 
     if arguments.sample is not None:
         return Sampling(arguments.temperature, arguments.top_k, arguments.top_p)
@@ -86,7 +132,9 @@ def define_batch_size(flags: Flags) -> None:
     flags.integer("batch_size", 100, "sources per batch", lower_bound=1)
 
 
-def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
+def load_run(
+    arguments: Arguments, precision: Precision | None = None, run_dir: str | None = None
+) -> Any:
     """Loads the run that the flags name.
 
     Prints a note for each damaged checkpoint that was skipped, and for a precision that is slow on
@@ -94,18 +142,76 @@ def load_run(arguments: Arguments, precision: Precision | None = None) -> Any:
 
     Args:
         arguments: the command's arguments.
-        precision: replaces the flag's value if given.
+        precision, run_dir: replace the flags' values if given.
     """
     from seq2seq_memattn.runs import directory
 
     precision = precision or arguments.precision
     report_slow_products(precision)
     run = directory.load_run(
-        Path(arguments.run_dir), arguments.checkpoint, arguments.threshold, precision
+        Path(run_dir or arguments.run_dir), arguments.checkpoint, arguments.threshold, precision
     )
     for problem in run.problems:
         print_note(f"{problem}; the one before it is used")
     return run
+
+
+def load_runs(arguments: Arguments) -> Any:
+    """Loads the run that the flags name, or several as one `Run` with an `Ensemble`."""
+    from seq2seq_memattn.runs.ensemble import ensemble_of
+
+    folders = [arguments.run_dir]
+    if not Path(arguments.run_dir).exists():
+        folders = arguments.run_dir.split(",")
+    runs = [load_run(arguments, run_dir=folder) for folder in folders]
+    if len(runs) > 1:
+        return ensemble_of(runs, arguments.ensemble_mean)
+    if "ensemble_mean" in arguments.given:
+        raise ValueError("--ensemble_mean: expected several runs")
+    return runs[0]
+
+
+def search_options(
+    arguments: Arguments, run: Any, n_best: int = 1, sampling: Any = None
+) -> tuple[Any, Any]:
+    """The `SearchOptions` and `Lengths` that the flags describe.
+
+    Args:
+        arguments: the command's arguments.
+        run: `Run`.
+        n_best: targets to return, or to draw.
+        sampling: `Sampling`, or None for beam search.
+    """
+    from seq2seq_memattn.search.options import Lengths, SearchOptions, samples
+
+    constraints: dict[str, Any] = {
+        "no_repeat_ngram": arguments.no_repeat_ngram,
+        "banned": banned_ids(arguments.banned, run.target_vocabulary),
+    }
+    ratios = (arguments.max_length_ratio, arguments.min_length_ratio)
+    lengths = Lengths(getattr(arguments, "max_length", None), 0, *ratios)
+    if sampling is not None:
+        return samples(n_best, sampling, **constraints), lengths
+    options = SearchOptions(
+        arguments.beam_size,
+        n_best,
+        arguments.length_penalty,
+        arguments.length_reward,
+        arguments.coverage_penalty,
+        **constraints,
+    )
+    return options, lengths
+
+
+def banned_ids(tokens: Sequence[str], vocabulary: Any) -> tuple[int, ...]:
+    """The ids of banned tokens; ValueError for one that the vocabulary does not have."""
+    found: set[int] = set()
+    for token in tokens:
+        ids = vocabulary.ids_of(token)
+        if not ids:
+            raise ValueError(f"--banned: expected a token of the target vocabulary, got {token!r}")
+        found.update(ids)
+    return tuple(sorted(found))
 
 
 def make_translator(
@@ -114,21 +220,14 @@ def make_translator(
     return_alignments: bool = False,
     sampling: Any = None,
     seed: int = 0,
+    run: Any = None,
 ) -> tuple[Any, Any]:
-    """Loads the run that the flags name; returns it and its `Translator`."""
+    """Loads the run that the flags name, unless it is given; returns it and its `Translator`."""
     from seq2seq_memattn.runs.translator import Translator
 
-    run = load_run(arguments)
-    return run, Translator(
-        run,
-        arguments.beam_size if sampling is None else n_best,
-        n_best,
-        arguments.length_penalty,
-        arguments.max_source_length,
-        return_alignments,
-        sampling,
-        seed,
-    )
+    run = run or load_run(arguments)
+    options = search_options(arguments, run, n_best, sampling)
+    return run, Translator(run, *options, arguments.max_source_length, return_alignments, seed)
 
 
 def report_slow_products(*precisions: str) -> None:

@@ -13,9 +13,10 @@ import tensorflow as tf
 
 from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.search.searchable import Searchable
-from seq2seq_memattn.serving.export.graph import SearchOptions, ServedModel
+from seq2seq_memattn.serving.export.graph import ServedModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import searchable_card
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.saved_model import new_version, shared_fields, write
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.text.form import TextForm
@@ -36,8 +37,9 @@ def export_searchable(
     """Exports your own Keras model as the next version, like `memattn export` exports a run.
 
     `memattn serve` and TensorFlow Serving can serve the result. Its signatures are
-    `serving_default`, `align`, `score` and, with `num_samples`, `sample`; the page "Serving" of the
-    documentation describes their outputs. Exporting needs Keras's TensorFlow backend.
+    `serving_default`, `align`, `score` and, if asked for, `complete` and `sample`; the page
+    "Serving" of the documentation describes their outputs. Exporting needs Keras's TensorFlow
+    backend.
 
     Args:
         searchable: `Searchable`.
@@ -54,7 +56,10 @@ def export_searchable(
         search: options of search, fixed in the graph, with their defaults: `beam_size` (10),
             `n_best` (5, at most `beam_size`), `length_penalty` (0.0, the exponent), `max_length`
             and `max_source_length` (None). For sampling: `num_samples` (0: no signature `sample`),
-            `temperature` (1.0), `top_k` (0), `top_p` (1.0). See `beam_search` and `sample`.
+            `temperature` (1.0), `top_k` (0), `top_p` (1.0). Constraints and scores:
+            `length_reward`, `coverage_penalty`, `no_repeat_ngram`, `banned` (a tuple of ids),
+            `min_length_ratio` and `max_length_ratio` (see `memattn translate`). `prefix` (False)
+            adds the signature `complete`. See `beam_search` and `sample`.
 
     Returns:
         The version's folder.
@@ -99,8 +104,8 @@ def export_searchable(
     return Path(export_dir) / str(version)
 
 
-def _options(search: dict[str, Any]) -> SearchOptions:
-    known = [field.name for field in dataclasses.fields(SearchOptions)]
+def _options(search: dict[str, Any]) -> ExportOptions:
+    known = [field.name for field in dataclasses.fields(ExportOptions)]
     if unknown := sorted(set(search) - set(known)):
         raise ValueError(
             f"`{unknown[0]}`: expected one of {', '.join(known)}; there is no such option of the "
@@ -108,10 +113,10 @@ def _options(search: dict[str, Any]) -> SearchOptions:
         )
     # JSON has no NumPy numbers.
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in search.items()}
-    default = SearchOptions()
+    default = ExportOptions()
     beam_size = plain.get("beam_size", default.beam_size)
     check_int("beam_size", beam_size)
-    return SearchOptions(**{"n_best": min(default.n_best, beam_size), **plain})
+    return ExportOptions(**{"n_best": min(default.n_best, beam_size), **plain})
 
 
 def _served(

@@ -1,6 +1,5 @@
 """The graphs of an exported model: one per signature, from strings to strings."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,71 +7,23 @@ import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.k_memory import KMemory
-from seq2seq_memattn.checks import check_int, check_number
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
 from seq2seq_memattn.search.beam import BeamResult, search_in_graph
 from seq2seq_memattn.search.chunks import drop_done
 from seq2seq_memattn.search.draw import row_seeds
-from seq2seq_memattn.search.prepared import PreparedModel, PreparedWeights, folds_rows, make_weights
+from seq2seq_memattn.search.options import SearchOptions
+from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
-from seq2seq_memattn.search.rules import MAX_SEED, Rules, Sampling, check_sizes, step_limits
-from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.search.rules import MAX_SEED, Rules, prefix_lengths, source_rules, steps_of
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 Outputs = dict[str, Any]
 Function = Callable[..., Outputs]
-
-# The inputs of each signature: strings, except for the seed.
-_INPUTS = {
-    "serving_default": ("text",),
-    "align": ("text",),
-    "score": ("text", "translation"),
-    "sample": ("text", "seed"),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class SearchOptions:
-    """Options of search in an exported model; see `beam_search`, `SourceReader` and `sample`.
-
-    With `num_samples` 0, the model has no signature `sample`.
-
-    Raises:
-        ValueError: if an option is not a number of its kind or is out of range.
-    """
-
-    beam_size: int = 10
-    n_best: int = 5
-    length_penalty: float = 0.0
-    max_length: int | None = None
-    max_source_length: int | None = None
-    num_samples: int = 0
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_sizes(self.beam_size, self.n_best)
-        check_number("length_penalty", self.length_penalty)
-        for name in ("max_length", "max_source_length"):
-            if getattr(self, name) is not None:
-                check_int(name, getattr(self, name))
-        check_int("num_samples", self.num_samples, least=0)
-        _ = self.sampling  # checks its numbers
-
-    @property
-    def sampling(self) -> Sampling:
-        """Which tokens the signature `sample` may draw."""
-        return Sampling(self.temperature, self.top_k, self.top_p)
-
-
-def signatures(options: SearchOptions) -> dict[str, tuple[str, ...]]:
-    """The names of the inputs of each signature, by name of the signature."""
-    has_samples = options.num_samples > 0
-    return {name: inputs for name, inputs in _INPUTS.items() if has_samples or name != "sample"}
 
 
 class _Sources(NamedTuple):
@@ -93,7 +44,7 @@ class ServedModel(NamedTuple):
     """A model with what it needs to read and write text.
 
     Fields:
-        model: `Seq2Seq` or `Searchable`.
+        model: `Seq2Seq`, `Searchable` or `Ensemble`.
         source_text, target_text: `GraphVocabulary`.
         source_end: int or None. The id that ends every source; None: sources have no end token.
         limit: int or None. Most tokens of a source, end token included; longer sources are cut.
@@ -107,7 +58,7 @@ class ServedModel(NamedTuple):
     limit: int | None
 
 
-def served_run(run: Run, options: SearchOptions) -> ServedModel:
+def served_run(run: Run, options: ExportOptions) -> ServedModel:
     """The `ServedModel` of a run."""
     return ServedModel(
         run.model,
@@ -123,22 +74,22 @@ class ServingGraph:
 
     Args:
         served: `ServedModel`.
-        options: `SearchOptions`.
+        options: `ExportOptions`.
 
     Attributes:
         modules: the vocabularies, which the SavedModel must keep beside the variables.
     """
 
-    def __init__(self, served: ServedModel, options: SearchOptions) -> None:
+    def __init__(self, served: ServedModel, options: ExportOptions) -> None:
         self._model = served.model
         self._served = served
         self._options = options
         self.modules = [served.source_text, served.target_text]
         self._folded = folds_rows(self._model, options.beam_size)
         # Made once and stored as variables: a graph would otherwise make them at every call.
-        self._weights: PreparedWeights = keras.tree.map_structure(
+        self._weights = keras.tree.map_structure(
             lambda array: tf.Variable(array, trainable=False),
-            make_weights(self._model, self._folded),
+            prepared_weights(self._model, self._folded),
         )
 
     def function(self, name: str) -> Any:
@@ -147,12 +98,13 @@ class ServingGraph:
             "serving_default": self.translate,
             "align": self.align,
             "score": self.score,
+            "complete": self.complete,
             "sample": self.sample,
         }
         function = tf.function(_of_any_batch(answers[name]), autograph=False)
         specs = (
             tf.TensorSpec([None], tf.int32 if each == "seed" else tf.string, name=each)
-            for each in _INPUTS[name]
+            for each in self._options.signatures[name]
         )
         return function.get_concrete_function(*specs)
 
@@ -162,7 +114,12 @@ class ServingGraph:
         There is none for an input whose vocabulary can encode every text. Each function maps string
         [batch] to string [batch]: why a text cannot be encoded, "" if it can.
         """
-        vocabularies = {"text": self._served.source_text, "translation": self._served.target_text}
+        served = self._served
+        vocabularies = {
+            "text": served.source_text,
+            "translation": served.target_text,
+            "prefix": served.target_text,
+        }
         spec = tf.TensorSpec([None], tf.string)
         return {
             name: tf.function(vocabulary.complaints, [spec], autograph=False)
@@ -181,8 +138,29 @@ class ServingGraph:
         """
         sources, decoder = self._read(text), self._decoder()
         memory, state = decoder.start(sources.ids, self._options.beam_size)
-        found = self._search(decoder, sources.ids, memory, state)
-        return self._translations(sources, found, self._options.n_best)
+        options = self._options.search(self._model)
+        found = self._search(decoder, sources.ids, memory, state, options)
+        return self._translations(sources, found, options.n_best)
+
+    def complete(self, text: Any, prefix: Any) -> Outputs:
+        """The best translations of each text that begin with a given prefix.
+
+        Args:
+            text: string [batch].
+            prefix: string [batch]. "" leaves a translation free.
+
+        Returns:
+            The outputs of `translate`. Translations and log-probabilities include the prefix.
+        """
+        sources, decoder = self._read(text), self._decoder()
+        given = self._served.target_text.encode(prefix)
+        # One long prefix would make its batch take many steps.
+        given, _ = _cut(given, self._options.max_source_length, has_end=True)
+        given = _padded(given.with_flat_values(self._model.numbers(given.flat_values)), PAD_ID)
+        memory, state = decoder.start(sources.ids, self._options.beam_size)
+        options = self._options.search(self._model)
+        found = self._search(decoder, sources.ids, memory, state, options, given)
+        return self._translations(sources, found, options.n_best)
 
     def align(self, text: Any) -> Outputs:
         """The best translations of each text, and the alignment of the very best.
@@ -197,7 +175,8 @@ class ServingGraph:
         """
         sources, decoder = self._read(text), self._decoder()
         memory, state = decoder.start(sources.ids, self._options.beam_size)
-        found = self._search(decoder, sources.ids, memory, state)
+        options = self._options.search(self._model)
+        found = self._search(decoder, sources.ids, memory, state, options)
         steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
@@ -214,7 +193,7 @@ class ServingGraph:
             ),
             "alignments": tf.cast(alignments[:, 0], tf.float32),
         }
-        if isinstance(memory.attention, KMemory):
+        if isinstance(getattr(memory, "attention", None), KMemory):  # no ensemble
             outputs["alpha"] = tf.cast(memory.attention.alpha, tf.float32)
             outputs["beta"] = tf.cast(beta[:, 0], tf.float32)
         return outputs
@@ -234,7 +213,7 @@ class ServingGraph:
         target, is_cut = _cut(target, self._options.max_source_length, has_end=True)
         target = target.with_flat_values(self._model.numbers(target.flat_values))
         outputs = _padded(tf.concat([target, _column(target, END_ID)], axis=1), PAD_ID)
-        if isinstance(self._model, Searchable):
+        if not isinstance(self._model, Seq2Seq):
             decoder = self._decoder()
             memory, state = decoder.start(sources.ids, 1)
             log_probs = replay_log_probs(decoder, memory, state, outputs[:, None])[:, 0]
@@ -260,17 +239,14 @@ class ServingGraph:
             The outputs of `translate`, with num_samples in place of n_best and in no order.
             log_probs are the model's own; temperature, top_k and top_p do not change them.
         """
-        options = self._options
         sources, decoder = self._read(text), self._decoder()
         # The raw operation: TensorFlow's function would keep a seed set at export time.
         other = tf.raw_ops.RandomUniformInt(shape=tf.shape(seed), minval=0, maxval=MAX_SEED)
         seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
-        limits, most = step_limits(sources.ids, options.max_length, self._model.pad_id)
-        sizes = (options.num_samples, options.num_samples)
-        rules = Rules(*sizes, 0.0, False, limits[:, None], options.sampling, seeds)
-        memory, state = decoder.start(sources.ids, options.num_samples)
-        found = search_in_graph(decoder, memory, state, rules, most, drop_done())
-        return self._translations(sources, found, options.num_samples)
+        options = self._options.samples(self._model)
+        memory, state = decoder.start(sources.ids, options.beam_size)
+        found = self._search(decoder, sources.ids, memory, state, options, seeds=seeds)
+        return self._translations(sources, found, options.n_best)
 
     def _log_probs(self, *pairs: Any) -> Any:
         """`target_log_probs` in parts that keep the logits below MAX_LOGITS: float32 [batch]."""
@@ -307,16 +283,25 @@ class ServingGraph:
         is_end = is_end if has_end else tf.zeros_like(is_end)
         return pieces_with_ends(self._served.source_text, ids, is_end, is_padding)
 
-    def _decoder(self) -> PreparedModel:
+    def _decoder(self) -> Prepared:
         weights = keras.tree.map_structure(tf.convert_to_tensor, self._weights)
-        return PreparedModel(self._model, self._folded, weights)
+        return prepared(self._model, self._folded, weights)
 
-    def _search(self, decoder: PreparedModel, ids: Any, memory: Any, state: Any) -> BeamResult:
-        options = self._options
-        limits, most = step_limits(ids, options.max_length, self._model.pad_id)
-        rules = Rules(
-            options.beam_size, options.n_best, options.length_penalty, True, limits[:, None]
-        )
+    def _search(
+        self,
+        decoder: Prepared,
+        ids: Any,
+        memory: Any,
+        state: Any,
+        options: SearchOptions,
+        prefix: Any = (),
+        seeds: Any = (),
+    ) -> BeamResult:
+        pad_id = self._model.pad_id
+        lengths = tf.reduce_sum(tf.cast(ids != pad_id, tf.int32), axis=1)
+        limits, least = steps_of(self._options.lengths, lengths, prefix_lengths(prefix))
+        own = source_rules(options, ids, pad_id, limits, least, prefix, seeds)
+        rules, most = Rules(options, own), tf.reduce_max(tf.concat([limits, [0]], axis=0))
         return search_in_graph(decoder, memory, state, rules, most, drop_done())
 
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:

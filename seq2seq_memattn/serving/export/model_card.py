@@ -7,6 +7,7 @@ from typing import Any
 
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.search.ensemble import Ensemble
 
 EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
 # Titles of scores, with the keys of the score and its signature in evaluation.json.
@@ -19,6 +20,15 @@ TEXT_OPS = (
     "`SentencepieceOp`, `SentencepieceTokenizeOp`, `SentencepieceDetokenizeOp` and "
     "`SentencepieceIdToStringOp`"
 )
+# Options of search that are off by default.
+RULES = (
+    "length_reward",
+    "coverage_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "no_repeat_ngram",
+    "banned",
+)
 ANSWERS = """\
 | signature | inputs | outputs |
 |---|---|---|
@@ -29,9 +39,14 @@ first; `source_is_cut` [batch] |
 `alpha` and `beta` |
 | `score` | `text`, `translation` | `log_probs`, `num_tokens`, `source_is_cut`, \
 `translation_is_cut` [batch] |
-{samples}
+{others}
 Texts are UTF-8 strings [batch]. Log-probabilities are sums over tokens in nats, end token \
 included. The graph needs only the ops of TensorFlow{ops}."""
+
+COMPLETE = """\
+| `complete` | `text`, `prefix` | those of `serving_default`, for translations that begin with the \
+prefix |
+"""
 
 SAMPLES = """\
 | `sample` | `text`, `seed` (int32 [batch]) | those of `serving_default`, but num_samples \
@@ -49,8 +64,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         description: result of `describe`.
     """
     manifest = read_manifest(run.directory, check_files=False)
-    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
-    options = run.model.config.to_dict()
+    models = run.model.models if isinstance(run.model, Ensemble) else [run.model]
     parts = [
         f"# {name}, version {version}",
         _summary(run, manifest, description),
@@ -59,10 +73,10 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         "## Scores",
         "\n".join(_scores(run)),
         "## Use",
-        ANSWERS.format(ops=ops, samples=SAMPLES if description["num_samples"] else ""),
+        _answers(description),
         _search(description),
         "## Options of the model",
-        _table(["option", "value"], [[f"`{key}`", f"{value}"] for key, value in options.items()]),
+        *(_options(model.config.to_dict()) for model in models),
         "## Versions",
         _table(["package", "version"], [[*pair] for pair in description["versions"].items()]),
     ]
@@ -71,13 +85,12 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
 
 def searchable_card(name: str, version: int, description: Mapping[str, Any]) -> str:
     """The card of a user's own model, as Markdown; see `model_card`."""
-    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
     parts = [
         f"# {name}, version {version}",
         "A Keras model made searchable with seq2seq_memattn, attention: "
         f"`{description['attention']}`, {description['parameters']:,} parameters.",
         "## Use",
-        ANSWERS.format(ops=ops, samples=SAMPLES if description["num_samples"] else ""),
+        _answers(description),
         _search(description),
         "## Versions",
         _table(["package", "version"], [[*pair] for pair in description["versions"].items()]),
@@ -85,14 +98,27 @@ def searchable_card(name: str, version: int, description: Mapping[str, Any]) -> 
     return "\n\n".join(parts) + "\n"
 
 
+def _answers(description: Mapping[str, Any]) -> str:
+    others = COMPLETE if description["prefix"] else ""
+    others += SAMPLES if description["num_samples"] else ""
+    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
+    return ANSWERS.format(ops=ops, others=others)
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return _table(["option", "value"], [[f"`{key}`", f"{value}"] for key, value in options.items()])
+
+
 def _summary(run: Run, manifest: Manifest, description: Mapping[str, Any]) -> str:
     languages = [description[f"{side}_language"] for side in ("source", "target")]
     pair = f" from {languages[0]} to {languages[1]}" if all(languages) else ""
+    updates = run.update if isinstance(run.update, list) else [run.update]
+    kind = "model" if len(updates) == 1 else f"ensemble of {len(updates)} models"
     return (
-        f"A recurrent sequence-to-sequence model{pair} of seq2seq_memattn, attention: "
+        f"A recurrent sequence-to-sequence {kind}{pair} of seq2seq_memattn, attention: "
         f"{description['attention_label']} (`{description['attention']}`), "
         f"{description['parameters']:,} parameters, trained for "
-        f"{run.update:,} updates on `{manifest.task}`."
+        f"{' and '.join(f'{update:,}' for update in updates)} updates on `{manifest.task}`."
     )
 
 
@@ -111,6 +137,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _scores(run: Run) -> Iterator[str]:
+    if isinstance(run.model, Ensemble):
+        yield "Not evaluated."
+        return
     if "bleu" in run.record:  # a record of best.npz
         yield f"Validation BLEU: {run.record['bleu']:.2f}.\n"
     elif run.record.get("best_bleu", -1.0) >= 0.0:  # a record of a checkpoint
@@ -131,6 +160,7 @@ def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
 
 def _search(description: Mapping[str, Any]) -> str:
     keys = ["beam_size", "n_best", "length_penalty", "max_length", "max_source_length", "precision"]
+    keys += [key for key in RULES if description[key]]
     if description["num_samples"]:
         keys += ["num_samples", "temperature", "top_k", "top_p"]
     said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)

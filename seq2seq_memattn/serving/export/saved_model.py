@@ -13,31 +13,28 @@ import tensorflow as tf
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
-from seq2seq_memattn.serving.export.graph import (
-    SearchOptions,
-    ServedModel,
-    ServingGraph,
-    served_run,
-    signatures,
-)
+from seq2seq_memattn.search.ensemble import Ensemble
+from seq2seq_memattn.serving.export.graph import ServedModel, ServingGraph, served_run
 from seq2seq_memattn.serving.export.model_card import model_card
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.warmup import write_warmup
 from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
 EXAMPLE_TOKENS = 10
+JOIN = " + "  # between the attentions of an ensemble
 
 
 def export(
-    run: Run, export_dir: Path, options: SearchOptions, precision: str, example: str = ""
+    run: Run, export_dir: Path, options: ExportOptions, precision: str, example: str = ""
 ) -> Path:
     """Exports a run as the next version; the version appears only when it is complete.
 
     Args:
         run: `Run`.
         export_dir: Path. Each export is a folder in it: 1, then 2, and so on.
-        options: `SearchOptions`.
+        options: `ExportOptions`.
         precision: the precision that the run was loaded with; it is only recorded.
         example: an example text for the web page and the warm-up requests.
 
@@ -60,10 +57,10 @@ def export(
     return export_dir / str(version)
 
 
-def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]:
+def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]:
     """The description of an exported run, for servers and the web page."""
     return {
-        **shared_fields(options, run.model.config.attention, run.text_form),
+        **shared_fields(options, attentions(run.model), run.text_form),
         "kind": run.source_vocabulary.to_dict()["kind"],
         "precision": precision,
         "update": run.update,
@@ -71,11 +68,17 @@ def describe(run: Run, options: SearchOptions, precision: str) -> dict[str, Any]
     }
 
 
-def shared_fields(options: SearchOptions, attention: str, form: TextForm) -> dict[str, Any]:
+def attentions(model: Any) -> str:
+    """The names of a model's attention, or of those of an ensemble."""
+    models = model.models if isinstance(model, Ensemble) else [model]
+    return JOIN.join(dict.fromkeys(one.config.attention for one in models))
+
+
+def shared_fields(options: ExportOptions, attention: str, form: TextForm) -> dict[str, Any]:
     """The fields that the descriptions of a run and of a `Searchable` share."""
     return {
         "attention": attention,
-        "attention_label": label(attention),
+        "attention_label": " and ".join(map(label, attention.split(JOIN))),
         "source_language": form.source_language,
         "target_language": form.target_language,
         **dataclasses.asdict(options),
@@ -95,14 +98,14 @@ def _example(run: Run) -> str:
 
 def write(
     served: ServedModel,
-    options: SearchOptions,
+    options: ExportOptions,
     folder: Path,
     description: dict[str, Any],
     warmup: str,
 ) -> None:
     """Writes a version's SavedModel, description and warm-up requests, of one text, to a folder."""
     graph = ServingGraph(served, options)
-    functions = {name: graph.function(name) for name in signatures(options)}
+    functions = {name: graph.function(name) for name in options.signatures}
     module = tf.Module()
     module.texts = graph.modules
     module.complaints = graph.complaints()
@@ -115,7 +118,7 @@ def write(
     tf.saved_model.save(module, str(folder), signatures=functions, options=saving)
     (folder / EXTRA).mkdir()
     _write_json(folder / EXPORT, description)
-    write_warmup(folder, folder.parent.resolve().name, warmup, signatures(options))
+    write_warmup(folder, folder.parent.resolve().name, warmup, options.signatures)
 
 
 @contextlib.contextmanager

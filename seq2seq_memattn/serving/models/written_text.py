@@ -10,7 +10,7 @@ from seq2seq_memattn.serving.models.signatures import Arrays
 from seq2seq_memattn.text.form import TextForm
 
 # Names of inputs and outputs of the signatures.
-SOURCES, GIVEN, TRANSLATIONS = "text", "translation", "translations"
+SOURCES, GIVEN, PREFIX, TRANSLATIONS = "text", "translation", "prefix", "translations"
 
 
 class WrittenText:
@@ -32,6 +32,7 @@ class WrittenText:
         """Returns the inputs of a signature, with sources in the form of the training text."""
         if GIVEN in arrays:
             return arrays
+        arrays = self._changed(arrays, PREFIX, self._form.beginnings_as_trained)
         return self._changed(
             arrays, SOURCES, lambda texts: self._form.as_trained(texts, self._folder)
         )

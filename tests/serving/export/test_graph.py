@@ -9,15 +9,12 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.runs.directory import Run
+from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.sample import sample
-from seq2seq_memattn.serving.export.graph import (
-    SearchOptions,
-    ServingGraph,
-    served_run,
-    signatures,
-)
+from seq2seq_memattn.serving.export.graph import ServingGraph, served_run
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import END_ID, SymbolVocabulary
 from tests.compute.test_precision import rounded_products
@@ -27,12 +24,12 @@ from tests.search.models import one_quick_attention, small_model, with_rounded_p
 
 SOURCES, TARGETS = SymbolVocabulary("vwxyz"), SymbolVocabulary("abc")
 TEXTS = ["x y x", "", "v w x y z z y", "z", "   "]
-OPTIONS = SearchOptions(4, 3, num_samples=3, temperature=1.5, top_k=5, top_p=0.9)
+OPTIONS = ExportOptions(4, 3, num_samples=3, temperature=1.5, top_k=5, top_p=0.9, prefix=True)
 
 Function = Callable[..., dict[str, Any]]
 
 
-def graph_of(run: Any, options: SearchOptions) -> ServingGraph:
+def graph_of(run: Any, options: ExportOptions) -> ServingGraph:
     return ServingGraph(served_run(run, options), options)
 
 
@@ -58,7 +55,7 @@ def call(function: Function, *texts: list[str], **more: Any) -> dict[str, Any]:
 def test_translations_are_those_of_files(attention: str) -> None:
     run = run_of(attention)
     found = call(answers(attention, "serving_default"), TEXTS)
-    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=9)
+    expected = Translator(run, OPTIONS.search(run.model))(TEXTS, batch_size=9)
     for row, translations in enumerate(expected):
         for rank, (text, hypothesis) in enumerate(translations):
             assert found["translations"][row, rank].decode() == text
@@ -69,10 +66,46 @@ def test_translations_are_those_of_files(attention: str) -> None:
 
 
 @one_quick_attention
+def test_translations_begin_with_the_given_prefixes(attention: str) -> None:
+    run, prefixes = run_of(attention), ["b a", "a", "", "c c", "a b"]
+    found = call(answers(attention, "complete"), TEXTS, prefixes)
+    translate = Translator(run, OPTIONS.search(run.model))
+    expected = translate(TEXTS, batch_size=9, prefixes=prefixes)
+    for row, (translations, prefix) in enumerate(zip(expected, prefixes, strict=True)):
+        for rank, (text, hypothesis) in enumerate(translations):
+            assert found["translations"][row, rank].decode() == text
+            log_prob = hypothesis.log_prob if hypothesis else 0.0
+            np.testing.assert_allclose(found["log_probs"][row, rank], log_prob, rtol=1e-5)
+            assert text.startswith(prefix) or not TEXTS[row].strip()
+
+
+def test_an_ensemble_answers_with_rules_of_search_as_files_are_translated() -> None:
+    runs = [run_of("k_memory"), run_of("bahdanau", seed=2)]
+    run = ensemble_of(runs)
+    options = ExportOptions(
+        4, 2, length_reward=0.3, coverage_penalty=0.5, min_length_ratio=0.5, banned=(4,)
+    )
+    graph = graph_of(run, options)
+    translate = Translator(run, options.search(run.model), options.lengths, return_alignments=True)
+    expected = translate(TEXTS, batch_size=9)
+    found = call(graph.function("align"), TEXTS)
+    scores = call(graph.function("score"), TEXTS[2:4], [best[0].text for best in expected[2:4]])
+    for row, translations in enumerate(expected):
+        texts = [text.decode() for text in found["translations"][row]]
+        assert texts == [text for text, _ in translations]
+        if translations[0].hypothesis is not None:
+            alignment = translations[0].hypothesis.alignment
+            ours = found["alignments"][row, : len(alignment), : alignment.shape[1]]
+            np.testing.assert_allclose(ours, alignment, atol=1e-5)
+    assert "alpha" not in found and "b" not in b" ".join(found["translations"].ravel()).decode()
+    np.testing.assert_allclose(scores["log_probs"], found["log_probs"][2:4, 0], rtol=1e-4)
+
+
+@one_quick_attention
 def test_the_best_translation_comes_with_its_alignment(attention: str) -> None:
     run = run_of(attention)
     found = call(answers(attention, "align"), TEXTS)
-    translate = Translator(run, OPTIONS.beam_size, OPTIONS.n_best, return_alignments=True)
+    translate = Translator(run, OPTIONS.search(run.model), return_alignments=True)
     for row, translations in enumerate(translate(TEXTS, batch_size=9)):
         text, hypothesis = translations[0]
         if hypothesis is None:
@@ -179,8 +212,8 @@ def test_a_seed_below_0_is_another_at_each_call() -> None:
 
 
 def test_an_export_that_draws_nothing_has_no_such_signature() -> None:
-    assert set(signatures(SearchOptions())) == {"serving_default", "align", "score"}
-    assert set(signatures(OPTIONS)) - set(signatures(SearchOptions())) == {"sample"}
+    assert set(ExportOptions().signatures) == {"serving_default", "align", "score"}
+    assert set(OPTIONS.signatures) - set(ExportOptions().signatures) == {"complete", "sample"}
 
 
 def test_long_texts_are_cut_and_that_is_said() -> None:
@@ -228,4 +261,4 @@ def test_the_maximum_length_is_kept() -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
-    assert refused(SearchOptions, **options) == message
+    assert refused(ExportOptions, **options) == message

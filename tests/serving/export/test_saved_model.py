@@ -17,9 +17,9 @@ from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.translator import Translator
-from seq2seq_memattn.search.rules import Sampling
+from seq2seq_memattn.search.options import Sampling, samples
 from seq2seq_memattn.serving.export import saved_model as exporting
-from seq2seq_memattn.serving.export.graph import SearchOptions
+from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.saved_model import export
 from seq2seq_memattn.serving.layout import EXTRA
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
@@ -31,7 +31,7 @@ from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.texts import STRANGE, make_text_data, sentences
 from tests.training.runs import MODEL, text_run
 
-OPTIONS = SearchOptions(beam_size=2, n_best=2, num_samples=4, temperature=0.8, top_p=0.9)
+OPTIONS = ExportOptions(beam_size=2, n_best=2, num_samples=4, temperature=0.8, top_p=0.9)
 TEXTS = ["", *sentences(5, seed=4), *STRANGE]
 # The program of a user who does not have this project's code.
 LOAD = """
@@ -71,7 +71,7 @@ def align(version: Path) -> Any:
 def test_a_process_without_the_project_translates_as_it_does(run: Run, version: Path) -> None:
     process = run_python("-c", LOAD, str(version), json.dumps({"text": TEXTS}))
     assert process.returncode == 0, process.stderr.decode()
-    expected = Translator(run, OPTIONS.beam_size, OPTIONS.n_best)(TEXTS, batch_size=len(TEXTS))
+    expected = Translator(run, OPTIONS.search(run.model))(TEXTS, batch_size=len(TEXTS))
     found = json.loads(process.stdout.splitlines()[-1])
     assert found == [[one.text for one in translations] for translations in expected]
 
@@ -97,7 +97,7 @@ def test_a_process_without_the_project_samples_as_it_does(run: Run, version: Pat
     found = json.loads(process.stdout.splitlines()[-1])
     for row, (text, seed) in enumerate(zip(texts, inputs["seed"], strict=True)):
         sampling = Sampling(OPTIONS.temperature, OPTIONS.top_k, OPTIONS.top_p)
-        translate = Translator(run, 4, 4, sampling=sampling, seed=int(seed))
+        translate = Translator(run, samples(4, sampling), seed=int(seed))
         (expected,) = translate([text], batch_size=1)
         assert found[row] == [one.text for one in expected]
 
@@ -173,7 +173,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     assert "Best validation BLEU of the run: 7.00, at update 1,200." in card
     assert "| `sample` | `text`, `seed` (int32 [batch]) |" in card
     assert "num_samples 4, temperature 0.8, top_k 0, top_p 0.9" in card
-    without = exporting.describe(load_run(directory), SearchOptions(), "float32")
+    without = exporting.describe(load_run(directory), ExportOptions(), "float32")
     assert "sample" not in exporting.model_card(load_run(directory), "model", 3, without)
     assert "| train | 60 |" in card and "`k_memory:3`" in card and "beam_size 2" in card
 
@@ -232,7 +232,9 @@ def test_a_text_of_ten_thousand_tokens_is_answered(align: Any) -> None:
 def test_no_text_costs_a_server_much_or_changes_the_answers_of_others(
     run: Run, tmp_path: Path
 ) -> None:
-    version = export(run, tmp_path / "model", OPTIONS._replace(max_source_length=64), "float32")
+    version = export(
+        run, tmp_path / "model", dataclasses.replace(OPTIONS, max_source_length=64), "float32"
+    )
     path = "/v1/models/model:predict"
     hostile = [
         "x " * 2400,

@@ -1,0 +1,151 @@
+"""`Ensemble`: several models that search together."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.compute.precision import at_least_float32
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.search.prepared import PreparedModel
+from seq2seq_memattn.search.searchable import Searchable
+
+MEANS = ("probabilities", "log_probabilities")
+
+
+class Ensemble:
+    """Several models that search together: `beam_search(Ensemble([first, second]), source)`.
+
+    At each step, the probability of a token is the mean of the models' probabilities. All models
+    continue the same hypotheses. They may differ in all but their vocabularies: two trainings of
+    one configuration, other attentions, other sizes. A search takes as long as a search with each.
+
+    Args:
+        models: two or more, each a `Seq2Seq` or a `Searchable`.
+        mean: "probabilities" (the arithmetic mean), or "log_probabilities" (the geometric mean,
+            divided by its sum over the vocabulary).
+
+    Raises:
+        ValueError: if there are fewer than two models or one of another class, if the sizes of
+            their vocabularies or their ids of padding, start and end differ, or if `mean` is
+            unknown.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import Ensemble, ModelConfig, Seq2Seq, beam_search
+    >>> sizes = {"source_vocab_size": 9, "target_vocab_size": 9}
+    >>> models = [Seq2Seq(ModelConfig(attention=name, **sizes)) for name in ("bahdanau", "none")]
+    >>> found = beam_search(Ensemble(models), np.array([[5, 3, 2]]), beam_size=4, max_length=6)
+    >>> tuple(found.tokens.shape)
+    (1, 1, 6)
+    """
+
+    def __init__(self, models: Sequence[Any], mean: str = "probabilities") -> None:
+        self.models = list(models)
+        for model in self.models:
+            if not isinstance(model, (Seq2Seq, Searchable)):
+                raise ValueError(
+                    "`models`: expected each to be a `Seq2Seq` or a `Searchable`; got "
+                    f"{type(model).__name__}."
+                )
+        if len(self.models) < 2:
+            raise ValueError(f"`models`: expected two or more; got {len(self.models)}.")
+        check_choice("mean", mean, MEANS)
+        self.mean = mean
+        first, *others = self.models
+        for number, model in enumerate(others, 2):
+            for name in ("source_vocab_size", "vocab_size", "pad_id"):
+                ours, theirs = getattr(first, name), getattr(model, name)
+                if None not in (ours, theirs) and ours != theirs:
+                    raise ValueError(
+                        f"`models`: expected the same vocabularies; `{name}` is {ours} in model 1 "
+                        f"and {theirs} in model {number}."
+                    )
+            tokens = np.arange(first.vocab_size)
+            if not np.array_equal(first.written(tokens), model.written(tokens)):
+                raise ValueError(
+                    "`models`: expected the same ids of padding, start and end token; those of "
+                    f"model {number} differ from those of model 1."
+                )
+        self.vocab_size, self.pad_id = first.vocab_size, first.pad_id
+        sizes = [model.source_vocab_size for model in self.models]
+        self.source_vocab_size = min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens of a source, end token included; None: no limit."""
+        limits = [getattr(model, "longest_source", None) for model in self.models]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of all models, each once."""
+        return list({id(v): v for model in self.models for v in model.variables}.values())
+
+    def count_params(self) -> int:
+        """The number of weights of all models."""
+        return sum(math.prod(variable.shape) for variable in self.variables)
+
+    def numbers(self, ids: Any) -> Any:
+        """The token numbers of search for ids; see `Searchable.numbers`."""
+        return self.models[0].numbers(ids)
+
+    def written(self, tokens: Any) -> Any:
+        """The ids for the token numbers of search."""
+        return self.models[0].written(tokens)
+
+
+class PreparedEnsemble:
+    """An `Ensemble`, prepared for search; see `SearchedModel` and `AlignedModel`.
+
+    Memory, state and scores are tuples with those of each model.
+
+    Args:
+        model: `Ensemble`.
+        parts: its models, prepared.
+    """
+
+    def __init__(self, model: Ensemble, parts: Sequence[PreparedModel]) -> None:
+        self.model = model
+        self._parts = parts
+
+    def start(self, source: Any, num_queries: int) -> tuple[Any, Any]:
+        """See `SearchedModel`."""
+        starts = [part.start(source, num_queries) for part in self._parts]
+        return tuple(memory for memory, _ in starts), tuple(state for _, state in starts)
+
+    def step(self, tokens: Any, memory: Any, state: Any) -> tuple[Any, Any, Any]:
+        """See `SearchedModel`; the logits are logarithms of the mean."""
+        steps = [
+            part.step(tokens, *own) for part, *own in zip(self._parts, memory, state, strict=True)
+        ]
+        log_probs = [ops.log_softmax(at_least_float32(logits), axis=-1) for logits, *_ in steps]
+        scores, states = (tuple(step[place] for step in steps) for place in (1, 2))
+        if self.model.mean == "probabilities":
+            mean = ops.logaddexp(log_probs[0], log_probs[1])
+            for each in log_probs[2:]:
+                mean = ops.logaddexp(mean, each)
+            return mean - np.log(len(log_probs)), scores, states
+        return sum(log_probs) / len(log_probs), scores, states
+
+    def without_sources(self, memory: Any) -> Any:
+        """See `PreparedModel.without_sources`."""
+        return tuple(
+            part.without_sources(own) for part, own in zip(self._parts, memory, strict=True)
+        )
+
+    def alignment(self, scores: Any, memory: Any) -> Any:
+        """The mean of the models' alignments: [batch, queries, source_length]."""
+        each = self._of_each("alignment", scores, memory)
+        return sum(ops.cast(array, "float32") for array in each) / len(each)
+
+    def positions_scored(self, scores: Any, memory: Any) -> Any:
+        """Encoder states that all models together scored: float32 [batch, queries]."""
+        return sum(self._of_each("positions_scored", scores, memory))
+
+    def _of_each(self, method: str, scores: Any, memory: Any) -> list[Any]:
+        parts = zip(self._parts, scores, memory, strict=True)
+        return [getattr(part, method)(*own) for part, *own in parts]

@@ -1,0 +1,117 @@
+"""The options of one search that are the same for all sources."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from seq2seq_memattn.checks import check_int, check_number
+from seq2seq_memattn.vocabulary import END_ID
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which tokens may be drawn, and how probable each is; see `sample`.
+
+    Raises:
+        ValueError: if an argument is not a number or is out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("temperature", self.temperature)
+        if not self.temperature > 0.0:
+            raise ValueError(f"`temperature` must be positive; got {self.temperature}.")
+        check_int("top_k", self.top_k, least=0)
+        check_number("top_p", self.top_p)
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"`top_p` must be above 0 and at most 1; got {self.top_p}.")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of a search; see `beam_search`.
+
+    Fields:
+        beam_size, n_best, length_reward, coverage_penalty, no_repeat_ngram, early_stopping: see
+            `beam_search`.
+        length_penalty: float. The exponent of the length penalty.
+        banned: tokens that are never written, by their numbers in search.
+        sampling: `Sampling`, to draw beam_size = n_best targets of each source independently; None:
+            beam search.
+
+    Raises:
+        ValueError: if an option is not a number of its kind or is out of range.
+    """
+
+    beam_size: int = 10
+    n_best: int = 1
+    length_penalty: float = 0.0
+    length_reward: float = 0.0
+    coverage_penalty: float = 0.0
+    no_repeat_ngram: int = 0
+    banned: tuple[int, ...] = ()
+    early_stopping: bool = True
+    sampling: Any = None
+
+    def __post_init__(self) -> None:
+        check_int("beam_size", self.beam_size)
+        check_int("n_best", self.n_best)
+        if self.n_best > self.beam_size:
+            raise ValueError(
+                f"`n_best` must be at most `beam_size`, {self.beam_size}; got {self.n_best}."
+            )
+        check_number("length_penalty", self.length_penalty)
+        check_number("length_reward", self.length_reward)
+        check_number("coverage_penalty", self.coverage_penalty)
+        if self.coverage_penalty < 0.0:
+            raise ValueError(f"`coverage_penalty` must be >= 0; got {self.coverage_penalty}.")
+        check_int("no_repeat_ngram", self.no_repeat_ngram, least=0)
+        for token in self.banned:
+            check_int("banned", token, least=END_ID + 1)
+
+    @property
+    def num_live(self) -> int:
+        """Hypotheses at the first step: samples differ at once, those of a beam come from one."""
+        return 1 if self.sampling is None else self.beam_size
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long targets may be, in tokens.
+
+    Fields:
+        max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None:
+            twice the source's length and 10 more, after its prefix.
+        min_length: int. Tokens that a hypothesis has before its end token.
+        max_ratio, min_ratio: float or None. The same limits as a share of the source's length, end
+            token included; None: no such limit. Of two limits, the tighter one holds.
+
+    Raises:
+        ValueError: if a limit is not a number of its kind or is out of range.
+    """
+
+    max_length: int | None = None
+    min_length: int = 0
+    max_ratio: float | None = None
+    min_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None:
+            check_int("max_length", self.max_length)
+        check_int("min_length", self.min_length, least=0)
+        for name in ("max_ratio", "min_ratio"):
+            ratio = getattr(self, name)
+            if ratio is None:
+                continue
+            check_number(name, ratio)
+            if ratio <= 0.0:
+                raise ValueError(f"`{name}` must be positive; got {ratio}.")
+
+
+def samples(num_samples: int, sampling: Sampling, **options: Any) -> SearchOptions:
+    """The options of drawing samples."""
+    check_int("num_samples", num_samples)
+    sizes = (int(num_samples), int(num_samples))
+    return SearchOptions(*sizes, early_stopping=False, sampling=sampling, **options)

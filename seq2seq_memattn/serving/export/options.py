@@ -1,0 +1,94 @@
+"""The options of an exported model, which are fixed in its graphs."""
+
+import dataclasses
+from typing import Any
+
+from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.search.beam import banned_tokens
+from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, samples
+
+# The inputs of each signature: strings, except for the seed.
+INPUTS = {
+    "serving_default": ("text",),
+    "align": ("text",),
+    "score": ("text", "translation"),
+    "complete": ("text", "prefix"),
+    "sample": ("text", "seed"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """Options of search in an exported model; see `beam_search`, `Lengths` and `sample`.
+
+    Fields:
+        max_source_length: int or None. See `SourceReader`.
+        num_samples: int. Translations of the signature `sample`; 0: the model does not have it.
+        banned: ids that are never written.
+        prefix: bool. Whether the model has the signature `complete`.
+
+    Raises:
+        ValueError: if an option is not a number of its kind or is out of range.
+    """
+
+    beam_size: int = 10
+    n_best: int = 5
+    length_penalty: float = 0.0
+    max_length: int | None = None
+    max_source_length: int | None = None
+    num_samples: int = 0
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    length_reward: float = 0.0
+    coverage_penalty: float = 0.0
+    min_length_ratio: float | None = None
+    max_length_ratio: float | None = None
+    no_repeat_ngram: int = 0
+    banned: tuple[int, ...] = ()
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_source_length is not None:
+            check_int("max_source_length", self.max_source_length)
+        check_int("num_samples", self.num_samples, least=0)
+        # These check the other options.
+        _ = self.lengths, self._search(()), self._sampling
+
+    @property
+    def lengths(self) -> Lengths:
+        """How long translations may be."""
+        return Lengths(self.max_length, 0, self.max_length_ratio, self.min_length_ratio)
+
+    def search(self, model: Any) -> SearchOptions:
+        """The options of beam search with a model."""
+        return self._search(banned_tokens(model, self.banned))
+
+    def samples(self, model: Any) -> SearchOptions:
+        """The options of the signature `sample` of a model."""
+        banned = banned_tokens(model, self.banned)
+        constraints: Any = {"no_repeat_ngram": self.no_repeat_ngram, "banned": banned}
+        return samples(self.num_samples, self._sampling, **constraints)
+
+    def _search(self, banned: tuple[int, ...]) -> SearchOptions:
+        return SearchOptions(
+            self.beam_size,
+            self.n_best,
+            self.length_penalty,
+            self.length_reward,
+            self.coverage_penalty,
+            self.no_repeat_ngram,
+            banned,
+        )
+
+    @property
+    def _sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.top_k, self.top_p)
+
+    @property
+    def signatures(self) -> dict[str, tuple[str, ...]]:
+        """The names of the inputs of each signature, by name of the signature."""
+        left_out = {"sample"} if not self.num_samples else set()
+        if not self.prefix:
+            left_out.add("complete")
+        return {name: inputs for name, inputs in INPUTS.items() if name not in left_out}
