@@ -28,7 +28,7 @@ OPTIONS = {
     "num_updates": 3000,
     "validate_every": 125,
     "valid_examples": 300,
-    "stop_at_bleu": 99.5,  # learned; the rest would take longer than everything before
+    "stop_at_bleu": 99.0,  # learned; how long a better one takes depends on rounding
     "checkpoint_minutes": 1.0,
 }
 # The better of 1e-3 and 2e-3 for each model, in trials.
