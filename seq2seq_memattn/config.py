@@ -225,12 +225,16 @@ class ModelConfig(Options):
         """Width of the output layer's input."""
         if self.mixing_layer != "none":
             return self.mixing_units or self.decoder_units
-        if self.attention == "none" or self.mixing_from == "output":
-            return self.decoder_units
-        if self.attention == "linear":
-            return self.decoder_units + self.attention_units
+        read = 0 if self.mixing_from == "output" else self.context_units
+        return self.decoder_units + read
+
+    @property
+    def context_units(self) -> int:
+        """Width of what a step reads of the memory."""
+        if self.attention in ("none", "linear"):
+            return 0 if self.attention == "none" else self.attention_units
         encoder_units = self.encoder_units * (2 if self.bidirectional else 1)
-        return self.decoder_units + (self.encoder_projection_units or encoder_units)
+        return self.encoder_projection_units or encoder_units
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,6 +276,17 @@ class TrainingConfig(Options):
         0.0,
         "flexible attention: weight of the term that rewards a strong penalty, for fine-tuning "
         "(beta in eq. 9 of Shu and Nakayama); 0: only cross entropy",
+    )
+    teacher: str = option(
+        "",
+        "run directory of a trained model with attention over the source, which shows this model "
+        "what to read at each step; needs one of the two weights below",
+    )
+    context_weight: float = option(
+        0.0, "teacher: weight of the mean squared difference of the contexts"
+    )
+    alignment_weight: float = option(
+        0.0, "teacher: weight of the divergence of the alignments, in nats per target token"
     )
     checkpoint_minutes: float = option(
         30.0, "minutes between checkpoints; each new best validation writes one too"
@@ -332,6 +347,8 @@ class TrainingConfig(Options):
             "clip_norm",
             "embedding_clip_norm",
             "strength_weight",
+            "context_weight",
+            "alignment_weight",
             "checkpoint_minutes",
             "patience",
         )
@@ -341,6 +358,12 @@ class TrainingConfig(Options):
             raise ValueError(f"`label_smoothing` must be in [0, 1); got {self.label_smoothing}.")
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")
+        has_weight = self.context_weight > 0 or self.alignment_weight > 0
+        if has_weight != bool(self.teacher):
+            raise ValueError(
+                "`teacher` needs a positive `context_weight` or `alignment_weight`, which need a "
+                "`teacher`."
+            )
         if self.schedule == "inverse_sqrt" and not self.warmup_updates:
             raise ValueError("`warmup_updates` must be positive for schedule inverse_sqrt; got 0.")
 

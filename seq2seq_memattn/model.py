@@ -17,6 +17,7 @@ from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
 from seq2seq_memattn.layers.encoder import Encoder
+from seq2seq_memattn.layers.teacher_forcing import OUTPUTS_ONLY, Asked, Decoded
 from seq2seq_memattn.layers.tied_dense import TiedDense
 from seq2seq_memattn.loops.cell_steps import state_units
 from seq2seq_memattn.loops.step_inputs import StepInputs
@@ -167,20 +168,25 @@ class Seq2Seq(keras.Model):
         return self.cell.attention.prepare(outputs, mask), self.bridge(states)
 
     def teacher_force(
-        self, target_inputs: Any, memory: Any, cell_states: Any, training: bool = False
-    ) -> tuple[Any, Any]:
+        self,
+        target_inputs: Any,
+        memory: Any,
+        cell_states: Any,
+        training: bool = False,
+        asked: Asked = OUTPUTS_ONLY,
+    ) -> tuple[Any, Decoded]:
         """Runs all steps of known targets.
 
         Returns:
             logits: float [batch, target_length, target_vocab_size].
-            strengths: float [batch, target_length]. The penalty strength of every step, 0 on
-                padding; None for an attention that has none.
+            decoded: the decoder's other results: what `asked` names, and the strengths of flexible
+                attention, float [batch, target_length].
         """
         inputs = _step_inputs(self.target_embedding, target_inputs, training)
         mask = padding_last("target_inputs", ops.not_equal(target_inputs, PAD_ID))
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        decoded = self.decoder.teacher_force(inputs, lengths, memory, cell_states, training)
-        return self.to_logits(decoded.outputs), decoded.strengths
+        decoded = self.decoder.teacher_force(inputs, lengths, memory, cell_states, training, asked)
+        return self.to_logits(decoded.outputs), decoded
 
     # The interface for search, which `Searchable` has for other models.
 
@@ -238,12 +244,12 @@ class Seq2Seq(keras.Model):
         ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}
         return super().__call__(ids, *args, **kwargs)
 
-    def call(self, inputs: Any, training: bool = False, return_strengths: bool = False) -> Any:
+    def call(self, inputs: Any, training: bool = False, asked: Asked | None = None) -> Any:
         memory, cell_states = self.encode(inputs["source"], training)
-        logits, strengths = self.teacher_force(
-            inputs["target_inputs"], memory, cell_states, training
+        logits, decoded = self.teacher_force(
+            inputs["target_inputs"], memory, cell_states, training, asked or OUTPUTS_ONLY
         )
-        return (logits, strengths) if return_strengths else logits
+        return logits if asked is None else (logits, decoded)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}

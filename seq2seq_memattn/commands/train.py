@@ -60,7 +60,12 @@ def define(flags: cli.Flags) -> None:
     )
     flags.string("data_dir", None, "data directory", required=True)
     flags.string("run_dir", None, "run directory; an existing run is resumed", required=True)
-    flags.string("init_from", None, "start a new run from the best weights of this run")
+    flags.string(
+        "init_from",
+        None,
+        "start a new run from the best weights of this run; weights that it lacks, such as those "
+        "of another attention, start anew",
+    )
     flags.string("profile_steps", None, "FIRST:LAST, updates to profile for TensorBoard")
     flags.group("Model (overrides the configuration)")
     flags.replacements(ModelConfig, leave_out=FROM_DATA, more={"attention": f": {CHOICES}"})

@@ -24,12 +24,15 @@ class Decoded(NamedTuple):
             by one, unspecified there otherwise. None if not requested.
         states: for each cell, a list of float [batch, units], after the last real step of each row.
             None if not requested.
+        contexts: float [batch, target_length, memory_units]. What each step read of the memory; on
+            padding like the alignments. None if not requested.
     """
 
     outputs: Any
     strengths: Any = None
     alignments: Any = None
     states: Any = None
+    contexts: Any = None
 
 
 class Asked(NamedTuple):
@@ -37,6 +40,7 @@ class Asked(NamedTuple):
 
     alignments: bool = False
     states: bool = False
+    contexts: bool = False
 
 
 OUTPUTS_ONLY = Asked()
@@ -132,6 +136,7 @@ class TeacherForcedDecoder:
             self.cell.mix(queries, context),
             alignments=attention.alignment(scores, memory) if asked.alignments else None,
             states=last if asked.states else None,
+            contexts=context if asked.contexts else None,
         )
 
     def _run_stepped(
@@ -194,6 +199,7 @@ class TeacherForcedDecoder:
             steps.unpack(found["strength"])[:, :, 0] if "strength" in found else None,
             steps.unpack(found["alignment"]) if asked.alignments else None,
             keras.tree.pack_sequence_as(state.cells, last) if asked.states else None,
+            steps.unpack(found["context"]) if asked.contexts else None,
         )
 
     def _widths_left(

@@ -26,6 +26,10 @@ _RECORD = "record"
 _DAMAGE = (None, errno.EINVAL, errno.EIO)
 
 
+# (file, weights of a model) -> the file's record; see `read_weights`.
+Reader = Callable[[Path, Sequence[Any]], dict[str, Any]]
+
+
 class DamagedCheckpoint(ValueError):
     """A checkpoint or file of weights is damaged; the message names the file and the reason."""
 
@@ -108,6 +112,33 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
             raise ValueError(f"{path}: expected no weight {name}; got one of shape {array.shape}")
     _assign(weights, [found[name] for name in paths])
     return record
+
+
+def read_shared_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
+    """Assigns the weights that a file and a model share, such as those of the same encoder.
+
+    Args:
+        path, weights: see `read_weights`.
+
+    Returns:
+        The file's record, and under `new` and `left_out` the names of the weights that only the
+        model or only the file has.
+
+    Raises:
+        ValueError: if the file is damaged, shares no weight with the model, or has a weight of
+            another shape.
+    """
+    record, arrays = _read(path)
+    found = _only_weights(arrays)
+    shared = [variable for variable in weights if variable.path in found]
+    if not shared:
+        raise ValueError(f"{path}: expected weights of this model; it shares none")
+    given = [found.pop(variable.path) for variable in shared]
+    _check_fit(path, shared, given)
+    _assign(shared, given)
+    taken = {variable.path for variable in shared}
+    new = [variable.path for variable in weights if variable.path not in taken]
+    return {**record, "new": new, "left_out": list(found)}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -219,9 +250,11 @@ class CheckpointFolder:
         """
         return self._newest(lambda path: read_arrays(path, variables))
 
-    def restore_weights(self, weights: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    def restore_weights(
+        self, weights: Sequence[Any], read: Reader = read_weights
+    ) -> tuple[dict[str, Any] | None, list[str]]:
         """Restores only a model's weights, like `restore`; see `read_weights`."""
-        return self._newest(lambda path: read_weights(path, weights))
+        return self._newest(lambda path: read(path, weights))
 
     def _newest(
         self, read: Callable[[Path], dict[str, Any]]

@@ -27,7 +27,12 @@ from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.runs.checkpoints import CheckpointFolder, DamagedCheckpoint, read_weights
+from seq2seq_memattn.runs.checkpoints import (
+    CheckpointFolder,
+    DamagedCheckpoint,
+    Reader,
+    read_weights,
+)
 from seq2seq_memattn.text.files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
@@ -271,7 +276,7 @@ def load_run(
 
 
 def load_weights(
-    run_dir: Path, weights: Sequence[Any], checkpoint: str = BEST
+    run_dir: Path, weights: Sequence[Any], checkpoint: str = BEST, read: Reader = read_weights
 ) -> tuple[dict[str, Any], list[str]]:
     """Assigns the weights of a run to a model.
 
@@ -281,6 +286,7 @@ def load_weights(
         checkpoint: "best": the weights of the best validation, or the latest ones if the run has
             not been validated yet. "latest": the weights of the newest undamaged checkpoint. Any
             other value is the name of a file in the run directory or among its checkpoints.
+        read: `read_weights`, or `read_shared_weights`.
 
     Returns:
         record: the record that was saved with the weights, such as `update`.
@@ -292,14 +298,14 @@ def load_weights(
     read_model_config(run_dir)  # raises if the directory is not a run
     best, folder = run_dir / BEST_NAME, CheckpointFolder(run_dir / CHECKPOINTS_NAME, sys.maxsize)
     if checkpoint not in (BEST, LATEST):
-        return read_weights(_named_weights(run_dir, folder, checkpoint), weights), []
+        return read(_named_weights(run_dir, folder, checkpoint), weights), []
     if checkpoint == BEST and best.exists():
         try:
-            return read_weights(best, weights), []
+            return read(best, weights), []
         except DamagedCheckpoint as error:
             others = ", ".join([LATEST, *(path.name for path in folder.paths())])
             raise ValueError(f"{error}; other checkpoints of the run: {others}") from error
-    record, problems = folder.restore_weights(weights)
+    record, problems = folder.restore_weights(weights, read)
     if record is None:
         raise ValueError(f"{run_dir}: the run has no weights yet")
     return record, problems

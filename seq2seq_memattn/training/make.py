@@ -1,6 +1,7 @@
 """Builds a training run's model, optimiser and updater on the current backend."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -8,8 +9,11 @@ import keras
 from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.training.distributed.cluster import find_cluster
 from seq2seq_memattn.training.distributed.workers import ALONE, Devices
+from seq2seq_memattn.training.updates.guidance import Teacher
+from seq2seq_memattn.training.updates.training_loss import reading_asked
 
 Parts = tuple[Seq2Seq, Any, Any]
 
@@ -45,7 +49,8 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
 
     model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
     optimizer = make_optimizer(model, config)
-    return model, optimizer, JaxUpdater(model, optimizer, config)
+    teacher = make_teacher(model, config)
+    return model, optimizer, JaxUpdater(model, optimizer, config, teacher)
 
 
 def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.Optimizer:
@@ -58,6 +63,28 @@ def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.O
     return optimizer
 
 
+def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
+    """Loads the teacher that a configuration names; None if it names none.
+
+    Raises:
+        ValueError: if the directory is not a run or has no weights, the model reads no source, or
+            its contexts, if they are compared, have another width than the student's.
+    """
+    if not config.teacher:
+        return None
+    run = load_run(Path(config.teacher), precision=config.precision)
+    asked = reading_asked(config)
+    if run.model.config.attention == "none":
+        raise ValueError(f"{config.teacher}: expected a teacher with attention over the source")
+    widths = [model.config.context_units for model in (run.model, student)]
+    if asked.contexts and widths[0] != widths[1]:
+        raise ValueError(
+            f"{config.teacher}: its contexts are {widths[0]} wide and those of this model "
+            f"{widths[1]}; they can be compared only if they are equally wide"
+        )
+    return Teacher(run.model, asked)
+
+
 def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:
     from seq2seq_memattn.training.distributed.strategies import is_asynchronous, one_device
     from seq2seq_memattn.training.updates.parameter_server import AsynchronousUpdater
@@ -67,8 +94,9 @@ def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strateg
     with strategy.scope():
         model = Seq2Seq(model_config, dtype=dtype_policy(config.precision))
         optimizer = make_optimizer(model, config)
+        teacher = make_teacher(model, config)
     kind = AsynchronousUpdater if is_asynchronous(strategy) else TensorFlowUpdater
-    return model, optimizer, kind(strategy, model, optimizer, config)
+    return model, optimizer, kind(strategy, model, optimizer, config, teacher)
 
 
 def local_model(model: Seq2Seq, strategy: Any) -> Seq2Seq:

@@ -10,13 +10,14 @@ from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.runs.checkpoints import CheckpointFolder
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder, read_shared_weights
 from seq2seq_memattn.runs.directory import (
     CHECKPOINTS_NAME,
     check_run,
     differences,
     load_weights,
     open_run,
+    read_model_config,
     training_lock,
 )
 from seq2seq_memattn.training.distributed.cluster import find_cluster
@@ -67,6 +68,9 @@ def make_start(
     devices: DevicesConfig,
 ) -> Start:
     """Makes the parts of a training and reads the progress of the run; see `Trainer`."""
+    if config.teacher:
+        read_model_config(Path(config.teacher))  # raises if it is not a run
+        _check_vocabularies(Path(config.teacher), data_dir)
     strategy, workers, num_workers = _devices(
         run_dir, data_dir, model_config, config, init_from, devices
     )
@@ -167,7 +171,19 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Loads the best weights of another run; returns messages about them."""
+    """Loads the best weights of another run, as far as it has them; returns messages about them."""
+    _check_vocabularies(run_dir, data_dir)
+    record, problems = load_weights(run_dir, model.weights, read=read_shared_weights)
+    notes = [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]
+    if record["new"]:
+        notes.append(f"weights that start anew: {', '.join(record['new'])}")
+    if record["left_out"]:
+        notes.append(f"weights of {run_dir} left out: {', '.join(record['left_out'])}")
+    return notes
+
+
+def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:
+    """Raises ValueError if a run has other vocabularies than the data."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
         # Weights already fit if only the sizes are equal.
@@ -176,5 +192,3 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
                 "different"
             )
-    record, problems = load_weights(run_dir, model.weights)
-    return [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]

@@ -37,7 +37,10 @@ WITH_CODE = [
     for name, text in TEXTS.items()
     if name != GUIDE and (commands(text) or blocks("python", text))
 ]
-STARTS_FROM = {"serving": "own_text"}  # pages that need the run of another page
+STARTS_FROM = {
+    "serving": "own_text",
+    "teachers": "own_text",
+}  # pages that need the run of another page
 # Pages without commands, whose code is quick.
 LIGHT = ("how_it_works", "index", "new_attention")
 

@@ -292,10 +292,17 @@ def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -
         "decay_staircase": True,
         "decay_patience": 4,
         "validation_bleu": "smoothed",
+        "teacher": "run",
+    }
+    needed: dict[str, dict[str, Any]] = {
+        "teacher": {"context_weight": 1.0},
+        "context_weight": {"teacher": "run"},
+        "alignment_weight": {"teacher": "run"},
     }
     for field in dataclasses.fields(TRAINING):
         value = changed.get(field.name, 3)
-        training = dataclasses.replace(TRAINING, **{field.name: value})
+        others = needed.get(field.name, {})
+        training = dataclasses.replace(TRAINING, **{field.name: value}, **others)
         if field.name in FREE_OPTIONS:
             open_run(run_dir, data_dir, MODEL, training)
         elif value != getattr(TRAINING, field.name):

@@ -182,6 +182,27 @@ def test_a_run_that_was_never_validated_gives_its_newest_weights(
         np.testing.assert_array_equal(np.array(weight), expected[weight.path])
 
 
+def names_after(beginning: str, note: str) -> set[str]:
+    assert note.startswith(beginning)
+    return set(note.removeprefix(beginning).split(", "))
+
+
+def test_a_model_with_another_attention_begins_with_the_weights_that_both_have(
+    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
+) -> None:
+    other = dataclasses.replace(MODEL, attention="bahdanau")
+    begun = Trainer(tmp_path / "run", data_dir, other, TRAINING, finished[0])
+    given = {v.path: np.array(v) for v in load_run(finished[0]).model.weights}
+    paths = {variable.path for variable in begun.model.weights}
+    for variable in begun.model.weights:
+        if variable.path in given:
+            np.testing.assert_array_equal(np.array(variable), given[variable.path])
+    *_, new, left_out = begun._notes
+    assert names_after("weights that start anew: ", new) == paths - set(given)
+    assert names_after(f"weights of {finished[0]} left out: ", left_out) == set(given) - paths
+    assert len(paths & set(given)) > 10
+
+
 def test_weights_that_do_not_fit_are_refused_and_no_run_is_made(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
 ) -> None:

@@ -11,6 +11,7 @@ from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import split_rows
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.measurements import UpdateResult
+from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
@@ -22,13 +23,21 @@ class JaxUpdater:
         model: `Seq2Seq`.
         optimizer: a Keras optimiser, built.
         config: `TrainingConfig`.
+        teacher: `Teacher` or None.
     """
 
-    def __init__(self, model: Seq2Seq, optimizer: Any, config: TrainingConfig) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        optimizer: Any,
+        config: TrainingConfig,
+        teacher: Teacher | None = None,
+    ) -> None:
         self._model = model
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
+        self._teacher = teacher
         self._turns = config.accumulate
         self._step = jax.jit(self._updated)
 
@@ -42,7 +51,9 @@ class JaxUpdater:
         values = [[variable.value for variable in group] for group in groups]
         parts = split_rows(batch, self._turns)
         stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
-        figures, updated = self._step(*values, stacked, np.float32(loss_scale))
+        # As an argument: constants inside a compiled function would be copied into it.
+        teachers = self._teacher.values if self._teacher else []
+        figures, updated = self._step(*values, teachers, stacked, np.float32(loss_scale))
         for group, new in zip(groups, updated, strict=True):
             for variable, value in zip(group, new, strict=True):
                 variable.assign(value)
@@ -53,15 +64,22 @@ class JaxUpdater:
         return []
 
     def _updated(
-        self, trainable: Any, others: Any, optimizer: Any, parts: Any, loss_scale: Any
+        self,
+        trainable: Any,
+        others: Any,
+        optimizer: Any,
+        teachers: Any,
+        parts: Any,
+        loss_scale: Any,
     ) -> Any:
         """Returns the figures of an update, and the variables after it."""
 
         def scaled_loss(trainable: Any, others: Any, batch: Any) -> Any:
+            taught = self._teacher(batch, teachers) if self._teacher else None
             outputs, after = self._model.stateless_call(
-                trainable, others, batch, training=True, **self._loss.call_options
+                trainable, others, batch, training=True, asked=self._loss.asked
             )
-            loss, num_tokens = self._loss(batch["target_outputs"], outputs)
+            loss, num_tokens = self._loss(batch["target_outputs"], outputs, taught)
             return loss * loss_scale.astype(loss.dtype), (loss, num_tokens, after)
 
         def sums_of(others: Any, batch: Any) -> Any:

@@ -15,6 +15,7 @@ from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.measurements import UpdateResult
+from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.tensorflow_update import summed_gradients
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
@@ -31,13 +32,19 @@ class AsynchronousUpdater:
         model: `Seq2Seq`.
         optimizer: a Keras optimiser, built.
         config: `TrainingConfig`; each update of one worker has `batch_size` pairs.
+        teacher: `Teacher`, made in the strategy's scope, or None.
 
     Raises:
         ValueError: for options that asynchronous updates do not support.
     """
 
     def __init__(
-        self, strategy: Any, model: Seq2Seq, optimizer: Any, config: TrainingConfig
+        self,
+        strategy: Any,
+        model: Seq2Seq,
+        optimizer: Any,
+        config: TrainingConfig,
+        teacher: Teacher | None = None,
     ) -> None:
         for name, value in (
             ("accumulate", config.accumulate > 1),
@@ -52,6 +59,7 @@ class AsynchronousUpdater:
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
+        self._teacher = teacher
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._limit = AHEAD * strategy.extended._num_workers
         self._pending: deque[Any] = deque()
@@ -85,7 +93,8 @@ class AsynchronousUpdater:
         return figures._replace(is_applied=is_applied)
 
     def _gradients(self, batch: dict[str, Any]) -> tuple[UpdateResult, list[Any]]:
-        sums = summed_gradients(self._model, self._loss, batch)
+        taught = self._teacher(batch) if self._teacher else None
+        sums = summed_gradients(self._model, self._loss, batch, taught=taught)
         figures, factor = self._mean.measure(*sums)
         return figures, self._mean.scaled(sums[-1], factor)
 

@@ -14,6 +14,7 @@ from seq2seq_memattn.training.distributed.strategies import (
     this_replica,
 )
 from seq2seq_memattn.training.measurements import UpdateResult
+from seq2seq_memattn.training.updates.guidance import Reading, Teacher
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 
@@ -32,16 +33,23 @@ class TensorFlowUpdater:
         model: `Seq2Seq`.
         optimizer: a Keras optimiser, built.
         config: `TrainingConfig`.
+        teacher: `Teacher`, made in the strategy's scope, or None.
     """
 
     def __init__(
-        self, strategy: Any, model: Seq2Seq, optimizer: Any, config: TrainingConfig
+        self,
+        strategy: Any,
+        model: Seq2Seq,
+        optimizer: Any,
+        config: TrainingConfig,
+        teacher: Teacher | None = None,
     ) -> None:
         self._strategy = strategy
         self._model = model
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
+        self._teacher = teacher
         self._jit_compile = config.jit_compile
         self._turns = config.accumulate
         self._local_replicas = local_replicas(strategy)
@@ -133,7 +141,8 @@ class TensorFlowUpdater:
         return self._local_gradients(part, scale)
 
     def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
-        return summed_gradients(self._model, self._loss, batch, scale)
+        taught = self._teacher(batch) if self._teacher else None
+        return summed_gradients(self._model, self._loss, batch, scale, taught)
 
     def _apply_gradients(self, gradients: list[Any], factor: Any) -> None:
         scaled = self._mean.scaled(gradients, factor)
@@ -141,13 +150,20 @@ class TensorFlowUpdater:
 
 
 def summed_gradients(
-    model: Seq2Seq, training_loss: TrainingLoss, batch: dict[str, Any], scale: Any = 1.0
+    model: Seq2Seq,
+    training_loss: TrainingLoss,
+    batch: dict[str, Any],
+    scale: Any = 1.0,
+    taught: Reading | None = None,
 ) -> tuple[Any, Any, list[Any]]:
-    """Returns a batch's summed loss, its tokens, and the gradients of the loss times `scale`."""
+    """Returns a batch's summed loss, its tokens, and the gradients of the loss times `scale`.
+
+    `taught` is what a teacher reads for the batch.
+    """
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
-        outputs = model(batch, training=True, **training_loss.call_options)
-        loss, num_tokens = training_loss(batch["target_outputs"], outputs)
+        outputs = model(batch, training=True, asked=training_loss.asked)
+        loss, num_tokens = training_loss(batch["target_outputs"], outputs, taught)
         scaled = loss * tf.cast(scale, loss.dtype)
     # With K = 1 the softmax is constant, so its weights are unconnected: their gradient is 0.
     gradients = tape.gradient(

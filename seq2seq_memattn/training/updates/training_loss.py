@@ -5,54 +5,87 @@ from typing import Any
 from keras import ops
 
 from seq2seq_memattn.config import TrainingConfig
+from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.updates.guidance import alignment_divergences, context_distances
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
 class TrainingLoss:
-    """Cross entropy, plus an optional reward for narrow windows of flexible attention.
+    """Cross entropy, and what a configuration adds to it.
 
-    Source: Shu and Nakayama (2017), equation 9: the cross entropy of each sentence minus beta times
-    the mean strength of its steps' penalties.
-    Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length with its end
-    token.
+    Each is summed over real target tokens, except for the reward, which is summed over sentences:
+
+    * a reward for narrow windows of flexible attention. Source: Shu and Nakayama (2017), equation
+      9: the cross entropy of each sentence minus beta times the mean strength of its steps'
+      penalties. Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length
+      with its end token;
+    * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
+      `alignment_divergences`.
 
     Args:
         model: `Seq2Seq`.
         config: `TrainingConfig`.
 
     Attributes:
-        call_options: keyword arguments for calling the model.
+        asked: `Asked`, what the loss needs of the model beside logits; None for nothing.
 
     Raises:
         ValueError: if `strength_weight` is not 0 and the attention is not flexible.
     """
 
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
-        self._label_smoothing = config.label_smoothing
-        self._strength_weight = config.strength_weight
+        self._config = config
         attention = model.config.attention
         if config.strength_weight and attention != "flexible":
             raise ValueError(
                 "`strength_weight` is for flexible attention, whose penalty has a strength; got "
                 f"{config.strength_weight} with {attention}."
             )
-        self.call_options = {"return_strengths": True} if config.strength_weight else {}
+        reading = reading_asked(config)
+        self.asked = reading if config.strength_weight or any(reading) else None
 
-    def __call__(self, targets: Any, outputs: Any) -> tuple[Any, Any]:
+    def __call__(self, targets: Any, outputs: Any, taught: Any = None) -> tuple[Any, Any]:
         """Returns the summed loss and the number of real tokens.
 
         Args:
             targets: int32 [batch, target_length].
             outputs: the model's outputs.
+            taught: `Reading` of the teacher, or None without one.
         """
-        if not self.call_options:
-            return summed_cross_entropy(targets, outputs, self._label_smoothing)
-        logits, strengths = outputs
-        loss, num_tokens = summed_cross_entropy(targets, logits, self._label_smoothing)
-        lengths = ops.sum(ops.cast(ops.not_equal(targets, PAD_ID), strengths.dtype), axis=1)
-        # A row without a target only fills a batch; its one step must not count.
-        sums = ops.where(lengths > 0, ops.sum(strengths, axis=1), 0.0)
-        means = sums / ops.maximum(lengths, 1.0)
-        return loss - self._strength_weight * ops.cast(ops.sum(means), loss.dtype), num_tokens
+        config = self._config
+        if self.asked is None:
+            return summed_cross_entropy(targets, outputs, config.label_smoothing)
+        logits, decoded = outputs
+        loss, num_tokens = summed_cross_entropy(targets, logits, config.label_smoothing)
+        real = ops.not_equal(targets, PAD_ID)
+        if config.strength_weight:
+            reward = config.strength_weight * _summed_strengths(decoded.strengths, real)
+            loss = loss - ops.cast(reward, loss.dtype)
+        for weight, differences, name in (
+            (config.context_weight, context_distances, "contexts"),
+            (config.alignment_weight, alignment_divergences, "alignments"),
+        ):
+            if weight and taught is not None:
+                each = differences(getattr(taught, name), getattr(decoded, name))
+                total = ops.sum(ops.where(real, each, 0.0))
+                loss = loss + ops.cast(weight * total, loss.dtype)
+        return loss, num_tokens
+
+
+def reading_asked(config: TrainingConfig) -> Asked:
+    """What the loss compares with a teacher's reading."""
+    has_teacher = bool(config.teacher)
+    return Asked(
+        alignments=has_teacher and config.alignment_weight > 0,
+        contexts=has_teacher and config.context_weight > 0,
+    )
+
+
+def _summed_strengths(strengths: Any, real: Any) -> Any:
+    """The sum over sentences of the mean strength of their steps."""
+    lengths = ops.sum(ops.cast(real, strengths.dtype), axis=1)
+    # A row without a target only fills a batch; its one step must not count.
+    sums = ops.where(lengths > 0, ops.sum(strengths, axis=1), 0.0)
+    return ops.sum(sums / ops.maximum(lengths, 1.0))

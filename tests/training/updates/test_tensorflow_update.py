@@ -41,6 +41,7 @@ def make(
     config: TrainingConfig = TRAINING,
     dropout: float = 0.0,
     strategy: Any = None,
+    teacher: Any = None,
 ) -> tuple[Seq2Seq, Any, TensorFlowUpdater]:
     strategy = strategy or one_device()
     with strategy.scope():
@@ -48,7 +49,7 @@ def make(
         model = Seq2Seq(dataclasses.replace(model_config, dropout=dropout), dtype=policy)
         randomise(model)
         optimizer = make_optimizer(model, config)
-    return model, optimizer, TensorFlowUpdater(strategy, model, optimizer, config)
+    return model, optimizer, TensorFlowUpdater(strategy, model, optimizer, config, teacher)
 
 
 def state(*parts: Any) -> list[Any]:

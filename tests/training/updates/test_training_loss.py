@@ -7,6 +7,7 @@ import pytest
 from seq2seq_memattn.attention.flexible import FlexibleState
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import fill_rows
+from seq2seq_memattn.layers.teacher_forcing import OUTPUTS_ONLY
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
@@ -44,10 +45,10 @@ def test_strengths_are_those_of_single_steps(mode: str) -> None:
 
     def call(source: Any, target_inputs: Any) -> Any:
         inputs = {"source": source, "target_inputs": target_inputs}
-        return model(inputs, training=True, return_strengths=True)
+        return model(inputs, training=True, asked=OUTPUTS_ONLY)
 
-    logits, strengths = run(mode, call, ids["source"], ids["target_inputs"])
-    assert_close(strengths, strengths_by_steps(model))
+    logits, decoded = run(mode, call, ids["source"], ids["target_inputs"])
+    assert_close(decoded.strengths, strengths_by_steps(model))
     assert_close(logits, as_array(model(ids, training=True)))
 
 
@@ -55,7 +56,7 @@ def test_the_loss_is_equation_9() -> None:
     model, ids = model_of(), batch()
     config = dataclasses.replace(TRAINING, strength_weight=0.7)
     loss = TrainingLoss(model, config)
-    found, num_tokens = loss(ids["target_outputs"], model(ids, training=True, **loss.call_options))
+    found, num_tokens = loss(ids["target_outputs"], model(ids, training=True, asked=loss.asked))
     entropy, _ = summed_cross_entropy(ids["target_outputs"], model(ids, training=True))
     means = strengths_by_steps(model).sum(axis=1) / LENGTHS
     assert_close(found, as_array(entropy) - 0.7 * means.sum())
@@ -68,7 +69,7 @@ def test_rows_that_fill_a_batch_add_nothing_to_it() -> None:
     filled = fill_rows({name: as_array(rows) for name, rows in ids.items()}, 5)
     assert len(filled["source"]) == 5 > len(LENGTHS)
     found, expected = (
-        loss(rows["target_outputs"], model(rows, training=True, **loss.call_options))
+        loss(rows["target_outputs"], model(rows, training=True, asked=loss.asked))
         for rows in (filled, ids)
     )
     assert_close(list(found), [as_array(x) for x in expected])
@@ -77,7 +78,7 @@ def test_rows_that_fill_a_batch_add_nothing_to_it() -> None:
 def test_without_a_weight_it_is_the_cross_entropy() -> None:
     model, ids = model_of(), batch()
     loss = TrainingLoss(model, dataclasses.replace(TRAINING, label_smoothing=0.1))
-    assert not loss.call_options
+    assert loss.asked is None
     found = loss(ids["target_outputs"], model(ids, training=True))
     expected = summed_cross_entropy(ids["target_outputs"], model(ids, training=True), 0.1)
     assert_close(list(found), [as_array(x) for x in expected])
@@ -91,7 +92,7 @@ def test_training_with_it_makes_penalties_stronger() -> None:
         model, _, updater = make(FLEXIBLE, config)
         for _ in range(12):
             assert updater(batch()).is_applied
-        strengths = as_array(model(batch(), return_strengths=True)[1])
+        strengths = as_array(model(batch(), asked=OUTPUTS_ONLY)[1].strengths)
         means.append(strengths.sum() / np.count_nonzero(strengths))
     assert means[1] > means[0] + 0.05
 

@@ -1,0 +1,100 @@
+"""Guidance by a teacher: a trained model shows what to read of the source at each step.
+
+The paper of K-memory names this as future work: its memory learns to approximate what a trained
+attention over the source reads (Britz, Guan and Luong, 2017, section 6). Teacher and student read
+the same targets, so they can be compared step by step.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from seq2seq_memattn.layers.teacher_forcing import Asked
+from seq2seq_memattn.model import Seq2Seq
+
+LEAST = 1e-6  # the logarithm of 0 would be infinite
+
+
+class Reading(NamedTuple):
+    """What a model read at each step of a target.
+
+    Fields:
+        contexts: float [batch, target_length, memory_units]; None if not compared.
+        alignments: float [batch, target_length, source_length]; None if not compared.
+    """
+
+    contexts: Any
+    alignments: Any
+
+
+class Teacher:
+    """A trained model whose readings guide a student. Its weights never change.
+
+    Args:
+        model: `Seq2Seq`.
+        asked: `Asked`. Which readings are compared.
+    """
+
+    def __init__(self, model: Seq2Seq, asked: Asked) -> None:
+        self._model = model
+        self._asked = asked
+
+    @property
+    def values(self) -> list[Any]:
+        """The model's weights, to pass to a function that JAX compiles."""
+        return [variable.value for variable in self._model.variables]
+
+    def __call__(self, batch: dict[str, Any], values: Any = None) -> Reading:
+        """What the teacher reads for the targets of a batch, without dropout and gradients.
+
+        Args:
+            batch: with `source` and `target_inputs`.
+            values: the `values`, as arguments of a compiled function on JAX. Otherwise None.
+        """
+        if values is None:
+            _, decoded = self._model(batch, training=False, asked=self._asked)
+        else:
+            mapping = list(zip(self._model.variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                _, decoded = self._model(batch, training=False, asked=self._asked)
+        reading = Reading(decoded.contexts, decoded.alignments)
+        return keras.tree.map_structure(_fixed, reading)
+
+
+def _fixed(array: Any) -> Any:
+    return None if array is None else ops.stop_gradient(array)
+
+
+def context_distances(teacher: Any, student: Any) -> Any:
+    """Mean squared difference of two contexts: float32 [batch, target_length].
+
+    The contexts are compared as they are. A student that starts with its teacher's encoder
+    (`--init_from`) has contexts in the same space; another one learns to.
+
+    Args:
+        teacher, student: float [batch, target_length, memory_units].
+    """
+    difference = ops.cast(teacher, "float32") - ops.cast(student, "float32")
+    return ops.mean(ops.square(difference), axis=-1)
+
+
+def alignment_divergences(teacher: Any, student: Any) -> Any:
+    """Kullback-Leibler divergence of a student's alignment from its teacher's, in nats.
+
+    The student's alignment, for K-memory beta times alpha, is divided by its sum over the source
+    first: with sigmoids it does not sum to 1.
+
+    Args:
+        teacher, student: float [batch, target_length, source_length]; 0 on padding.
+
+    Returns:
+        float32 [batch, target_length].
+    """
+    teacher, student = (_distribution(ops.cast(x, "float32")) for x in (teacher, student))
+    ratio = ops.log(ops.maximum(teacher, LEAST)) - ops.log(ops.maximum(student, LEAST))
+    return ops.sum(teacher * ratio, axis=-1)
+
+
+def _distribution(alignments: Any) -> Any:
+    return alignments / ops.maximum(ops.sum(alignments, axis=-1, keepdims=True), LEAST)

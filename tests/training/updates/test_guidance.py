@@ -1,0 +1,241 @@
+"""A teacher's guidance: its losses against NumPy, its gradients, and trainings with it."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seq2seq_memattn.layers.teacher_forcing import Asked
+from seq2seq_memattn.losses import summed_cross_entropy
+from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.training.loop import Trainer
+from seq2seq_memattn.training.make import make_parts
+from seq2seq_memattn.training.updates.guidance import (
+    LEAST,
+    Teacher,
+    alignment_divergences,
+    context_distances,
+)
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from tests.errors import refused
+from tests.inputs import randomise
+from tests.running import run_here, run_python
+from tests.tolerances import as_array, assert_close
+from tests.training.runs import MODEL, TRAINING, arrays_of, checkpoints, copy_run, flags
+from tests.training.updates.test_tensorflow_update import BATCH, batch, make
+
+STUDENT = dataclasses.replace(MODEL, dropout=0.0)
+GUIDED = dataclasses.replace(
+    TRAINING, teacher="run", context_weight=0.7, alignment_weight=0.3, learning_rate=3e-3
+)
+BOTH = Asked(alignments=True, contexts=True)
+REAL = np.array(BATCH["target_outputs"]) != 0
+
+
+def teacher_of(attention: str = "bahdanau") -> Teacher:
+    model = Seq2Seq(dataclasses.replace(STUDENT, attention=attention))
+    randomise(model, seed=5)
+    return Teacher(model, BOTH)
+
+
+def test_distances_of_contexts_are_those_of_numpy() -> None:
+    teacher, student = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    expected = ((teacher - student) ** 2).mean(axis=-1)
+    assert_close(context_distances(teacher, student), expected)
+
+
+def test_divergences_of_alignments_are_those_of_numpy() -> None:
+    teacher, student = np.random.default_rng(0).uniform(size=(2, 3, 4, 6)).astype(np.float32)
+    teacher /= teacher.sum(axis=-1, keepdims=True)
+    teacher[:, :, 4:] = student[:, :, 4:] = 0.0  # padding
+    first, second = (x / x.sum(axis=-1, keepdims=True) for x in (teacher, student))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.where(first > 0, first * np.log(first / second), 0.0).sum(axis=-1)
+    found = as_array(alignment_divergences(teacher, student))
+    np.testing.assert_allclose(found, expected, atol=20 * LEAST)
+    assert (found > 0).all()
+    np.testing.assert_allclose(alignment_divergences(teacher, 3.0 * teacher), 0.0, atol=1e-5)
+
+
+def test_the_loss_adds_both_for_real_tokens_alone() -> None:
+    student = Seq2Seq(STUDENT)
+    randomise(student)
+    loss, ids = TrainingLoss(student, GUIDED), batch()
+    assert loss.asked == BOTH
+    taught = teacher_of()(ids)
+    logits, decoded = student(ids, asked=loss.asked)
+    found, _ = loss(ids["target_outputs"], (logits, decoded), taught)
+    contexts = as_array(context_distances(taught.contexts, decoded.contexts))
+    alignments = as_array(alignment_divergences(taught.alignments, decoded.alignments))
+    entropy, _ = summed_cross_entropy(ids["target_outputs"], logits)
+    expected = as_array(entropy) + 0.7 * contexts[REAL].sum() + 0.3 * alignments[REAL].sum()
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("attention", ["bahdanau", "k_memory:3"])
+def test_what_the_teacher_reads_are_its_alignment_and_the_context_of_it(attention: str) -> None:
+    teacher, ids = teacher_of(attention), batch()
+    reading = teacher(ids)
+    memory, _ = teacher._model.encode(ids["source"])
+    weights = as_array(reading.alignments)
+    assert_close(weights[REAL].sum(axis=-1), np.ones(REAL.sum()))
+    if attention == "bahdanau":
+        contexts = np.einsum("bts,bsn->btn", weights, as_array(memory.rows))
+        assert_close(as_array(reading.contexts)[REAL], contexts[REAL])
+
+
+def test_updates_move_the_student_alone_and_bring_it_closer() -> None:
+    teacher = teacher_of()
+    before = [as_array(value) for value in teacher.values]
+
+    def distance(model: Seq2Seq) -> tuple[float, float]:
+        taught, (_, decoded) = teacher(batch()), model(batch(), asked=BOTH)
+        contexts = as_array(context_distances(taught.contexts, decoded.contexts))
+        alignments = as_array(alignment_divergences(taught.alignments, decoded.alignments))
+        return contexts[REAL].mean(), alignments[REAL].mean()
+
+    found = []
+    for config, own in ((TRAINING, None), (GUIDED, teacher)):
+        config = dataclasses.replace(config, learning_rate=3e-3, clip_norm=0.0)
+        model, _, updater = make(STUDENT, config, teacher=own)
+        for _ in range(40):
+            assert updater(batch()).is_applied
+        found.append(distance(model))
+    (contexts, alignments), (guided_contexts, guided_alignments) = found
+    assert guided_contexts < contexts and guided_alignments < alignments
+    for value, old in zip(teacher.values, before, strict=True):
+        np.testing.assert_array_equal(as_array(value), old)
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_a_batch_in_parts_gives_the_update_of_the_whole(input_feeding: bool) -> None:
+    config = dataclasses.replace(STUDENT, input_feeding=input_feeding)
+    weights = []
+    for parts in (1, 3):
+        training = dataclasses.replace(GUIDED, accumulate=parts, adam_epsilon=1e-3)
+        model, _, updater = make(config, training, teacher=teacher_of())
+        assert updater(batch()).is_applied
+        weights.append([as_array(v) for v in model.trainable_variables])
+    assert_close(*weights)
+
+
+# Trainings
+
+
+@pytest.fixture(scope="module")
+def taught_by(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run with Bahdanau's attention."""
+    run_dir = tmp_path_factory.mktemp("teacher") / "run"
+    model = dataclasses.replace(MODEL, attention="bahdanau")
+    training = dataclasses.replace(TRAINING, num_updates=4, validate_every=4)
+    Trainer(run_dir, data_dir, model, training).run()
+    return run_dir
+
+
+def test_a_run_with_a_teacher_resumes_as_if_it_had_not_stopped(
+    data_dir: Path, taught_by: Path, tmp_path: Path
+) -> None:
+    training = dataclasses.replace(
+        TRAINING, num_updates=6, teacher=str(taught_by), alignment_weight=0.5
+    )
+    Trainer(tmp_path / "whole", data_dir, MODEL, training).run()
+    stopped = copy_run(tmp_path / "whole", tmp_path / "stopped")
+    for path in checkpoints(stopped)[1:]:
+        path.unlink()
+    Trainer(stopped, data_dir, MODEL, training).run()
+    whole, stopped = (checkpoints(tmp_path / name)[-1] for name in ("whole", "stopped"))
+    first, second = arrays_of(whole)[0], arrays_of(stopped)[0]
+    assert not any(name.startswith("teacher") for name in first)
+    # Keras numbers the seed generators of a process.
+    for array, other in zip(first.values(), second.values(), strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"teacher": "{run}"}, "`teacher` needs a positive `context_weight` or `alignment_weight`"),
+        ({"alignment_weight": 0.5}, "`teacher` needs a positive `context_weight`"),
+        ({"teacher": "{run}", "context_weight": -1.0}, "`context_weight`"),
+        ({"teacher": "{none}", "alignment_weight": 0.5}, "none: expected a run directory"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(
+    data_dir: Path, taught_by: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    options = {
+        name: value.format(run=taught_by, none=tmp_path / "none") if name == "teacher" else value
+        for name, value in options.items()
+    }
+    given = [flag for flag in flags(data_dir, tmp_path / "run") if not flag.startswith("--teacher")]
+    given += [f"--{name}={value}" for name, value in options.items()]
+    done = run_here("experiments.train", *given)
+    assert done.returncode == 1
+    assert message in done.stderr.decode().splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_teachers_that_do_not_fit_are_refused(
+    data_dir: Path, taught_by: Path, tmp_path: Path
+) -> None:
+    wide = dataclasses.replace(MODEL, encoder_units=5)
+    training = dataclasses.replace(TRAINING, teacher=str(taught_by), context_weight=0.1)
+    message = refused(make_parts, wide, training)
+    assert message.endswith(
+        "its contexts are 8 wide and those of this model 10; they can be "
+        "compared only if they are equally wide"
+    )
+    blind = tmp_path / "blind"
+    short = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
+    Trainer(blind, data_dir, dataclasses.replace(MODEL, attention="none"), short).run()
+    training = dataclasses.replace(training, teacher=str(blind))
+    expected = f"{blind}: expected a teacher with attention over the source"
+    assert refused(make_parts, MODEL, training) == expected
+
+
+ON_JAX = """
+import os
+import sys
+
+sys.modules["tensorflow"] = None  # importing it fails from here on
+os.environ["KERAS_BACKEND"] = "jax"
+
+import json
+
+import numpy as np
+
+from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.training.make import make_parts
+
+folder = sys.argv[1]
+with open(f"{folder}/given.json") as stream:
+    given = json.load(stream)
+training = TrainingConfig.from_dict(given["training"])
+model, _, updater = make_parts(ModelConfig.from_dict(given["model"]), training)
+weights = np.load(f"{folder}/weights.npz")
+for variable in model.trainable_variables:
+    variable.assign(weights[variable.path])
+batch = {name: np.array(ids, np.int32) for name, ids in given["batch"].items()}
+assert updater(batch).is_applied
+np.savez(f"{folder}/after.npz", *[np.asarray(v) for v in model.trainable_variables])
+"""
+
+
+@pytest.mark.slow
+def test_an_update_on_jax_equals_that_of_tensorflow(taught_by: Path, tmp_path: Path) -> None:
+    training = dataclasses.replace(GUIDED, teacher=str(taught_by), adam_epsilon=1e-3)
+    model, _, updater = make_parts(STUDENT, training)
+    randomise(model)
+    weights = {variable.path: variable.numpy() for variable in model.trainable_variables}
+    np.savez(tmp_path / "weights.npz", **weights)
+    given = {"model": STUDENT.to_dict(), "training": training.to_dict(), "batch": BATCH}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    done = run_python("-c", ON_JAX, str(tmp_path))
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    assert updater(batch()).is_applied
+    with np.load(tmp_path / "after.npz") as after:
+        for name, variable in zip(after.files, model.trainable_variables, strict=True):
+            assert_close(after[name], as_array(variable))
