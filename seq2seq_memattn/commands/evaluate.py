@@ -92,6 +92,7 @@ def define(flags: cli.Flags) -> None:
     flags.string("baseline", None, "output of another system, to compare with by paired bootstrap")
     flags.boolean("lowercase", False, "ignore case in every score")
     flags.boolean("window", False, "also report the mean number of encoder states scored per step")
+    flags.boolean("slots", False, "K-memory: also report how evenly the slots are read")
     flags.boolean("ribes", False, "also compute RIBES")
     flags.string("output_dir", None, "folder for hypotheses.txt and evaluation.json")
 
@@ -99,6 +100,7 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Evaluates the run that the flags name."""
     from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
+    from seq2seq_memattn.runs.slot_use import slot_use
 
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
     baseline = read_lines(arguments.baseline) if arguments.baseline else None
@@ -107,10 +109,13 @@ def main(arguments: cli.Arguments) -> None:
             f"{arguments.baseline}: expected {len(references)} lines, got {len(baseline)}"
         )
     run = run_flags.load_runs(arguments)
-    if arguments.window and isinstance(run.update, list):
-        raise ValueError("--window: expected one run, got several")
+    for name in ("window", "slots"):
+        if getattr(arguments, name) and isinstance(run.update, list):
+            raise ValueError(f"--{name}: expected one run, got several")
+    if arguments.slots and not run.model.config.attention.startswith("k_memory"):
+        raise ValueError(f"--slots: expected K-memory, got {run.model.config.attention}")
     run, translator = run_flags.make_translator(
-        arguments, return_alignments=arguments.window, run=run
+        arguments, return_alignments=arguments.window or arguments.slots, run=run
     )
     started = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
@@ -143,6 +148,9 @@ def main(arguments: cli.Arguments) -> None:
     }
     if arguments.window:
         result |= windows(translations, run.model.config)
+    if arguments.slots:
+        scores_of = [best[0].hypothesis.scores for best in translations if best[0].hypothesis]
+        result["slots"] = {name: round(x, 4) for name, x in slot_use(scores_of).items()}
     if arguments.ribes:
         found = ribes(ours, theirs, arguments.lowercase)
         result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import Run, load_run
+from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.options import Sampling, samples
 from seq2seq_memattn.serving.export import saved_model as exporting
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.saved_model import export
-from seq2seq_memattn.serving.layout import EXTRA
+from seq2seq_memattn.serving.layout import CARD, EXTRA
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
 from seq2seq_memattn.serving.protocol.predict import parse_predict
@@ -39,7 +40,8 @@ import json, sys
 import tensorflow as tf, tensorflow_text
 model = tf.saved_model.load(sys.argv[1])
 inputs = {name: tf.constant(values) for name, values in json.loads(sys.argv[2]).items()}
-found = model.signatures["sample" if "seed" in inputs else "serving_default"](**inputs)
+name = {"seed": "sample", "prefix": "complete"}.get([*inputs][-1], "serving_default")
+found = model.signatures[name](**inputs)
 assert not any(name.startswith("seq2seq_memattn") for name in sys.modules)
 print(json.dumps([[text.decode() for text in row] for row in found["translations"].numpy()]))
 """
@@ -74,6 +76,24 @@ def test_a_process_without_the_project_translates_as_it_does(run: Run, version: 
     expected = Translator(run, OPTIONS.search(run.model))(TEXTS, batch_size=len(TEXTS))
     found = json.loads(process.stdout.splitlines()[-1])
     assert found == [[one.text for one in translations] for translations in expected]
+
+
+@pytest.mark.slow
+def test_a_process_without_the_project_completes_with_an_ensemble(run: Run, tmp_path: Path) -> None:
+    other = text_run(run.directory.parent / "data", tmp_path / "other", attention="bahdanau")
+    together = ensemble_of([run, other])
+    options = ExportOptions(2, 2, prefix=True, coverage_penalty=0.1, no_repeat_ngram=2)
+    version = export(together, tmp_path / "model", options, "float32", "ba dö")
+    texts, prefixes = sentences(3, seed=4), ["ki", "", "dö ba"]
+    inputs = {"text": texts, "prefix": prefixes}
+    process = run_python("-c", LOAD, str(version), json.dumps(inputs))
+    assert process.returncode == 0, process.stderr.decode()
+    translate = Translator(together, options.search(together.model))
+    expected = translate(texts, batch_size=3, prefixes=prefixes)
+    found = json.loads(process.stdout.splitlines()[-1])
+    assert found == [[one.text for one in translations] for translations in expected]
+    card = (version / CARD).read_text()
+    assert "ensemble of 2 models" in card and "`complete`" in card
 
 
 def test_nothing_is_left_of_a_model_that_is_unloaded(version: Path) -> None:

@@ -1,0 +1,49 @@
+"""How a model of K-memory uses its slots."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def slot_use(scores: Sequence[Any]) -> dict[str, float]:
+    """How evenly the slots of a memory are read.
+
+    A perplexity is the number of slots that an even distribution of the same entropy would have:
+    from 1, where only one slot is read, to their number.
+
+    Args:
+        scores: for each target, the decoder's scores, float [steps, num_slots]. Those of a step are
+            divided by their sum, as sigmoids need it.
+
+    Returns:
+        slots: their number.
+        dead: slots that get less than a tenth of an even share of all reading.
+        corpus: perplexity of the mean over all steps.
+        sentence: perplexity of the mean over the steps of a target; the geometric mean over
+            targets, weighted by steps.
+        step: perplexity in a step; the geometric mean over all steps.
+
+    Raises:
+        ValueError: if there are no steps.
+    """
+    steps = [np.asarray(each, np.float64) for each in scores if len(each)]
+    if not steps:
+        raise ValueError("`scores`: expected the scores of at least one step; got none.")
+    shares = [each / np.maximum(each.sum(axis=1, keepdims=True), 1e-30) for each in steps]
+    every = np.concatenate(shares)
+    mean = every.mean(axis=0)
+    of_targets = [_entropy(each.mean(axis=0)) for each in shares]
+    return {
+        "slots": len(mean),
+        "dead": int((mean < 0.1 / len(mean)).sum()),
+        "corpus": float(np.exp(_entropy(mean))),
+        "sentence": float(np.exp(np.average(of_targets, weights=[len(each) for each in shares]))),
+        "step": float(np.exp(np.mean([_entropy(step) for step in every]))),
+    }
+
+
+def _entropy(shares: Any) -> float:
+    """The entropy of a distribution, in nats."""
+    positive = shares[shares > 0]
+    return float(-(positive * np.log(positive)).sum())
