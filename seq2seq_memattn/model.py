@@ -207,6 +207,11 @@ class Seq2Seq(keras.Model):
         """The number of target tokens."""
         return self.config.target_vocab_size
 
+    @property
+    def num_tokens(self) -> int:
+        """The token numbers of search."""
+        return self.vocab_size
+
     def token_embeddings(self) -> Any:
         """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
         return ops.cast(_table(self.target_embedding), self.compute_dtype)

@@ -23,6 +23,17 @@ from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines
 
+# Flags of search that the result states if they are given.
+RULES = (
+    "length_reward",
+    "coverage_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "no_repeat_ngram",
+    "banned",
+    "ensemble_mean",
+)
+
 
 def compare(
     hypotheses: FormedLines,
@@ -142,6 +153,7 @@ def main(arguments: cli.Arguments) -> None:
         "seconds": round(seconds, 2),
         "beam_size": arguments.beam_size,
         "length_penalty": arguments.length_penalty,
+        **{name: getattr(arguments, name) for name in RULES if name in arguments.given},
         "by_length": bleu_by_length(
             ours.tokenised, theirs.tokenised, lowercase=arguments.lowercase
         ),

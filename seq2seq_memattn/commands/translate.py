@@ -60,7 +60,7 @@ def define(flags: cli.Flags) -> None:
         "prefixes",
         None,
         "a file with what each translation begins with, one line per source; an empty line leaves "
-        "it free",
+        "it free; with --noreadable, in the form of the training text",
     )
     flags.integer("n_best", 1, "translations per source", lower_bound=1)
     flags.boolean(
@@ -135,6 +135,8 @@ def main(arguments: cli.Arguments) -> None:
                     write_alignments(f"{number}.{rank}", one)
                 number += 1
             output.flush()
+    if prefixes is not None and number < len(prefixes):
+        raise ValueError(f"{arguments.prefixes}: expected {number} lines, got {len(prefixes)}")
     run_flags.report_cut(translator.sources)
     cli.print_result(
         {

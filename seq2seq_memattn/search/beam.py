@@ -96,7 +96,8 @@ def beam_search(
     times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
-    are. Where constraints leave a hypothesis no token at all, its log-probability is below -1e29.
+    are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have
+    log-probabilities below -1e29, and their tokens have no meaning.
 
     Args:
         model: `Seq2Seq`, `Searchable`, `Ensemble`, or anything with `start(source, num_queries)`
@@ -123,10 +124,9 @@ def beam_search(
             to the score. The model must be an `AlignedModel` with one encoder output per source
             id. The search computes an alignment at every step, so its time then grows with the
             source.
-        no_repeat_ngram: int. No hypothesis has the same so many tokens in a row twice; 0: no rule.
-            With 3, no three tokens in a row occur again.
+        no_repeat_ngram: int. No hypothesis has a sequence of this many tokens twice; 0: no rule.
         banned: ids that are never written, such as that of the unknown token.
-        prefix: int32 [batch, n], or None. The first tokens of each target, without start token;
+        prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
             then padding, with the id that pads sources. Hypotheses and their log-probabilities
             include the prefix. Inside a prefix, the other constraints have no effect.
 
@@ -208,7 +208,8 @@ def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
         size = model.vocab_size
         if tokens[-1] >= size:
             raise ValueError(f"`banned`: expected ids in 0..{size - 1}; got {tokens[-1]}.")
-        tokens = np.flatnonzero(np.isin(model.written(np.arange(size)), tokens)).tolist()
+        written = model.written(np.arange(model.num_tokens))
+        tokens = np.flatnonzero(np.isin(written, tokens)).tolist()
     if tokens and tokens[0] <= END_ID:
         raise ValueError("`banned`: expected no id of padding, start token or end token.")
     return tuple(tokens)
@@ -217,7 +218,7 @@ def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
 def _attention_record(memory: Any) -> Any:
     if isinstance(memory, SearchMemory):
         return memory.attention
-    is_ensemble = isinstance(memory, tuple) and isinstance(memory[0], SearchMemory)
+    is_ensemble = type(memory) is tuple and all(isinstance(one, SearchMemory) for one in memory)
     return tuple(part.attention for part in memory) if is_ensemble else memory
 
 

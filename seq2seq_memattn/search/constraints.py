@@ -67,7 +67,7 @@ def _without(logits: Any, tokens: Any) -> Any:
     """Logits with those of the given tokens [batch, beam, n] set to `DEAD`."""
     batch, beam_size, vocab_size = ops.shape(logits)
     count = batch * beam_size
-    tokens = ops.reshape(tokens, (count, -1))
+    tokens = ops.reshape(tokens, (count, ops.shape(tokens)[2]))
     rows = ops.arange(count, dtype="int32")[:, None] + ops.zeros_like(tokens)
     index = ops.reshape(ops.stack([rows, tokens], axis=2), (-1, 2))
     dead = ops.full(ops.shape(index)[:1], DEAD, dtype="float32")

@@ -86,7 +86,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
             prefix = ours.numbers(ids_below("prefix", prefix, ours.vocab_size))
-        prefix = checked_prefix(prefix, max_length)
+        prefix = checked_prefix(prefix, max_length) if prefix.shape[1] != 0 else None
     return Inputs(
         source=source,
         max_length=max_length,

@@ -57,20 +57,21 @@ class Ensemble:
         self.mean = mean
         first, *others = self.models
         for number, model in enumerate(others, 2):
-            for name in ("source_vocab_size", "vocab_size", "pad_id"):
+            for name in ("source_vocab_size", "vocab_size", "num_tokens", "pad_id"):
                 ours, theirs = getattr(first, name), getattr(model, name)
                 if None not in (ours, theirs) and ours != theirs:
                     raise ValueError(
                         f"`models`: expected the same vocabularies; `{name}` is {ours} in model 1 "
                         f"and {theirs} in model {number}."
                     )
-            tokens = np.arange(first.vocab_size)
+            tokens = np.arange(first.num_tokens)
             if not np.array_equal(first.written(tokens), model.written(tokens)):
                 raise ValueError(
                     "`models`: expected the same ids of padding, start and end token; those of "
                     f"model {number} differ from those of model 1."
                 )
-        self.vocab_size, self.pad_id = first.vocab_size, first.pad_id
+        self.vocab_size, self.num_tokens = first.vocab_size, first.num_tokens
+        self.pad_id = first.pad_id
         sizes = [model.source_vocab_size for model in self.models]
         self.source_vocab_size = min((size for size in sizes if size is not None), default=None)
 

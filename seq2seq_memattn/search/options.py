@@ -85,8 +85,9 @@ class Lengths:
         max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None:
             twice the source's length and 10 more, after its prefix.
         min_length: int. Tokens that a hypothesis has before its end token.
-        max_ratio, min_ratio: float or None. The same limits as a share of the source's length, end
-            token included; None: no such limit. Of two limits, the tighter one holds.
+        max_ratio, min_ratio: float or None. The same limits as a share of the source's length: that
+            with its end token for `max_ratio`, that without for `min_ratio`. None: no such limit.
+            Of two limits, the tighter one holds.
 
     Raises:
         ValueError: if a limit is not a number of its kind or is out of range.
@@ -106,7 +107,7 @@ class Lengths:
             if ratio is None:
                 continue
             check_number(name, ratio)
-            if ratio <= 0.0:
+            if ratio < 0.0 or (ratio == 0.0 and name == "max_ratio"):
                 raise ValueError(f"`{name}` must be positive; got {ratio}.")
 
 

@@ -178,7 +178,8 @@ def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> 
     if lengths.min_length:
         least = 0 * limits + lengths.min_length
     if lengths.min_ratio is not None:
-        share = _share(source_lengths, lengths.min_ratio, ops.floor)
+        # Both lengths without end token.
+        share = _share(source_lengths - 1, lengths.min_ratio, ops.floor)
         least = share if least is None else ops.maximum(least, share)
     return limits, least
 

@@ -88,7 +88,7 @@ class Searchable:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
-        # The ids in search's order: those of padding, start and end, then all others.
+        # The ids by token number of search: those of padding, start and end, then all others.
         special = (pad_id, start_id, end_id)
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
@@ -154,6 +154,11 @@ class Searchable:
             return logits
         never = ops.cast(-np.inf, logits.dtype)
         return ops.where(self._counts, self._ordered(logits, axis=-1), never)
+
+    @property
+    def num_tokens(self) -> int:
+        """The token numbers of search: more than ids, if one id has several roles."""
+        return len(self.ids)
 
     def numbers(self, ids: Any) -> Any:
         """The token numbers of search for ids: the inverse of `written`; refuses unknown ids."""

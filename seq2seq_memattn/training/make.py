@@ -16,6 +16,7 @@ from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.training_loss import reading_asked
 
 Parts = tuple[Seq2Seq, Any, Any]
+NO_DISTRIBUTION = ("none", "linear")  # attentions whose alignment says nothing about shares
 
 
 def find_devices(config: DevicesConfig) -> Devices:
@@ -74,8 +75,11 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
         return None
     run = load_run(Path(config.teacher), precision=config.precision)
     asked = reading_asked(config)
-    if run.model.config.attention == "none":
+    if run.model.config.attention in NO_DISTRIBUTION:
         raise ValueError(f"{config.teacher}: expected a teacher with attention over the source")
+    attention = student.config.attention
+    if attention in NO_DISTRIBUTION:
+        raise ValueError(f"`teacher`: expected a model that reads the source; it has {attention}.")
     widths = [model.config.context_units for model in (run.model, student)]
     if asked.contexts and widths[0] != widths[1]:
         raise ValueError(

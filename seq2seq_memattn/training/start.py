@@ -68,9 +68,6 @@ def make_start(
     devices: DevicesConfig,
 ) -> Start:
     """Makes the parts of a training and reads the progress of the run; see `Trainer`."""
-    if config.teacher:
-        read_model_config(Path(config.teacher))  # raises if it is not a run
-        _check_vocabularies(Path(config.teacher), data_dir)
     strategy, workers, num_workers = _devices(
         run_dir, data_dir, model_config, config, init_from, devices
     )
@@ -136,6 +133,9 @@ def _devices(
     options = None
     if cluster is None or not cluster.serves:
         options = check_run(run_dir, data_dir, model_config, config, init_from)
+        if config.teacher:
+            read_model_config(Path(config.teacher))  # raises if it is not a run
+            _check_vocabularies(Path(config.teacher), data_dir)
     if run_dir.exists() and (cluster is None or cluster.position == 0):
         with training_lock(run_dir):  # a locked run fails now, not after loading data and model
             pass

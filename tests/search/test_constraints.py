@@ -10,6 +10,8 @@ import tensorflow as tf
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.constraints import repeating
+from seq2seq_memattn.search.options import Lengths
+from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 from tests.errors import refused
@@ -165,6 +167,21 @@ def test_the_default_limit_does_not_count_the_prefix() -> None:
     prefix = np.full([1, 7], 7, np.int32)
     found = as_arrays(beam_search(model, source, 2, prefix=prefix))
     assert found.lengths.tolist() == [[2 * 2 + 10 + 7]]
+
+
+def test_a_prefix_of_no_tokens_leaves_all_free() -> None:
+    model, source = tiny_model(), padded(sources_of(3, 2))
+    free = as_arrays(beam_search(model, source, 3, max_length=5))
+    none = np.zeros([2, 0], np.int32)
+    same = as_arrays(beam_search(model, source, 3, max_length=5, prefix=none))
+    np.testing.assert_array_equal(same.tokens, free.tokens)
+
+
+def test_a_ratio_of_1_lets_a_target_be_as_long_as_its_source() -> None:
+    limits, least = steps_of(Lengths(max_ratio=1.0, min_ratio=1.0), np.array([5, 1, 9]))
+    # A source of 4 tokens and its end token: 4 tokens, then the end token.
+    assert as_array(limits).tolist() == [5, 1, 9]
+    assert as_array(least).tolist() == [4, 0, 8]
 
 
 def test_samples_obey_the_constraints() -> None:

@@ -14,7 +14,7 @@ from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
-from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.beam import BeamResult, banned_tokens, beam_search
 from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.sample import sample
@@ -484,3 +484,11 @@ def test_no_sources_have_no_targets(search: Any, max_length: int | None) -> None
     searchable = own_parts.make().searchable()
     found = search(searchable, np.zeros((0, 3), np.int32), max_length=max_length)
     assert found.tokens.shape[0] == found.log_probs.shape[0] == 0
+
+
+def test_every_id_can_be_banned_whatever_roles_ids_share() -> None:
+    start_id, end_id, pad_id = IDS["one for all three"]
+    own = own_parts.make(own_parts.outputs_and_mask)
+    searchable = own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id)
+    banned = [token for token in range(searchable.vocab_size) if token != end_id]
+    assert {searchable.ids[token] for token in banned_tokens(searchable, banned)} == set(banned)

@@ -84,7 +84,7 @@ def define_search(flags: Flags) -> None:
     flags.integer(
         "no_repeat_ngram",
         0,
-        "never write the same so many tokens in a row twice; 0: no such rule",
+        "never write a sequence of this many tokens twice; 0: no such rule",
         lower_bound=0,
     )
     flags.items(

@@ -151,16 +151,18 @@ class ServingGraph:
 
         Returns:
             The outputs of `translate`. Translations and log-probabilities include the prefix.
+            prefix_is_cut: bool [batch]. Whether a prefix was longer than the limit of sources and
+                was cut.
         """
         sources, decoder = self._read(text), self._decoder()
         given = self._served.target_text.encode(prefix)
         # One long prefix would make its batch take many steps.
-        given, _ = _cut(given, self._options.max_source_length, has_end=True)
+        given, is_cut = _cut(given, self._options.max_source_length, has_end=True)
         given = _padded(given.with_flat_values(self._model.numbers(given.flat_values)), PAD_ID)
         memory, state = decoder.start(sources.ids, self._options.beam_size)
         options = self._options.search(self._model)
         found = self._search(decoder, sources.ids, memory, state, options, given)
-        return self._translations(sources, found, options.n_best)
+        return {**self._translations(sources, found, options.n_best), "prefix_is_cut": is_cut}
 
     def align(self, text: Any) -> Outputs:
         """The best translations of each text, and the alignment of the very best.

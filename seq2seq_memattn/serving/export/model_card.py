@@ -45,7 +45,7 @@ included. The graph needs only the ops of TensorFlow{ops}."""
 
 COMPLETE = """\
 | `complete` | `text`, `prefix` | those of `serving_default`, for translations that begin with the \
-prefix |
+prefix; `prefix_is_cut` [batch] |
 """
 
 SAMPLES = """\
