@@ -86,7 +86,7 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
             f"{config.teacher}: its contexts are {widths[0]} wide and those of this model "
             f"{widths[1]}; they can be compared only if they are equally wide"
         )
-    return Teacher(run.model, asked)
+    return Teacher(run.model, asked, run.update)
 
 
 def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:

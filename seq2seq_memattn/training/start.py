@@ -91,7 +91,10 @@ def make_start(
     with workers.named_losses():
         saved = workers.from_chief(saved)
         workers.assign_from_chief(variables)
+    teacher = getattr(updater, "teacher", None)
+    progress.teacher_update = teacher.update if teacher else None
     if saved is not None:
+        _check_teacher(config.teacher, progress.teacher_update, saved.get("teacher_update"))
         progress.load(saved)
         notes.append(f"resuming from update {progress.update}")
     return Start(
@@ -180,6 +183,15 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
     if record["left_out"]:
         notes.append(f"weights of {run_dir} left out: {', '.join(record['left_out'])}")
     return notes
+
+
+def _check_teacher(run_dir: str, now: int | None, before: int | None) -> None:
+    """Raises ValueError if a teacher has other weights than when the run began."""
+    if now != before:
+        raise ValueError(
+            f"{run_dir}: expected the weights of update {before}, with which this run began; they "
+            f"are now those of update {now}"
+        )
 
 
 def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:

@@ -34,11 +34,13 @@ class Teacher:
     Args:
         model: `Seq2Seq`.
         asked: `Asked`. Which readings are compared.
+        update: int. The update of its own training from which its weights are.
     """
 
-    def __init__(self, model: Seq2Seq, asked: Asked) -> None:
+    def __init__(self, model: Seq2Seq, asked: Asked, update: int = 0) -> None:
         self._model = model
         self._asked = asked
+        self.update = update
 
     @property
     def values(self) -> list[Any]:

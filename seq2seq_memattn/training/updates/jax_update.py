@@ -37,7 +37,7 @@ class JaxUpdater:
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
-        self._teacher = teacher
+        self.teacher = teacher
         self._turns = config.accumulate
         self._step = jax.jit(self._updated)
 
@@ -52,7 +52,7 @@ class JaxUpdater:
         parts = split_rows(batch, self._turns)
         stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
         # As an argument: constants inside a compiled function would be copied into it.
-        teachers = self._teacher.values if self._teacher else []
+        teachers = self.teacher.values if self.teacher else []
         figures, updated = self._step(*values, teachers, stacked, np.float32(loss_scale))
         for group, new in zip(groups, updated, strict=True):
             for variable, value in zip(group, new, strict=True):
@@ -75,7 +75,7 @@ class JaxUpdater:
         """Returns the figures of an update, and the variables after it."""
 
         def scaled_loss(trainable: Any, others: Any, batch: Any) -> Any:
-            taught = self._teacher(batch, teachers) if self._teacher else None
+            taught = self.teacher(batch, teachers) if self.teacher else None
             outputs, after = self._model.stateless_call(
                 trainable, others, batch, training=True, asked=self._loss.asked
             )

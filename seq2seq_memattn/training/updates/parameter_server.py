@@ -59,7 +59,7 @@ class AsynchronousUpdater:
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
-        self._teacher = teacher
+        self.teacher = teacher
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._limit = AHEAD * strategy.extended._num_workers
         self._pending: deque[Any] = deque()
@@ -93,7 +93,7 @@ class AsynchronousUpdater:
         return figures._replace(is_applied=is_applied)
 
     def _gradients(self, batch: dict[str, Any]) -> tuple[UpdateResult, list[Any]]:
-        taught = self._teacher(batch) if self._teacher else None
+        taught = self.teacher(batch) if self.teacher else None
         sums = summed_gradients(self._model, self._loss, batch, taught=taught)
         figures, factor = self._mean.measure(*sums)
         return figures, self._mean.scaled(sums[-1], factor)

@@ -49,7 +49,7 @@ class TensorFlowUpdater:
         self._optimizer = optimizer
         self._mean = MeanGradient(model, config)
         self._loss = TrainingLoss(model, config)
-        self._teacher = teacher
+        self.teacher = teacher
         self._jit_compile = config.jit_compile
         self._turns = config.accumulate
         self._local_replicas = local_replicas(strategy)
@@ -141,7 +141,7 @@ class TensorFlowUpdater:
         return self._local_gradients(part, scale)
 
     def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
-        taught = self._teacher(batch) if self._teacher else None
+        taught = self.teacher(batch) if self.teacher else None
         return summed_gradients(self._model, self._loss, batch, scale, taught)
 
     def _apply_gradients(self, gradients: list[Any], factor: Any) -> None:

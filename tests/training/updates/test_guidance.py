@@ -11,6 +11,8 @@ import pytest
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.runs.checkpoints import write_arrays
+from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.make import make_parts
 from seq2seq_memattn.training.updates.guidance import (
@@ -152,6 +154,23 @@ def test_a_run_with_a_teacher_resumes_as_if_it_had_not_stopped(
     # Keras numbers the seed generators of a process.
     for array, other in zip(first.values(), second.values(), strict=True):
         np.testing.assert_array_equal(array, other)
+
+
+def test_a_run_does_not_go_on_with_a_teacher_that_has_learned_more(
+    data_dir: Path, taught_by: Path, tmp_path: Path
+) -> None:
+    teacher = copy_run(taught_by, tmp_path / "teacher")
+    training = dataclasses.replace(
+        TRAINING, num_updates=2, validate_every=2, teacher=str(teacher), alignment_weight=0.5
+    )
+    Trainer(tmp_path / "run", data_dir, MODEL, training).run()
+    weights = load_run(teacher).model.weights
+    write_arrays(teacher / "best.npz", weights, {"update": 9, "bleu": 1.0})
+    message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
+    assert message == (
+        f"{teacher}: expected the weights of update 4, with which this run began; they are now "
+        "those of update 9"
+    )
 
 
 @pytest.mark.parametrize(
