@@ -81,7 +81,8 @@ def main(arguments: cli.Arguments) -> None:
     """Draws the sentences that the flags name."""
     path = check_figure("output", arguments.output)
     slots_path = check_figure("slots_output", arguments.slots_output or "")
-    run, translator = run_flags.make_translator(arguments, return_alignments=True)
+    run = run_flags.load_run(arguments)
+    translator = run_flags.make_translator(run, arguments, return_alignments=True)
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")

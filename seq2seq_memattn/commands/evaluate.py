@@ -20,19 +20,11 @@ from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.search.options import RULES
 from seq2seq_memattn.text.files import open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines
 
-# Flags of search that the result states if they are given.
-RULES = (
-    "length_reward",
-    "coverage_penalty",
-    "min_length_ratio",
-    "max_length_ratio",
-    "no_repeat_ngram",
-    "banned",
-    "ensemble_mean",
-)
+STATED = (*RULES, "ensemble_mean")  # flags that the result states if they are given
 
 
 def compare(
@@ -115,19 +107,16 @@ def main(arguments: cli.Arguments) -> None:
 
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
     baseline = read_lines(arguments.baseline) if arguments.baseline else None
-    if baseline is not None and len(baseline) != len(references):
-        raise ValueError(
-            f"{arguments.baseline}: expected {len(references)} lines, got {len(baseline)}"
-        )
+    if baseline is not None:
+        run_flags.check_lines(arguments.baseline, baseline, len(references))
     run = run_flags.load_runs(arguments)
     for name in ("window", "slots"):
         if getattr(arguments, name) and isinstance(run.update, list):
             raise ValueError(f"--{name}: expected one run, got several")
     if arguments.slots and not run.model.config.attention.startswith("k_memory"):
         raise ValueError(f"--slots: expected K-memory, got {run.model.config.attention}")
-    run, translator = run_flags.make_translator(
-        arguments, return_alignments=arguments.window or arguments.slots, run=run
-    )
+    return_alignments = arguments.window or arguments.slots
+    translator = run_flags.make_translator(run, arguments, return_alignments=return_alignments)
     started = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
         translations = translator(sources, arguments.batch_size, arguments.source, bar.update)
@@ -153,7 +142,7 @@ def main(arguments: cli.Arguments) -> None:
         "seconds": round(seconds, 2),
         "beam_size": arguments.beam_size,
         "length_penalty": arguments.length_penalty,
-        **{name: getattr(arguments, name) for name in RULES if name in arguments.given},
+        **{name: getattr(arguments, name) for name in STATED if name in arguments.given},
         "by_length": bleu_by_length(
             ours.tokenised, theirs.tokenised, lowercase=arguments.lowercase
         ),

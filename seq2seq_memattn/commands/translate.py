@@ -89,11 +89,11 @@ def main(arguments: cli.Arguments) -> None:
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
     total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
     prefixes = read_lines(arguments.prefixes) if arguments.prefixes else None
-    if prefixes is not None and total is not None and len(prefixes) != total:
-        raise ValueError(f"{arguments.prefixes}: expected {total} lines, got {len(prefixes)}")
+    if prefixes is not None and total is not None:
+        run_flags.check_lines(arguments.prefixes, prefixes, total)
     run = run_flags.load_runs(arguments)
-    run, translator = run_flags.make_translator(
-        arguments, num_translations, bool(arguments.alignments), sampling, seed, run
+    translator = run_flags.make_translator(
+        run, arguments, num_translations, bool(arguments.alignments), sampling, seed
     )
     if is_file:
         number = 1
@@ -135,8 +135,8 @@ def main(arguments: cli.Arguments) -> None:
                     write_alignments(f"{number}.{rank}", one)
                 number += 1
             output.flush()
-    if prefixes is not None and number < len(prefixes):
-        raise ValueError(f"{arguments.prefixes}: expected {number} lines, got {len(prefixes)}")
+    if prefixes is not None:
+        run_flags.check_lines(arguments.prefixes, prefixes, number)
     run_flags.report_cut(translator.sources)
     cli.print_result(
         {

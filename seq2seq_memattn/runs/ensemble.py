@@ -1,10 +1,12 @@
 """Several runs that decode together."""
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.ensemble import Ensemble
+from seq2seq_memattn.vocabulary import have_same_ids
 
 SHARED = ("source_vocabulary", "target_vocabulary", "text_form")
 
@@ -25,7 +27,8 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
     first, *others = runs
     for other in others:
         for name in SHARED:
-            if getattr(first, name).to_dict() != getattr(other, name).to_dict():
+            same = operator.eq if name == "text_form" else have_same_ids
+            if not same(*(getattr(run, name).to_dict() for run in (first, other))):
                 raise ValueError(
                     f"{other.directory}: expected the {name.replace('_', ' ')} of "
                     f"{first.directory}; it has another one"

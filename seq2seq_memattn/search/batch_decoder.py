@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seq2seq_memattn.data.batching import with_ends
+from seq2seq_memattn.data.batching import pad_batch, with_ends
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.options import Lengths, SearchOptions
@@ -111,7 +111,8 @@ class BatchDecoder:
             prefix: Any = ()
             prefix_lengths: Any = 0
             if prefixes is not None:
-                prefix = _padded([prefixes[i] for i in indices])
+                chosen = [prefixes[i] for i in indices]
+                prefix = pad_batch(chosen, max(1, *map(len, chosen)))
                 prefix_lengths = np.count_nonzero(prefix != PAD_ID, axis=1)
             limits, least = steps_of(self._lengths, lengths, prefix_lengths)
             found = search(
@@ -166,14 +167,6 @@ def sorted_batches(
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
         yield indices, with_ends([sources[i] for i in indices])
-
-
-def _padded(rows: Sequence[Ids]) -> Ids:
-    """Rows of ids, padded to at least one column: int32 [rows, n]."""
-    padded = np.full([len(rows), max(1, *(len(row) for row in rows))], PAD_ID, np.int32)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    return padded
 
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:

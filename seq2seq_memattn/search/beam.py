@@ -238,9 +238,8 @@ def search_sources(
         result: `BeamResult`, with the token numbers of search in place of ids.
     """
     source, pad = inputs.source, pad_id(model)
-    prefix = () if inputs.prefix is None else inputs.prefix
-    limits, num_steps = step_limits(source, inputs.max_length, pad, prefix)
-    own = source_rules(options, source, pad, limits, inputs.min_length, prefix, seeds)
+    limits, num_steps = step_limits(source, inputs.max_length, pad, inputs.prefix)
+    own = source_rules(options, source, pad, limits, inputs.min_length, inputs.prefix, seeds)
     rules = Rules(options, own)
     memory, state = model.start(source, options.beam_size)
     drops = isinstance(model, Prepared) and not has_static_shapes() and source.shape[0] != 1

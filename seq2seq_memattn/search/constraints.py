@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.search.rules import Rules, prefix_lengths
+from seq2seq_memattn.search.rules import Rules
 from seq2seq_memattn.search.top_successors import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
@@ -38,7 +38,7 @@ def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
     if not isinstance(sources.prefix, tuple):
         last = ops.shape(sources.prefix)[1] - 1
         forced = ops.take(sources.prefix, ops.minimum(step, last), axis=1)[:, None, None]
-        inside = (step < prefix_lengths(sources.prefix))[:, None, None]
+        inside = (forced != PAD_ID) & (step <= last)
         logits = ops.where(inside, ops.where(tokens == forced, own, DEAD), logits)
     return logits
 

@@ -19,7 +19,8 @@ class Inputs(NamedTuple):
     Fields:
         source: int32 [batch, source_length].
         max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
-        prefix: int32 [batch, n], or None; by the tokens' numbers in search once checked.
+        prefix: int32 [batch, n], or None; once checked, by the tokens' numbers in search, and ()
+            instead of None.
         seed: int32 scalar, or None.
     """
 
@@ -86,11 +87,11 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
             prefix = ours.numbers(ids_below("prefix", prefix, ours.vocab_size))
-        prefix = checked_prefix(prefix, max_length) if prefix.shape[1] != 0 else None
+        prefix = checked_prefix(prefix, max_length)
     return Inputs(
         source=source,
         max_length=max_length,
         min_length=checked_lengths("min_length", inputs.min_length, batch, least=0),
-        prefix=prefix,
+        prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )

@@ -99,6 +99,11 @@ class Ensemble:
         return self.models[0].written(tokens)
 
 
+def members(model: Any) -> list[Any]:
+    """The models of an ensemble, or the one model."""
+    return model.models if isinstance(model, Ensemble) else [model]
+
+
 class PreparedEnsemble:
     """An `Ensemble`, prepared for search; see `SearchedModel` and `AlignedModel`.
 

@@ -6,6 +6,16 @@ from typing import Any
 from seq2seq_memattn.checks import check_int, check_number
 from seq2seq_memattn.vocabulary import END_ID
 
+# Rules of search that are off by default, as flags and exports name them.
+RULES = (
+    "length_reward",
+    "coverage_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "no_repeat_ngram",
+    "banned",
+)
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -116,3 +126,27 @@ def samples(num_samples: int, sampling: Sampling, **options: Any) -> SearchOptio
     check_int("num_samples", num_samples)
     sizes = (int(num_samples), int(num_samples))
     return SearchOptions(*sizes, early_stopping=False, sampling=sampling, **options)
+
+
+def options_of(
+    given: Any, banned: tuple[int, ...], n_best: int, sampling: Sampling | None = None
+) -> SearchOptions:
+    """The options that the flags of a command or the options of an export name.
+
+    Args:
+        given: has the fields of `SearchOptions` that this function reads.
+        banned: tokens by their numbers in search.
+        n_best: targets to return, or to draw.
+        sampling: `Sampling`, or None for beam search.
+    """
+    if sampling is not None:
+        return samples(n_best, sampling, no_repeat_ngram=given.no_repeat_ngram, banned=banned)
+    return SearchOptions(
+        beam_size=given.beam_size,
+        n_best=n_best,
+        length_penalty=given.length_penalty,
+        length_reward=given.length_reward,
+        coverage_penalty=given.coverage_penalty,
+        no_repeat_ngram=given.no_repeat_ngram,
+        banned=banned,
+    )

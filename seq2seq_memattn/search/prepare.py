@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.search.ensemble import Ensemble, PreparedEnsemble
+from seq2seq_memattn.search.ensemble import Ensemble, PreparedEnsemble, members
 from seq2seq_memattn.search.folding import fold, folding_pays
 from seq2seq_memattn.search.prepared import PreparedModel, make_weights
 from seq2seq_memattn.search.protocol import SearchedModel
@@ -79,18 +79,12 @@ def folds_rows(model: Any, num_queries: int) -> Any:
 
 def has_fixed_memory(model: Any) -> bool:
     """Whether the memory that a step reads has the same size for every source."""
-    models = model.models if isinstance(model, Ensemble) else [model]
-    return all(one.cell.attention.num_rows is not None for one in models)
+    return all(one.cell.attention.num_rows is not None for one in members(model))
 
 
 def pad_id(model: SearchedModel) -> int:
     """The id of padding in sources, for a model from `prepare`."""
     return model.model.pad_id if isinstance(model, Prepared) else PAD_ID
-
-
-def numbers(model: SearchedModel, ids: Any) -> Any:
-    """The token numbers of search for ids, for a model from `prepare`."""
-    return model.model.numbers(ids) if isinstance(model, Prepared) else ids
 
 
 def written(model: SearchedModel, tokens: Any) -> Any:

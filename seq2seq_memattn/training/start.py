@@ -91,8 +91,7 @@ def make_start(
     with workers.named_losses():
         saved = workers.from_chief(saved)
         workers.assign_from_chief(variables)
-    teacher = getattr(updater, "teacher", None)
-    progress.teacher_update = teacher.update if teacher else None
+    progress.teacher_update = updater.teacher.update if updater.teacher else None
     if saved is not None:
         _check_teacher(config.teacher, progress.teacher_update, saved.get("teacher_update"))
         progress.load(saved)

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
-from seq2seq_memattn.vocabulary.base import UNKNOWN_ID
+from seq2seq_memattn.vocabulary.base import UNKNOWN, UNKNOWN_ID
 from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
-UNKNOWN_WORD = "<unk>"
 UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -94,7 +93,7 @@ class WordVocabulary(ListedVocabulary):
     """
 
     KIND = "words"
-    UNKNOWN = UNKNOWN_WORD
+    UNKNOWN = UNKNOWN
 
     @staticmethod
     def split(text: str) -> Iterable[str]:

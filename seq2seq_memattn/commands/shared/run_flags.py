@@ -171,38 +171,6 @@ def load_runs(arguments: Arguments) -> Any:
     return runs[0]
 
 
-def search_options(
-    arguments: Arguments, run: Any, n_best: int = 1, sampling: Any = None
-) -> tuple[Any, Any]:
-    """The `SearchOptions` and `Lengths` that the flags describe.
-
-    Args:
-        arguments: the command's arguments.
-        run: `Run`.
-        n_best: targets to return, or to draw.
-        sampling: `Sampling`, or None for beam search.
-    """
-    from seq2seq_memattn.search.options import Lengths, SearchOptions, samples
-
-    constraints: dict[str, Any] = {
-        "no_repeat_ngram": arguments.no_repeat_ngram,
-        "banned": banned_ids(arguments.banned, run.target_vocabulary),
-    }
-    ratios = (arguments.max_length_ratio, arguments.min_length_ratio)
-    lengths = Lengths(getattr(arguments, "max_length", None), 0, *ratios)
-    if sampling is not None:
-        return samples(n_best, sampling, **constraints), lengths
-    options = SearchOptions(
-        arguments.beam_size,
-        n_best,
-        arguments.length_penalty,
-        arguments.length_reward,
-        arguments.coverage_penalty,
-        **constraints,
-    )
-    return options, lengths
-
-
 def banned_ids(tokens: Sequence[str], vocabulary: Any) -> tuple[int, ...]:
     """The ids of banned tokens; ValueError for one that the vocabulary does not have."""
     found: set[int] = set()
@@ -215,19 +183,22 @@ def banned_ids(tokens: Sequence[str], vocabulary: Any) -> tuple[int, ...]:
 
 
 def make_translator(
+    run: Any,
     arguments: Arguments,
     n_best: int = 1,
     return_alignments: bool = False,
     sampling: Any = None,
     seed: int = 0,
-    run: Any = None,
-) -> tuple[Any, Any]:
-    """Loads the run that the flags name, unless it is given; returns it and its `Translator`."""
+) -> Any:
+    """Makes a `Translator` of a run with the search that the flags describe."""
     from seq2seq_memattn.runs.translator import Translator
+    from seq2seq_memattn.search.options import Lengths, options_of
 
-    run = run or load_run(arguments)
-    options = search_options(arguments, run, n_best, sampling)
-    return run, Translator(run, *options, arguments.max_source_length, return_alignments, seed)
+    banned = banned_ids(arguments.banned, run.target_vocabulary)
+    options = options_of(arguments, banned, n_best, sampling)
+    lengths = Lengths(max_ratio=arguments.max_length_ratio, min_ratio=arguments.min_length_ratio)
+    limit = arguments.max_source_length
+    return Translator(run, options, lengths, limit, return_alignments, seed)
 
 
 def report_slow_products(*precisions: str) -> None:
@@ -258,3 +229,9 @@ def read_pair(source: str, target: str) -> tuple[list[str], list[str]]:
             f"{source} and {target}: expected as many lines, got {len(sources)} and {len(targets)}"
         )
     return sources, targets
+
+
+def check_lines(path: str, lines: Sequence[str], expected: int) -> None:
+    """Raises ValueError, with both counts, if a file does not have as many lines as expected."""
+    if len(lines) != expected:
+        raise ValueError(f"{path}: expected {expected} lines, got {len(lines)}")

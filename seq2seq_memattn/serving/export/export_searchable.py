@@ -89,7 +89,7 @@ def export_searchable(
     warmup = example or _first_token(served)
     _check_example(warmup, served)
     description = {
-        **shared_fields(options, type(searchable.cell.attention).__name__, TextForm()),
+        **shared_fields(options, [type(searchable.cell.attention).__name__], TextForm()),
         "source_language": source_language,
         "target_language": target_language,
         "kind": _kind(source_vocabulary),

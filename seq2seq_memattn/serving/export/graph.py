@@ -11,13 +11,13 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
-from seq2seq_memattn.search.beam import BeamResult, search_in_graph
-from seq2seq_memattn.search.chunks import drop_done
+from seq2seq_memattn.search.beam import BeamResult, search_sources
 from seq2seq_memattn.search.draw import row_seeds
+from seq2seq_memattn.search.eager import Inputs
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
-from seq2seq_memattn.search.rules import MAX_SEED, Rules, prefix_lengths, source_rules, steps_of
+from seq2seq_memattn.search.rules import MAX_SEED, prefix_lengths, steps_of
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
@@ -137,9 +137,8 @@ class ServingGraph:
             source_is_cut: bool [batch]. Whether a text was longer than the limit and was cut.
         """
         sources, decoder = self._read(text), self._decoder()
-        memory, state = decoder.start(sources.ids, self._options.beam_size)
         options = self._options.search(self._model)
-        found = self._search(decoder, sources.ids, memory, state, options)
+        *_, found = self._search(decoder, sources.ids, options)
         return self._translations(sources, found, options.n_best)
 
     def complete(self, text: Any, prefix: Any) -> Outputs:
@@ -159,9 +158,8 @@ class ServingGraph:
         # One long prefix would make its batch take many steps.
         given, is_cut = _cut(given, self._options.max_source_length, has_end=True)
         given = _padded(given.with_flat_values(self._model.numbers(given.flat_values)), PAD_ID)
-        memory, state = decoder.start(sources.ids, self._options.beam_size)
         options = self._options.search(self._model)
-        found = self._search(decoder, sources.ids, memory, state, options, given)
+        *_, found = self._search(decoder, sources.ids, options, given)
         return {**self._translations(sources, found, options.n_best), "prefix_is_cut": is_cut}
 
     def align(self, text: Any) -> Outputs:
@@ -176,9 +174,8 @@ class ServingGraph:
             beta: float32 [batch, target_length, num_slots]. Decoder scores; only for K-memory.
         """
         sources, decoder = self._read(text), self._decoder()
-        memory, state = decoder.start(sources.ids, self._options.beam_size)
         options = self._options.search(self._model)
-        found = self._search(decoder, sources.ids, memory, state, options)
+        memory, state, found = self._search(decoder, sources.ids, options)
         steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
@@ -246,8 +243,7 @@ class ServingGraph:
         other = tf.raw_ops.RandomUniformInt(shape=tf.shape(seed), minval=0, maxval=MAX_SEED)
         seeds = row_seeds(tf.where(seed < 0, other, seed), tf.zeros_like(seed))
         options = self._options.samples(self._model)
-        memory, state = decoder.start(sources.ids, options.beam_size)
-        found = self._search(decoder, sources.ids, memory, state, options, seeds=seeds)
+        *_, found = self._search(decoder, sources.ids, options, seeds=seeds)
         return self._translations(sources, found, options.n_best)
 
     def _log_probs(self, *pairs: Any) -> Any:
@@ -293,18 +289,14 @@ class ServingGraph:
         self,
         decoder: Prepared,
         ids: Any,
-        memory: Any,
-        state: Any,
         options: SearchOptions,
         prefix: Any = (),
         seeds: Any = (),
-    ) -> BeamResult:
-        pad_id = self._model.pad_id
-        lengths = tf.reduce_sum(tf.cast(ids != pad_id, tf.int32), axis=1)
+    ) -> tuple[Any, Any, BeamResult]:
+        """See `search_sources`."""
+        lengths = tf.reduce_sum(tf.cast(ids != self._model.pad_id, tf.int32), axis=1)
         limits, least = steps_of(self._options.lengths, lengths, prefix_lengths(prefix))
-        own = source_rules(options, ids, pad_id, limits, least, prefix, seeds)
-        rules, most = Rules(options, own), tf.reduce_max(tf.concat([limits, [0]], axis=0))
-        return search_in_graph(decoder, memory, state, rules, most, drop_done())
+        return search_sources(decoder, Inputs(ids, limits, least, prefix), options, seeds)
 
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
         """The outputs of `translate`, for `count` translations of each text.

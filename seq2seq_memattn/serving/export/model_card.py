@@ -7,7 +7,8 @@ from typing import Any
 
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.runs.directory import Run
-from seq2seq_memattn.search.ensemble import Ensemble
+from seq2seq_memattn.search.ensemble import Ensemble, members
+from seq2seq_memattn.search.options import RULES
 
 EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
 # Titles of scores, with the keys of the score and its signature in evaluation.json.
@@ -19,15 +20,6 @@ SCORES = {
 TEXT_OPS = (
     "`SentencepieceOp`, `SentencepieceTokenizeOp`, `SentencepieceDetokenizeOp` and "
     "`SentencepieceIdToStringOp`"
-)
-# Options of search that are off by default.
-RULES = (
-    "length_reward",
-    "coverage_penalty",
-    "min_length_ratio",
-    "max_length_ratio",
-    "no_repeat_ngram",
-    "banned",
 )
 ANSWERS = """\
 | signature | inputs | outputs |
@@ -64,7 +56,6 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         description: result of `describe`.
     """
     manifest = read_manifest(run.directory, check_files=False)
-    models = run.model.models if isinstance(run.model, Ensemble) else [run.model]
     parts = [
         f"# {name}, version {version}",
         _summary(run, manifest, description),
@@ -76,7 +67,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         _answers(description),
         _search(description),
         "## Options of the model",
-        *(_options(model.config.to_dict()) for model in models),
+        *(_options(model.config.to_dict()) for model in members(run.model)),
         "## Versions",
         _table(["package", "version"], [[*pair] for pair in description["versions"].items()]),
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.search.beam import banned_tokens
-from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, samples
+from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, options_of
 
 # The inputs of each signature: strings, except for the seed.
 INPUTS = {
@@ -53,7 +53,7 @@ class ExportOptions:
             check_int("max_source_length", self.max_source_length)
         check_int("num_samples", self.num_samples, least=0)
         # These check the other options.
-        _ = self.lengths, self._search(()), self._sampling
+        _ = self.lengths, options_of(self, (), self.n_best), self._sampling
 
     @property
     def lengths(self) -> Lengths:
@@ -62,24 +62,12 @@ class ExportOptions:
 
     def search(self, model: Any) -> SearchOptions:
         """The options of beam search with a model."""
-        return self._search(banned_tokens(model, self.banned))
+        return options_of(self, banned_tokens(model, self.banned), self.n_best)
 
     def samples(self, model: Any) -> SearchOptions:
         """The options of the signature `sample` of a model."""
         banned = banned_tokens(model, self.banned)
-        constraints: Any = {"no_repeat_ngram": self.no_repeat_ngram, "banned": banned}
-        return samples(self.num_samples, self._sampling, **constraints)
-
-    def _search(self, banned: tuple[int, ...]) -> SearchOptions:
-        return SearchOptions(
-            self.beam_size,
-            self.n_best,
-            self.length_penalty,
-            self.length_reward,
-            self.coverage_penalty,
-            self.no_repeat_ngram,
-            banned,
-        )
+        return options_of(self, banned, self.num_samples, self._sampling)
 
     @property
     def _sampling(self) -> Sampling:

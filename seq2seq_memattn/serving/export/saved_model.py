@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import tensorflow as tf
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
-from seq2seq_memattn.search.ensemble import Ensemble
+from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.serving.export.graph import ServedModel, ServingGraph, served_run
 from seq2seq_memattn.serving.export.model_card import model_card
 from seq2seq_memattn.serving.export.options import ExportOptions
@@ -23,7 +23,6 @@ from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
 EXAMPLE_TOKENS = 10
-JOIN = " + "  # between the attentions of an ensemble
 
 
 def export(
@@ -59,8 +58,9 @@ def export(
 
 def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]:
     """The description of an exported run, for servers and the web page."""
+    attentions = dict.fromkeys(model.config.attention for model in members(run.model))
     return {
-        **shared_fields(options, attentions(run.model), run.text_form),
+        **shared_fields(options, attentions, run.text_form),
         "kind": run.source_vocabulary.to_dict()["kind"],
         "precision": precision,
         "update": run.update,
@@ -68,17 +68,13 @@ def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]
     }
 
 
-def attentions(model: Any) -> str:
-    """The names of a model's attention, or of those of an ensemble."""
-    models = model.models if isinstance(model, Ensemble) else [model]
-    return JOIN.join(dict.fromkeys(one.config.attention for one in models))
-
-
-def shared_fields(options: ExportOptions, attention: str, form: TextForm) -> dict[str, Any]:
+def shared_fields(
+    options: ExportOptions, attentions: Iterable[str], form: TextForm
+) -> dict[str, Any]:
     """The fields that the descriptions of a run and of a `Searchable` share."""
     return {
-        "attention": attention,
-        "attention_label": " and ".join(map(label, attention.split(JOIN))),
+        "attention": " + ".join(attentions),
+        "attention_label": " and ".join(map(label, attentions)),
         "source_language": form.source_language,
         "target_language": form.target_language,
         **dataclasses.asdict(options),

@@ -5,6 +5,7 @@ attention over the source reads (Britz, Guan and Luong, 2017, section 6). Teache
 the same targets, so they can be compared step by step.
 """
 
+import contextlib
 from typing import Any, NamedTuple
 
 import keras
@@ -54,12 +55,12 @@ class Teacher:
             batch: with `source` and `target_inputs`.
             values: the `values`, as arguments of a compiled function on JAX. Otherwise None.
         """
-        if values is None:
-            _, decoded = self._model(batch, training=False, asked=self._asked)
-        else:
+        scope: Any = contextlib.nullcontext()
+        if values is not None:
             mapping = list(zip(self._model.variables, values, strict=True))
-            with keras.StatelessScope(state_mapping=mapping):
-                _, decoded = self._model(batch, training=False, asked=self._asked)
+            scope = keras.StatelessScope(state_mapping=mapping)
+        with scope:
+            _, decoded = self._model(batch, training=False, asked=self._asked)
         reading = Reading(decoded.contexts, decoded.alignments)
         return keras.tree.map_structure(_fixed, reading)
 

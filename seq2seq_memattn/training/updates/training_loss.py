@@ -76,11 +76,7 @@ class TrainingLoss:
 
 def reading_asked(config: TrainingConfig) -> Asked:
     """What the loss compares with a teacher's reading."""
-    has_teacher = bool(config.teacher)
-    return Asked(
-        alignments=has_teacher and config.alignment_weight > 0,
-        contexts=has_teacher and config.context_weight > 0,
-    )
+    return Asked(alignments=config.alignment_weight > 0, contexts=config.context_weight > 0)
 
 
 def _summed_strengths(strengths: Any, real: Any) -> Any:

@@ -1,7 +1,6 @@
 """A teacher's guidance: its losses against NumPy, its gradients, and trainings with it."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,10 @@ from seq2seq_memattn.training.updates.guidance import (
 from seq2seq_memattn.training.updates.training_loss import TrainingLoss
 from tests.errors import refused
 from tests.inputs import randomise
-from tests.running import run_here, run_python
+from tests.running import run_here
 from tests.tolerances import as_array, assert_close
 from tests.training.runs import MODEL, TRAINING, arrays_of, checkpoints, copy_run, flags
+from tests.training.updates.on_jax import run_on_jax
 from tests.training.updates.test_tensorflow_update import BATCH, batch, make
 
 STUDENT = dataclasses.replace(MODEL, dropout=0.0)
@@ -216,28 +216,6 @@ def test_teachers_that_do_not_fit_are_refused(
 
 
 ON_JAX = """
-import os
-import sys
-
-sys.modules["tensorflow"] = None  # importing it fails from here on
-os.environ["KERAS_BACKEND"] = "jax"
-
-import json
-
-import numpy as np
-
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.training.make import make_parts
-
-folder = sys.argv[1]
-with open(f"{folder}/given.json") as stream:
-    given = json.load(stream)
-training = TrainingConfig.from_dict(given["training"])
-model, _, updater = make_parts(ModelConfig.from_dict(given["model"]), training)
-weights = np.load(f"{folder}/weights.npz")
-for variable in model.trainable_variables:
-    variable.assign(weights[variable.path])
-batch = {name: np.array(ids, np.int32) for name, ids in given["batch"].items()}
 assert updater(batch).is_applied
 np.savez(f"{folder}/after.npz", *[np.asarray(v) for v in model.trainable_variables])
 """
@@ -248,12 +226,7 @@ def test_an_update_on_jax_equals_that_of_tensorflow(taught_by: Path, tmp_path: P
     training = dataclasses.replace(GUIDED, teacher=str(taught_by), adam_epsilon=1e-3)
     model, _, updater = make_parts(STUDENT, training)
     randomise(model)
-    weights = {variable.path: variable.numpy() for variable in model.trainable_variables}
-    np.savez(tmp_path / "weights.npz", **weights)
-    given = {"model": STUDENT.to_dict(), "training": training.to_dict(), "batch": BATCH}
-    (tmp_path / "given.json").write_text(json.dumps(given))
-    done = run_python("-c", ON_JAX, str(tmp_path))
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    run_on_jax(ON_JAX, tmp_path, model, STUDENT, training)
     assert updater(batch()).is_applied
     with np.load(tmp_path / "after.npz") as after:
         for name, variable in zip(after.files, model.trainable_variables, strict=True):

@@ -7,34 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.running import run_python
 from tests.tolerances import assert_close
 from tests.training.runs import MODEL, TRAINING
-from tests.training.updates.test_tensorflow_update import BATCH, batch, make
+from tests.training.updates.on_jax import run_on_jax
+from tests.training.updates.test_tensorflow_update import batch, make
 
-SCRIPT = """
-import os
-import sys
-
-sys.modules["tensorflow"] = None  # importing it fails from here on
-os.environ["KERAS_BACKEND"] = "jax"
-
-import json
-
-import numpy as np
-
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
-from seq2seq_memattn.training.make import make_parts
-
-folder = sys.argv[1]
-with open(f"{folder}/given.json") as stream:
-    given = json.load(stream)
-model_config = ModelConfig.from_dict(given["model"])
-model, optimizer, updater = make_parts(model_config, TrainingConfig.from_dict(given["training"]))
-weights = np.load(f"{folder}/weights.npz")
-for variable in model.trainable_variables:
-    variable.assign(weights[variable.path])
-batch = {name: np.array(ids, np.int32) for name, ids in given["batch"].items()}
+PROGRAM = """
 results = [updater(batch) for _ in range(2)]
 after = [np.asarray(v) for v in (*model.trainable_variables, *optimizer.variables)]
 
@@ -61,16 +39,13 @@ def test_updates_equal_those_of_tensorflow_and_what_is_not_finite_is_not_applied
         TRAINING, clip_norm=0.2, embedding_clip_norm=0.05, adam_epsilon=1e-3, label_smoothing=0.1
     )
     model, optimizer, updater = make(MODEL, config)
-    weights = {variable.path: variable.numpy() for variable in model.trainable_variables}
-    np.savez(tmp_path / "weights.npz", **weights)
-    given = {
-        "model": dataclasses.replace(MODEL, dropout=0.0).to_dict(),
-        "training": {**config.to_dict(), "accumulate": accumulate},
-        "batch": BATCH,
-    }
-    (tmp_path / "given.json").write_text(json.dumps(given))
-    done = run_python("-c", SCRIPT, str(tmp_path))
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    run_on_jax(
+        PROGRAM,
+        tmp_path,
+        model,
+        dataclasses.replace(MODEL, dropout=0.0),
+        dataclasses.replace(config, accumulate=accumulate),
+    )
     results = json.loads((tmp_path / "results.json").read_text())
     for ours in results[:2]:
         theirs = updater(batch())
