@@ -120,6 +120,16 @@ class ModelConfig(Options):
         "position encodings and luong_location: longest source in tokens, end token included",
     )
     attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
+    slot_hidden: int = option(0, "K-memory: units of a tanh layer before eq. 5; 0: no layer")
+    slot_keys: bool = option(
+        False, "K-memory: eq. 7 also compares the query with what is in each slot"
+    )
+    slot_spread: float = option(
+        0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's"
+    )
+    slot_dropout: float = option(
+        0.0, "K-memory: share of the slots dropped in training, drawn per sentence"
+    )
     encoder_projection_units: int = option(
         0, "project the encoder outputs to this width before the attention; 0: no projection"
     )
@@ -176,6 +186,8 @@ class ModelConfig(Options):
             "max_source_length",
             "encoder_projection_units",
             "mixing_units",
+            "slot_hidden",
+            "slot_spread",
             "local_sigma",
             "threshold",
         )
@@ -183,12 +195,27 @@ class ModelConfig(Options):
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
-        if self.position_encoding != "none" and not self.attention.startswith("k_memory"):
-            raise ValueError(
-                f"`position_encoding` {self.position_encoding} is for k_memory; the attention is "
-                f"{self.attention}."
-            )
+        if not 0.0 <= self.slot_dropout < 1.0:
+            raise ValueError(f"`slot_dropout` must be in [0, 1); got {self.slot_dropout}.")
+        self._check_for_k_memory()
         self._check_tied()
+
+    def _check_for_k_memory(self) -> None:
+        if self.attention.startswith("k_memory"):
+            return
+        unset = {
+            "position_encoding": "none",
+            "slot_hidden": 0,
+            "slot_keys": False,
+            "slot_spread": 0.0,
+            "slot_dropout": 0.0,
+        }
+        for name, value in unset.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"`{name}` {getattr(self, name)} is for k_memory; the attention is "
+                    f"{self.attention}."
+                )
 
     def _check_tied(self) -> None:
         if self.tied_embeddings != "none" and self.embedding_dim != self.output_units:
@@ -288,6 +315,11 @@ class TrainingConfig(Options):
     alignment_weight: float = option(
         0.0, "teacher: weight of the divergence of the alignments, in nats per target token"
     )
+    balance_weight: float = option(
+        0.0,
+        "K-memory: weight of a term against uneven use of the slots in a batch: the divergence of "
+        "their mean use from an even one, in nats per target token",
+    )
     checkpoint_minutes: float = option(
         30.0, "minutes between checkpoints; each new best validation writes one too"
     )
@@ -349,6 +381,7 @@ class TrainingConfig(Options):
             "strength_weight",
             "context_weight",
             "alignment_weight",
+            "balance_weight",
             "checkpoint_minutes",
             "patience",
         )

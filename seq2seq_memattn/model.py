@@ -159,7 +159,16 @@ class Seq2Seq(keras.Model):
         inputs = _step_inputs(self.source_embedding, source, training)
         outputs_only = self.bridge.kind == "zero"
         encoded = self.encoder(inputs, mask=mask, training=training, outputs_only=outputs_only)
-        return self._remember(encoded.outputs, encoded.states, mask)
+        memory, cell_states = self._remember(encoded.outputs, encoded.states, mask)
+        if training and self.config.slot_dropout:
+            memory = memory._replace(rows=self._without_some(memory.rows))
+        return memory, cell_states
+
+    def _without_some(self, rows: Any) -> Any:
+        """Drops whole rows of a memory, and scales the others up in return."""
+        rate = self.config.slot_dropout
+        kept = keras.random.dropout(ops.ones_like(rows[:, :, :1]), rate, seed=self.seed_generator)
+        return rows * kept
 
     def _remember(self, outputs: Any, states: Any, mask: Any) -> tuple[Any, Any]:
         """Memory and cell states, from the encoder's results."""

@@ -72,6 +72,7 @@ class Row:
         length: int. L of the copy task; 0 for text.
         tests: evaluations in addition to the validation set.
         init_from: the row with whose best weights this one starts; "" for random weights.
+        teacher: the row whose model guides this one; "" for none.
     """
 
     name: str
@@ -84,10 +85,21 @@ class Row:
     length: int = 0
     tests: tuple[Evaluation, ...] = ()
     init_from: str = ""
+    teacher: str = ""
 
-    def preset(self) -> Preset:
-        """The configuration of the row: model and training."""
-        return load_preset(self.config).with_options(self.options)
+    @property
+    def needs(self) -> set[str]:
+        """The names of the rows that must be trained before this one."""
+        return {name for name in (self.init_from, self.teacher) if name}
+
+    def preset(self, runs_dir: Path | None = None) -> Preset:
+        """The configuration of the row: model and training.
+
+        Args:
+            runs_dir: Path or None. Has the run of the teacher; None: its path is only its name.
+        """
+        teacher = str(runs_dir / self.teacher) if runs_dir and self.teacher else self.teacher
+        return load_preset(self.config).with_options({**self.options, "teacher": teacher})
 
 
 def identity(row: Row) -> dict[str, Any]:
@@ -133,6 +145,8 @@ def train_arguments(row: Row, data: Path, run_dir: Path) -> list[str]:
     options = [f"--{name}={_flag(value)}" for name, value in row.options.items()]
     if begins_with := run_of_first_weights(row, run_dir):
         options.append(f"--init_from={begins_with}")
+    if row.teacher:
+        options.append(f"--teacher={run_dir.with_name(row.teacher)}")
     return [
         "experiments.train",
         f"--config={row.config}",

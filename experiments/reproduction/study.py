@@ -73,16 +73,21 @@ class Study:
     def run(self) -> Results:
         """Runs the unfinished rows among the chosen ones; returns all chosen results in order."""
         by_name = {row.name: row for row in self.rows}
-        chosen = [by_name[name] for name in self.names()]
-        first = {row.init_from: by_name[row.init_from] for row in chosen if row.init_from}
-        first |= {row.name: row for row in chosen if not row.init_from}
+        chosen = [by_name[name] for name in reversed(self.names())]
+        waiting: dict[str, Row] = {}
+        while chosen:
+            row = chosen.pop()
+            waiting[row.name] = row
+            chosen += [by_name[name] for name in row.needs if name not in waiting]
         preparing = threading.Lock()  # rows with the same data directory make it only once
-        results = {}
+        results: dict[str, Result] = {}
         with Commands(self.jobs) as commands:
-            for rows in (list(first.values()), [row for row in chosen if row.init_from]):
-                found = commands.map(lambda row: self._run_row(row, commands, preparing), rows)
-                results.update({result["name"]: result for result in found})
-        return [results[row.name] for row in chosen]
+            while waiting:
+                ready = [row for row in waiting.values() if not row.needs & waiting.keys()]
+                found = commands.map(lambda row: self._run_row(row, commands, preparing), ready)
+                results |= {result["name"]: result for result in found}
+                waiting = {name: row for name, row in waiting.items() if name not in results}
+        return [results[name] for name in self.names()]
 
     def finished(self) -> list[Result]:
         """The existing results that fit the current rows, in order, with the rows' names."""
@@ -173,7 +178,7 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     from seq2seq_memattn.data.model_sizes import fit_to_data
     from seq2seq_memattn.runs.directory import check_run
 
-    preset = row.preset()
+    preset = row.preset(run_dir.parent)
     try:
         model = fit_to_data(preset.model, read_manifest(data), data)
         check_run(run_dir, data, model, preset.training, run_of_first_weights(row, run_dir))

@@ -26,6 +26,8 @@ class Decoded(NamedTuple):
             None if not requested.
         contexts: float [batch, target_length, memory_units]. What each step read of the memory; on
             padding like the alignments. None if not requested.
+        scores: float [batch, target_length, rows]. What the attention gave each row; on padding
+            like the alignments. None if not requested.
     """
 
     outputs: Any
@@ -33,6 +35,7 @@ class Decoded(NamedTuple):
     alignments: Any = None
     states: Any = None
     contexts: Any = None
+    scores: Any = None
 
 
 class Asked(NamedTuple):
@@ -41,6 +44,7 @@ class Asked(NamedTuple):
     alignments: bool = False
     states: bool = False
     contexts: bool = False
+    scores: bool = False  # only of an attention with a fixed number of rows
 
 
 OUTPUTS_ONLY = Asked()
@@ -137,6 +141,7 @@ class TeacherForcedDecoder:
             alignments=attention.alignment(scores, memory) if asked.alignments else None,
             states=last if asked.states else None,
             contexts=context if asked.contexts else None,
+            scores=scores if asked.scores else None,
         )
 
     def _run_stepped(
@@ -177,6 +182,8 @@ class TeacherForcedDecoder:
                 found.append(cell.attention.strength(carry.attention)[:, :, None])
             if asked.alignments:
                 found.append(cell.attention.alignment(scores, cropped))
+            if asked.scores:
+                found.append(scores)
             if asked.states:
                 found += keras.tree.flatten(carry.cells)
             return carry, [ops.cast(ops.squeeze(array, 1), output.dtype) for array in found]
@@ -200,6 +207,7 @@ class TeacherForcedDecoder:
             steps.unpack(found["alignment"]) if asked.alignments else None,
             keras.tree.pack_sequence_as(state.cells, last) if asked.states else None,
             steps.unpack(found["context"]) if asked.contexts else None,
+            steps.unpack(found["scores"]) if asked.scores else None,
         )
 
     def _widths_left(
@@ -214,6 +222,8 @@ class TeacherForcedDecoder:
             widths["strength"] = 1
         if asked.alignments:
             widths["alignment"] = None  # as long as the source
+        if asked.scores:
+            widths["scores"] = self.cell.attention.num_rows
         if asked.states:
             for index, array in enumerate(keras.tree.flatten(state.cells)):
                 widths[f"state_{index}"] = array.shape[-1]

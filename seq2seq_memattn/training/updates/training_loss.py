@@ -1,5 +1,6 @@
 """The loss that training minimises."""
 
+import math
 from typing import Any
 
 from keras import ops
@@ -8,7 +9,11 @@ from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.updates.guidance import alignment_divergences, context_distances
+from seq2seq_memattn.training.updates.guidance import (
+    LEAST,
+    alignment_divergences,
+    context_distances,
+)
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
@@ -21,6 +26,7 @@ class TrainingLoss:
       9: the cross entropy of each sentence minus beta times the mean strength of its steps'
       penalties. Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length
       with its end token;
+    * `balance_weight` times `unevenness` of the slots' use in the batch, for each token;
     * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
       `alignment_divergences`.
 
@@ -32,7 +38,8 @@ class TrainingLoss:
         asked: `Asked`, what the loss needs of the model beside logits; None for nothing.
 
     Raises:
-        ValueError: if `strength_weight` is not 0 and the attention is not flexible.
+        ValueError: if `strength_weight` or `balance_weight` is not 0, and the attention is not
+            flexible or K-memory.
     """
 
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
@@ -43,7 +50,12 @@ class TrainingLoss:
                 "`strength_weight` is for flexible attention, whose penalty has a strength; got "
                 f"{config.strength_weight} with {attention}."
             )
-        reading = reading_asked(config)
+        if config.balance_weight and not attention.startswith("k_memory"):
+            raise ValueError(
+                "`balance_weight` is for k_memory, which has slots; got "
+                f"{config.balance_weight} with {attention}."
+            )
+        reading = reading_asked(config)._replace(scores=config.balance_weight > 0)
         self.asked = reading if config.strength_weight or any(reading) else None
 
     def __call__(self, targets: Any, outputs: Any, taught: Any = None) -> tuple[Any, Any]:
@@ -63,6 +75,9 @@ class TrainingLoss:
         if config.strength_weight:
             reward = config.strength_weight * _summed_strengths(decoded.strengths, real)
             loss = loss - ops.cast(reward, loss.dtype)
+        if config.balance_weight:
+            uneven = ops.cast(unevenness(decoded.scores, real), loss.dtype)
+            loss = loss + config.balance_weight * uneven * ops.cast(num_tokens, loss.dtype)
         for weight, differences, name in (
             (config.context_weight, context_distances, "contexts"),
             (config.alignment_weight, alignment_divergences, "alignments"),
@@ -77,6 +92,22 @@ class TrainingLoss:
 def reading_asked(config: TrainingConfig) -> Asked:
     """What the loss compares with a teacher's reading."""
     return Asked(alignments=config.alignment_weight > 0, contexts=config.context_weight > 0)
+
+
+def unevenness(scores: Any, real: Any) -> Any:
+    """Divergence of the slots' mean use from an even use, in nats: 0 to log(slots).
+
+    Mixtures of experts balance their load by such a term (Shazeer et al., 2017, section 4).
+
+    Args:
+        scores: float [batch, target_length, slots]. Those of a step are divided by their sum.
+        real: bool [batch, target_length].
+    """
+    scores = ops.cast(scores, "float32")
+    shares = scores / ops.maximum(ops.sum(scores, axis=-1, keepdims=True), LEAST)
+    use = ops.sum(ops.where(real[:, :, None], shares, 0.0), axis=(0, 1))
+    use = use / ops.maximum(ops.sum(use), LEAST)
+    return ops.sum(use * (ops.log(ops.maximum(use, LEAST)) + math.log(scores.shape[-1])))
 
 
 def _summed_strengths(strengths: Any, real: Any) -> Any:
