@@ -121,9 +121,6 @@ class ModelConfig(Options):
     )
     attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
     slot_hidden: int = option(0, "K-memory: units of a tanh layer before eq. 5; 0: no layer")
-    slot_keys: bool = option(
-        False, "K-memory: eq. 7 also compares the query with what is in each slot"
-    )
     slot_spread: float = option(
         0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's"
     )
@@ -206,7 +203,6 @@ class ModelConfig(Options):
         unset = {
             "position_encoding": "none",
             "slot_hidden": 0,
-            "slot_keys": False,
             "slot_spread": 0.0,
             "slot_dropout": 0.0,
         }

@@ -45,33 +45,28 @@ class Trial(NamedTuple):
 CONTEXTS = {"context_weight": 10.0}
 ALIGNMENTS = {"alignment_weight": 0.5}
 BOTH = {**CONTEXTS, **ALIGNMENTS}
-KEYS, HIDDEN = {"slot_keys": True}, {"slot_hidden": small_text.UNITS}
-FORM = {**KEYS, **HIDDEN}
-SLOTS = {
+HIDDEN, SPREAD = {"slot_hidden": small_text.UNITS}, {"slot_spread": 8.0}
+TRIALS = {
     "": Trial("as it is"),
-    "spread": Trial("spread initialisation", {"slot_spread": 8.0}),
+    "spread": Trial("spread initialisation", SPREAD),
     "balance": Trial("balanced use, weight 0.1", {"balance_weight": 0.1}),
     "balance_1": Trial("balanced use, weight 1", {"balance_weight": 1.0}),
     "slot_dropout": Trial("slot dropout, 0.1", {"slot_dropout": 0.1}),
-    "keys": Trial("keys", KEYS),
     "hidden": Trial("hidden layer", HIDDEN),
-    "form": Trial("keys, hidden layer", FORM),
-    "keys_spread": Trial("keys, spread initialisation", {**KEYS, "slot_spread": 8.0}),
-    "start": Trial("starts with the teacher's weights", {}, TEACHER),
+    "hidden_spread": Trial("hidden layer, spread initialisation", {**HIDDEN, **SPREAD}),
+    "start": Trial("teacher's weights at the start", {}, TEACHER),
     "contexts": Trial("teacher's contexts", CONTEXTS, "", TEACHER),
     "alignments": Trial("teacher's alignments", ALIGNMENTS, "", TEACHER),
-    "both": Trial("teacher's contexts, alignments", BOTH, "", TEACHER),
-    "both_start": Trial("teacher's contexts, alignments, weights", BOTH, TEACHER, TEACHER),
-    "form_both": Trial(
-        "keys, hidden layer; teacher's contexts, alignments", {**FORM, **BOTH}, "", TEACHER
-    ),
-    "form_start": Trial(
-        "keys, hidden layer; teacher's contexts, alignments, weights",
-        {**FORM, **BOTH},
+    "both": Trial("teacher's contexts and alignments", BOTH, "", TEACHER),
+    "both_start": Trial("all three of the teacher's", BOTH, TEACHER, TEACHER),
+    "all": Trial(
+        "hidden layer, spread initialisation, all three of the teacher's",
+        {**HIDDEN, **SPREAD, **BOTH},
         TEACHER,
         TEACHER,
     ),
 }
+K32 = ("", "hidden_spread", "all")
 HEADER = (
     *("model", "how", "updates", "seed", "valid", "test_2016", "against Att", "p", "test_2017"),
 )
@@ -94,11 +89,9 @@ def introduction(scale: Scale) -> str:
 def rows(scale: Scale) -> list[Row]:
     """Attention, K-memory as it is, and what may improve it; "full" is the same as "small"."""
     trials = {
-        ("att", ""): Trial("as it is"),
-        **{("k64", name): trial for name, trial in SLOTS.items()},
-        ("k32", ""): Trial("as it is"),
-        ("k32", "form"): SLOTS["form"],
-        ("k32", "form_start"): SLOTS["form_start"],
+        ("att", ""): TRIALS[""],
+        **{("k64", name): trial for name, trial in TRIALS.items()},
+        **{("k32", name): TRIALS[name] for name in K32},
     }
     found = [
         row

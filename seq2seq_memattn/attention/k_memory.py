@@ -19,12 +19,10 @@ class KMemory(NamedTuple):
     Fields:
         rows: float [batch, num_slots, memory_units]. C in the paper.
         alpha: float [batch, source_length, num_slots]. Encoder scores; 0 on padding.
-        keys: float [batch, num_slots, key_units]. What queries are compared with; () without keys.
     """
 
     rows: Any
     alpha: Any
-    keys: Any = ()
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -55,8 +53,6 @@ class KMemoryAttention(Attention):
         use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
         hidden_units: int > 0 or None. Units of a tanh layer between s_t and eq. 5, so that a slot
             can depend on content and position together: alpha = softmax(W tanh(V s)).
-        key_units: int > 0 or None. The width of the queries, to let eq. 7 see what is in the slots:
-            beta = softmax(W h + C V h). C V is computed once per source.
         spread: float > 0 or None. Gain of an orthogonal initialisation of eq. 5, so that slots
             differ from the start; None: Glorot's.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
@@ -99,7 +95,6 @@ class KMemoryAttention(Attention):
         max_source_length: int | None = None,
         use_bias: bool = False,
         hidden_units: int | None = None,
-        key_units: int | None = None,
         spread: float | None = None,
         **kwargs: Any,
     ) -> None:
@@ -123,7 +118,7 @@ class KMemoryAttention(Attention):
         self.position_encoding = position_encoding
         self.max_source_length = max_source_length
         self.use_bias = use_bias
-        self.hidden_units, self.key_units, self.spread = hidden_units, key_units, spread
+        self.hidden_units, self.spread = hidden_units, spread
         start = keras.initializers.Orthogonal(spread) if spread else "glorot_uniform"
         self.encoder_hidden = (
             self._dense(hidden_units, "encoder_hidden", activation="tanh") if hidden_units else None
@@ -132,7 +127,6 @@ class KMemoryAttention(Attention):
             num_slots, "encoder_energy", use_bias=use_bias, kernel_initializer=start
         )
         self.decoder_energy = self._dense(num_slots, "decoder_energy", use_bias=use_bias)
-        self.keys = self._dense(key_units, "keys", use_bias=False) if key_units else None
 
     @property
     def num_rows(self) -> int:
@@ -146,7 +140,7 @@ class KMemoryAttention(Attention):
         scored = self.encoder_hidden(encoder_outputs) if self.encoder_hidden else encoder_outputs
         alpha = self._alpha(self.encoder_energy(scored), mask)
         rows = ops.matmul(ops.swapaxes(alpha, 1, 2), encoder_outputs)  # eq. 4, eq. 8
-        return KMemory(rows, alpha, self.keys(rows) if self.keys else ())
+        return KMemory(rows=rows, alpha=alpha)
 
     def _alpha(self, energies: Any, mask: Any) -> Any:
         """Equations 5 and 9: [batch, source_length, num_slots], 0 on padding."""
@@ -169,10 +163,7 @@ class KMemoryAttention(Attention):
     def score(
         self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
-        queries = self._cast(queries)
-        energies = self.decoder_energy(queries)
-        if self.keys:
-            energies = energies + ops.matmul(queries, ops.swapaxes(memory.keys, 1, 2))
+        energies = self.decoder_energy(self._cast(queries))
         score = softmax if self.decoder_score == "softmax" else ops.sigmoid
         return score(energies), state  # eq. 7
 
@@ -197,6 +188,5 @@ class KMemoryAttention(Attention):
             "max_source_length": self.max_source_length,
             "use_bias": self.use_bias,
             "hidden_units": self.hidden_units,
-            "key_units": self.key_units,
             "spread": self.spread,
         }

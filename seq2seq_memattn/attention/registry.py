@@ -46,7 +46,6 @@ def _k_memory(config: ModelConfig) -> dict[str, Any]:
         "max_source_length": config.max_source_length or None,
         "use_bias": config.attention_bias,
         "hidden_units": config.slot_hidden or None,
-        "key_units": config.decoder_units if config.slot_keys else None,
         "spread": config.slot_spread or None,
     }
 

@@ -252,7 +252,7 @@ def test_a_linear_map_of_the_rows_gives_the_map_of_the_context(decoder_score: st
 def test_the_memory_is_a_record_of_arrays_and_no_source_position_is_scored() -> None:
     attention = build()
     memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    assert memory._fields == ("rows", "alpha", "keys")
+    assert memory._fields == ("rows", "alpha")
     assert all(ops.is_tensor(leaf) for leaf in memory)
     scores, state = attention.score(tensor(QUERY), memory)
     assert state == attention.initial_state(memory, QUERIES) == ()
