@@ -22,6 +22,18 @@ RECORDS = (ModelConfig, TrainingConfig)
             {"attention": "bahdanau", "position_encoding": "masked"},
             "`position_encoding` masked is for k_memory; the attention is bahdanau",
         ),
+        *(
+            (
+                ModelConfig,
+                {"attention": "bahdanau", name: value},
+                f"`{name}` {value} is for k_memory; the attention is bahdanau",
+            )
+            for name, value in (("slot_hidden", 8), ("slot_spread", 2.0), ("slot_dropout", 0.1))
+        ),
+        (ModelConfig, {"slot_hidden": -1}, "`slot_hidden` must not be negative; got -1"),
+        (ModelConfig, {"slot_spread": -1.0}, "`slot_spread` must not be negative; got -1.0"),
+        (ModelConfig, {"slot_dropout": 1.0}, r"`slot_dropout` must be in \[0, 1\); got 1.0"),
+        (TrainingConfig, {"balance_weight": -0.1}, "`balance_weight` must not be negative"),
         (ModelConfig, {"encoder_projection_units": -1}, "`encoder_projection_units` must not be"),
         (ModelConfig, {"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
         (ModelConfig, {"encoder_cell": "rnn"}, "`encoder_cell` must be one of 'lstm', 'gru'"),

@@ -96,6 +96,7 @@ def ticks(axes: Axes, which: str) -> list[str]:
 EVERY_FIGURE: dict[str, Callable[[int], Figure]] = {
     "learning_curves": lambda i: plots.learning_curves({"none": curve(0.2 + i)}),
     "loss_curves": lambda i: plots.loss_curves({"none": curve(0.2 + i)}),
+    "slot_use_curves": lambda i: plots.slot_use_curves({"k_memory:4": slot_use(0.2 + i)}, 4),
     "bleu_by_length": lambda i: plots.bleu_by_length({"none": groups(3 + 20 * i)}),
     "time_by_length": lambda i: plots.time_by_length(times(none=[1.0, 2.0, 3.0 + i])),
     "step_time_by_length": lambda i: plots.step_time_by_length(
@@ -241,6 +242,20 @@ def test_loss_curves_show_the_loss_on_a_logarithmic_axis() -> None:
     assert axes.get_ylabel() == "loss (nats per target token)"
     assert axes.get_yscale() == "log"
     assert line(axes, "no attention")[1][0] == pytest.approx(3.0 * np.exp(-1.0))
+
+
+def slot_use(rate: float) -> list[dict[str, Any]]:
+    return [
+        {"update": i, "seconds": i, "slots_corpus": 1.0 + 3.0 * np.exp(-rate * i)}
+        for i in range(1, 9)
+    ]
+
+
+def test_curves_of_slots_end_at_their_number() -> None:
+    (axes,) = plots.slot_use_curves({"k_memory:4": slot_use(0.1)}, 4).axes
+    assert axes.get_ylim()[1] == pytest.approx(4.2)
+    assert line(axes, "K-memory, K = 4")[1][0] == pytest.approx(1.0 + 3.0 * np.exp(-0.1))
+    assert list(axes.lines[-1].get_ydata()) == [4, 4]
 
 
 def test_a_figure_that_json_could_not_hold_is_left_out() -> None:

@@ -72,8 +72,8 @@ class KMemoryAttention(Attention):
         last, which compiled code (XLA, JAX) does not check.
 
     Raises:
-        ValueError: if `num_slots` is not positive, a name is unknown, or position encodings
-            lack `max_source_length`.
+        ValueError: if `num_slots`, `hidden_units` or `spread` is not positive, a name is unknown,
+            or position encodings lack `max_source_length`.
 
     Example:
     >>> from keras import ops
@@ -99,8 +99,10 @@ class KMemoryAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if num_slots < 1:
-            raise ValueError(f"`num_slots` must be positive; got {num_slots}.")
+        numbers = {"num_slots": num_slots, "hidden_units": hidden_units, "spread": spread}
+        for name, number in numbers.items():
+            if number is not None and number <= 0:
+                raise ValueError(f"`{name}` must be positive; got {number}.")
         check_choice("encoder_score", encoder_score, get_args(Score))
         check_choice("decoder_score", decoder_score, get_args(Score))
         check_choice("normalise_over", normalise_over, ("slots", "time"))

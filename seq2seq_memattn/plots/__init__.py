@@ -8,6 +8,7 @@ with needed():  # matplotlib
     from seq2seq_memattn.plots.by_length import time_by_length as time_by_length
     from seq2seq_memattn.plots.curves import learning_curves as learning_curves
     from seq2seq_memattn.plots.curves import loss_curves as loss_curves
+    from seq2seq_memattn.plots.curves import slot_use_curves as slot_use_curves
     from seq2seq_memattn.plots.heat_maps import Panel as Panel
     from seq2seq_memattn.plots.heat_maps import alignment as alignment
     from seq2seq_memattn.plots.heat_maps import alignments as alignments

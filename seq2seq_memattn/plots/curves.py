@@ -80,6 +80,30 @@ def loss_curves(
     return figure
 
 
+@styled
+def slot_use_curves(
+    curves: Mapping[str, Rows], num_slots: int, title: str = "", order: Sequence[str] = ()
+) -> Figure:
+    """Draws how many slots of K-memory are in use during training.
+
+    Args:
+        curves: for each model, records with `update` and `slots_corpus`, the perplexity of the mean
+            use of the slots: 1 if only one is read, `num_slots` if all are read alike. Records
+            without it are left out.
+        num_slots: int. K, drawn as a dashed line.
+        title: title of the figure.
+        order: see `looks`.
+
+    Raises:
+        ValueError: if there is no model, or a model has no use of slots.
+    """
+    figure, axes = _curves(curves, "slots_corpus", "updates", title, order)
+    axes.set_ylabel("slots in use (perplexity)")
+    axes.axhline(num_slots, color="#8c8c8c", linestyle="--", linewidth=1.0)
+    axes.set_ylim(0.0, 1.05 * num_slots)
+    return figure
+
+
 def _curves(
     curves: Mapping[str, Rows],
     measure: str,

@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_memattn.compute.backend import compiled
+from seq2seq_memattn.data.batching import make_batch
+from seq2seq_memattn.layers.teacher_forcing import Asked
+
 
 def slot_use(scores: Sequence[Any]) -> dict[str, float]:
     """How evenly the slots of a memory are read.
@@ -41,6 +45,26 @@ def slot_use(scores: Sequence[Any]) -> dict[str, float]:
         "sentence": float(np.exp(np.average(of_targets, weights=[len(each) for each in shares]))),
         "step": float(np.exp(np.mean([_entropy(step) for step in every]))),
     }
+
+
+class ReferenceScores:
+    """The decoder's scores over the slots at each step of given targets.
+
+    Args:
+        model: `Seq2Seq` with K-memory. Each call uses its current weights.
+        sources, targets: lists of equal length, of int32 arrays [length] without start and end
+            tokens; one batch.
+    """
+
+    def __init__(self, model: Any, sources: Sequence[Any], targets: Sequence[Any]) -> None:
+        self._lengths = [len(target) + 1 for target in targets]
+        self._batch = make_batch(sources, targets)
+        self._call = compiled(model, lambda batch: model(batch, asked=Asked(scores=True))[1].scores)
+
+    def __call__(self) -> list[Any]:
+        """For each target, its end token included, float [steps, slots]."""
+        found = np.asarray(self._call(self._batch))
+        return [scores[:length] for scores, length in zip(found, self._lengths, strict=True)]
 
 
 def _entropy(shares: Any) -> float:

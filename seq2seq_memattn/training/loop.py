@@ -276,6 +276,7 @@ class Trainer:
             bleu, loss = self._bleu_and_loss(reporter, caught)
         except SignalCame:
             return
+        slots = self.validator.slots()
         progress.validated = progress.update
         progress.stale += 1
         if progress.update % config.validate_every == 0:  # the last validation may be irregular
@@ -295,6 +296,7 @@ class Trainer:
                 "loss": loss,
                 "seconds": progress.seconds,
                 "decoding_seconds": seconds,
+                **slots,
             },
         )
         reporter.say(

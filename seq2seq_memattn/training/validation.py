@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_memattn.attention.registry import num_slots
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.metrics import smoothed_bleu, tokenised_bleu
 from seq2seq_memattn.runs.pair_scorer import PairScorer
+from seq2seq_memattn.runs.slot_use import ReferenceScores, slot_use
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.text.form import TextForm
@@ -15,6 +17,7 @@ from seq2seq_memattn.training.distributed.workers import Workers
 
 VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
+SLOT_SENTENCES = 100  # the use of slots is measured on so many
 
 
 class Validator:
@@ -43,6 +46,11 @@ class Validator:
         self.num_sentences = len(self._share)
         largest = -(-self._count // len(workers))
         self._num_calls = -(-largest // VALIDATION_BATCH)
+        self._slot_scores = None
+        if num_slots(model.config.attention) and workers.is_chief:
+            first = range(min(self._count, SLOT_SENTENCES))
+            pairs = ([np.asarray(side[i]) for i in first] for side in (split.source, split.target))
+            self._slot_scores = ReferenceScores(model, *pairs)
 
     def __call__(
         self, on_scored: Callable[[int], Any], on_decoded: Callable[[int], Any]
@@ -79,6 +87,16 @@ class Validator:
         # Tokenised like the text for the BLEU of `evaluate`.
         tokenised = map(self._form.tokenised, (hypotheses, self._split.references(self._count)))
         return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
+
+    def slots(self) -> dict[str, float]:
+        """How evenly K-memory's slots are read along the first references; see `slot_use`.
+
+        Empty for other attentions, and on all workers but the chief.
+        """
+        if self._slot_scores is None:
+            return {}
+        found = slot_use(self._slot_scores())
+        return {f"slots_{name}": found[name] for name in ("dead", "corpus", "sentence", "step")}
 
     def _of_all(self, tokens: Sequence[Any]) -> list[Any]:
         """Collects the target ids of all sentences from all workers."""

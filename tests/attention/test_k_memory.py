@@ -139,6 +139,31 @@ def test_without_biases_there_are_the_two_matrices_of_the_paper() -> None:
     assert shapes == [(ENCODER_UNITS, SLOTS), (QUERY_UNITS, SLOTS)]
 
 
+@modes
+@pytest.mark.parametrize("normalise_over", ["slots", "time"])
+def test_a_hidden_layer_comes_before_the_energies(normalise_over: str, mode: str) -> None:
+    attention = build(hidden_units=6, normalise_over=normalise_over)
+    assert attention.encoder_hidden is not None
+    kernel, bias = (as_array(w) for w in attention.encoder_hidden.weights)
+    assert kernel.shape == (ENCODER_UNITS, 6)
+    found = run(mode, attention.prepare, tensor(ENCODER_OUTPUTS), tensor(MASK, "bool"))
+    (energy,) = (as_array(w) for w in attention.encoder_energy.weights)
+    for i, (outputs, length) in enumerate(zip(ENCODER_OUTPUTS, LENGTHS, strict=True)):
+        hidden = np.tanh(outputs @ kernel + bias)
+        alpha = reference.k_memory_alpha(
+            hidden, length, energy, "softmax", normalise_over, None, MAX_SOURCE_LENGTH
+        )
+        assert_close(found.alpha[i], alpha)
+        assert_close(found.rows[i], reference.k_memory_rows(outputs, alpha))
+
+
+def test_spread_slots_begin_orthogonal_and_as_long_as_their_gain() -> None:
+    attention = KMemoryAttention(SLOTS, spread=3.0)
+    attention.prepare(tensor(ENCODER_OUTPUTS))
+    kernel = as_array(attention.encoder_energy.kernel)
+    assert_close(kernel.T @ kernel, 9.0 * np.eye(SLOTS))
+
+
 def test_two_slots_of_two_tokens_by_hand() -> None:
     # Softmax of (ln 2, 0) is (2/3, 1/3), of (0, ln 3) is (1/4, 3/4).
     attention = KMemoryAttention(2, normalise_over="slots", dtype="float64")
@@ -275,6 +300,8 @@ def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
     ("arguments", "message"),
     [
         ({"num_slots": 0}, "`num_slots` must be positive; got 0"),
+        ({"hidden_units": 0}, "`hidden_units` must be positive; got 0"),
+        ({"spread": -1.0}, "`spread` must be positive; got -1.0"),
         ({"encoder_score": "relu"}, "`encoder_score` must be one of softmax, sigmoid; got 'relu'"),
         ({"decoder_score": "relu"}, "`decoder_score` must be one of softmax, sigmoid; got 'relu'"),
         ({"normalise_over": "units"}, "`normalise_over` must be one of slots, time; got 'units'"),

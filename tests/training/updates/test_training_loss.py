@@ -7,10 +7,10 @@ import pytest
 from seq2seq_memattn.attention.flexible import FlexibleState
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import fill_rows
-from seq2seq_memattn.layers.teacher_forcing import OUTPUTS_ONLY
+from seq2seq_memattn.layers.teacher_forcing import OUTPUTS_ONLY, Asked
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss, unevenness
 from tests.inputs import MODES, randomise, run
 from tests.tolerances import as_array, assert_close
 from tests.training.runs import MODEL, TRAINING
@@ -101,3 +101,64 @@ def test_an_attention_without_penalties_is_refused() -> None:
     config = TrainingConfig(strength_weight=0.1)
     with pytest.raises(ValueError, match=r"flexible attention.*got 0\.1 with k_memory:3"):
         TrainingLoss(model_of(dataclasses.replace(FLEXIBLE, attention="k_memory:3")), config)
+
+
+def test_unevenness_is_the_divergence_of_the_mean_use_from_an_even_one() -> None:
+    scores = np.random.default_rng(0).uniform(size=(3, 4, 5)).astype(np.float32)
+    real = np.arange(4) < np.array([[4], [2], [1]])
+    shares = scores / scores.sum(axis=-1, keepdims=True)
+    use = shares[real].mean(axis=0)
+    assert_close(unevenness(scores, real), (use * np.log(5 * use)).sum())
+    one = np.zeros([3, 4, 5], np.float32)
+    one[:, :, 2] = 0.3  # sigmoids need not sum to 1
+    assert_close(unevenness(one, real), np.log(5.0))
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_the_loss_adds_the_unevenness_for_each_token(input_feeding: bool) -> None:
+    config = dataclasses.replace(
+        FLEXIBLE, attention="k_memory:3", input_feeding=input_feeding, decoder_score="sigmoid"
+    )
+    model, ids = model_of(config), batch()
+    loss = TrainingLoss(model, dataclasses.replace(TRAINING, balance_weight=0.7))
+    found, num_tokens = loss(ids["target_outputs"], model(ids, training=True, asked=loss.asked))
+    logits, decoded = model(ids, training=False, asked=loss.asked)
+    real = as_array(ids["target_outputs"]) != 0
+    uneven = as_array(unevenness(decoded.scores, real))
+    assert uneven > 0.0
+    entropy, _ = summed_cross_entropy(ids["target_outputs"], logits)
+    assert_close(found, as_array(entropy) + 0.7 * uneven * sum(LENGTHS))
+    assert as_array(num_tokens) == sum(LENGTHS)
+
+
+def test_training_with_it_evens_out_the_use_of_slots() -> None:
+    config = dataclasses.replace(FLEXIBLE, attention="k_memory:3")
+    found = []
+    for weight in (0.0, 3.0):
+        training = dataclasses.replace(TRAINING, balance_weight=weight)
+        model, _, updater = make(config, training)
+        for variable in model.cell.attention.decoder_energy.weights:
+            variable.assign(5.0 * variable)
+        for _ in range(12):
+            assert updater(batch()).is_applied
+        scores = model(batch(), asked=Asked(scores=True))[1].scores
+        found.append(float(unevenness(scores, as_array(batch()["target_outputs"]) != 0)))
+    assert found[1] < 0.5 * found[0]
+
+
+def test_an_attention_without_slots_cannot_be_balanced() -> None:
+    config = TrainingConfig(balance_weight=0.1)
+    with pytest.raises(ValueError, match=r"for k_memory, which has slots; got 0\.1 with flexible"):
+        TrainingLoss(model_of(), config)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dropped_slots_are_whole_rows_of_a_sentence_and_none_outside_of_training(mode: str) -> None:
+    config = dataclasses.replace(FLEXIBLE, attention="k_memory:40", slot_dropout=0.3)
+    model, source = model_of(config), batch()["source"]
+    rows = as_array(run(mode, lambda ids: model.encode(ids)[0].rows, source))
+    dropped = as_array(run(mode, lambda ids: model.encode(ids, training=True)[0].rows, source))
+    gone = (dropped == 0.0).all(axis=-1)
+    assert 0.1 < gone.mean() < 0.5
+    assert (gone[0] != gone[1]).any()
+    assert_close(dropped[~gone], rows[~gone] / 0.7)
