@@ -5,22 +5,34 @@ the source in translation, if it is trained for longer, uses its slots, or has a
 """
 
 import dataclasses
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
+from experiments.reproduction import bootstrap
+from experiments.reproduction.pages import (
+    learning_curves,
+    markdown_table,
+    prose,
+    trained_at,
+    valid_curves,
+)
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Evaluation, Row, Scale
+from experiments.reproduction.study import Study
 from experiments.studies import table2
+from experiments.studies._translation_claims import p_value
+from seq2seq_memattn.attention.registry import num_slots
 from seq2seq_memattn.presets import small_text
 
 UPDATES = 3600  # of the screening, as in Table 2
 LONGER = 2 * UPDATES
+FLICKR, MSCOCO = "flickr_lowercase", "mscoco_lowercase"
 TESTS = (
-    Evaluation("flickr_lowercase", "test_2016_flickr", ("--lowercase",)),
     # No choice saw this set.
-    Evaluation("mscoco_lowercase", "test_2017_mscoco", ("--lowercase",), keeps_lines=False),
+    Evaluation(MSCOCO, "test_2017_mscoco", ("--lowercase",), keeps_lines=False),
+    Evaluation(FLICKR, "test_2016_flickr", ("--lowercase",)),  # the one compared with attention
 )
-TEACHER = "att"
+TEACHER = BASELINE = "att"
 
 
 class Trial(NamedTuple):
@@ -67,8 +79,10 @@ TRIALS = {
     ),
 }
 K32 = ("", "hidden_spread", "all")
+TITLES = {"slots": "Multi30k, en-de: use of slots", "teacher": "Multi30k, en-de: with a teacher"}
 HEADER = (
     *("model", "how", "updates", "seed", "valid", "test_2016", "against Att", "p", "test_2017"),
+    *("slots in use", "dead"),
 )
 
 
@@ -99,6 +113,11 @@ def rows(scale: Scale) -> list[Row]:
         for row in _seeds_and_lengths(model, name, trial)
     ]
     return [table2.tiny(row) for row in found] if scale == "tiny" else found
+
+
+def chosen(scale: Scale) -> list[str]:
+    """The rows of the screening: one seed, not trained for longer."""
+    return [row.name for row in rows(scale) if not row.name.endswith(("_long", "_seed1"))]
 
 
 def _seeds_and_lengths(model: str, name: str, trial: Trial) -> list[Row]:
@@ -134,16 +153,24 @@ def _row(model: str, name: str, trial: Trial) -> Row:
         }
     if trial.seed:
         options["seed"] = trial.seed
+    label = f"{row.label}, {trial.label}"
     return dataclasses.replace(
         row,
         name=name,
         options=options,
-        label=f"{row.label}, {trial.label}",
-        curve=name,
+        label=label,
+        curve=f"{label}, longer" if trial.updates == LONGER else label,
         tests=TESTS,
         init_from=trial.init_from,
         teacher=trial.teacher,
     )
+
+
+def results(study: Study) -> list[Result]:
+    """The finished results, each with the paired bootstrap against attention."""
+    finished = study.finished()
+    bootstrap.compare_with(study, BASELINE, finished)
+    return finished
 
 
 def tables(found: Results) -> dict[str, str]:
@@ -154,18 +181,61 @@ def tables(found: Results) -> dict[str, str]:
 
 def _cells(result: Result) -> list[str]:
     model, _, how = result["label"].partition(", ")
-    tests = list(result["tests"].values())
+    compared = result.get(bootstrap.KEY, {}).get("bleu")
     return [
         model,
         how,
         f"{result['evaluation']['update']:,}",
         str(result["configuration"]["training"]["seed"]),
         f"{result['bleu']:.2f}",
-        f"{tests[0]['bleu']:.2f}",
-        "-",
-        "-",
-        f"{tests[1]['bleu']:.2f}",
+        f"{result['tests'][FLICKR]['bleu']:.2f}",
+        f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
+        p_value(result),
+        f"{result['tests'][MSCOCO]['bleu']:.2f}",
+        *_slots(result),
     ]
 
 
-draw = learning_curves(lambda results: {"valid": list(results)}, lambda group: "Multi30k, en-de")
+def _slots(result: Result) -> tuple[str, str]:
+    """Slots in use, and dead ones, at the best validation."""
+    best = result["evaluation"]["update"]
+    for point in result["curve"]:
+        if point["kind"] == "valid" and point["update"] == best and "slots_corpus" in point:
+            return f"{point['slots_corpus']:.1f}", f"{point['slots_dead']:.0f}"
+    return "-", "-"
+
+
+def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
+    """Draws learning curves, and the use of slots during training."""
+    titles = _learning_curves(study, found, stem)
+    from seq2seq_memattn import plots
+
+    for slots in (64, 32):
+        members = [
+            result
+            for result in found
+            if num_slots(result["configuration"]["model"]["attention"]) == slots
+            and any("slots_corpus" in point for point in result["curve"])
+        ]
+        curves = valid_curves(members)
+        if curves:
+            title = f"Multi30k, en-de, K = {slots}: slots in use"
+            figure = plots.slot_use_curves(curves, slots, title=title)
+            plots.save(figure, stem.with_name(f"{stem.name}_slots_k{slots}"))
+            titles[f"slots_k{slots}"] = f"Slots in use during training, K = {slots}"
+    return titles
+
+
+def _groups(found: Results) -> dict[str, list[Result]]:
+    """Attention and K-memory as it is, with the trials of slots and with those of a teacher."""
+    groups: dict[str, list[Result]] = {"slots": [], "teacher": []}
+    for result in found:
+        is_taught = bool(result["init_from"] or result["configuration"]["training"]["teacher"])
+        is_plain = result["label"].endswith(TRIALS[""].label)
+        for group, belongs in (("slots", not is_taught), ("teacher", is_taught or is_plain)):
+            if belongs:
+                groups[group].append(result)
+    return groups
+
+
+_learning_curves = learning_curves(_groups, TITLES.__getitem__)

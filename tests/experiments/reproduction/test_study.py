@@ -133,6 +133,38 @@ def test_a_row_that_begins_with_another_comes_after_it(
     assert is_result_of(ROW, {k: v for k, v in identity(ROW).items() if k != "init_from"})
 
 
+def test_a_teacher_is_trained_first_and_named_by_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[list[str]] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        if arguments[0] == "experiments.train":
+            trained.append(arguments)
+            run_dir = tmp_path / "runs" / name
+            run_dir.mkdir(parents=True)
+            (run_dir / "metrics.jsonl").write_text("1\n")
+        return {"bleu": 1.0, "hardware": "some"}
+
+    monkeypatch.setattr(Commands, "run", run)
+    weights = {**ROW.options, "alignment_weight": 0.5}
+    other = dataclasses.replace(ROW, name="other", init_from="taught")
+    taught = dataclasses.replace(ROW, name="taught", teacher="row", options=weights)
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    found = Study([other, taught, ROW], *where, chosen=["other"]).run()
+    assert [result["name"] for result in found] == ["other"]
+    names = [Path(arguments[3].partition("=")[2]).name for arguments in trained]
+    assert names == ["row", "taught", "other"]
+    teacher = tmp_path / "runs" / "row"
+    assert trained[1][-1] == f"--teacher={teacher}"
+    assert taught.preset(tmp_path / "runs").training.teacher == str(teacher)
+    recorded = read_json(tmp_path / "results" / "taught.json")
+    assert recorded["configuration"]["training"]["teacher"] == "row"
+    assert is_result_of(taught, recorded)
+    untaught = dataclasses.replace(taught, teacher="", options=ROW.options)
+    assert not is_result_of(untaught, recorded)
+
+
 def test_corpora_are_taken_from_the_folder_of_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,65 @@
+"""The study of what makes K-memory as good as attention: its rows, its page and its figures."""
+
+from pathlib import Path
+from typing import Any
+
+from experiments.reproduction.results import write_json
+from experiments.reproduction.study import Study, make_study
+from experiments.studies import memory_distillation
+from experiments.studies.memory_distillation import FLICKR, LONGER, MSCOCO, UPDATES
+from tests.experiments.row_results import result_of
+from tests.pictures import assert_drawn
+
+NAMES = ("att", "k64", "k64_seed1", "k64_spread", "k64_both_start")
+
+
+def study(folder: Path) -> Study:
+    made = make_study("memory_distillation", "small", list(NAMES), folder, folder / "results")
+    for number, row in enumerate(made.rows):
+        if row.name in NAMES:
+            write_json(made.result_path(row), finished(row, 35.0 + number))
+    return made
+
+
+def finished(row: Any, bleu: float) -> dict[str, Any]:
+    result = result_of(row, bleu)
+    result["evaluation"] = {"update": 2000}
+    result["tests"] = {FLICKR: {"bleu": bleu + 1}, MSCOCO: {"bleu": bleu - 5}}
+    if row.name.startswith("k64"):
+        for point in result["curve"]:
+            point |= {"slots_corpus": 64.0 - point["update"] / 100, "slots_dead": 3}
+    return result
+
+
+def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_weights_of_one() -> (
+    None
+):
+    rows = {row.name: row for row in memory_distillation.rows("small")}
+    for name, row in rows.items():
+        training = row.preset().training
+        assert training.num_updates == (LONGER if "_long" in name else UPDATES)
+        assert training.seed == int(name.endswith("_seed1"))
+        is_taught = training.alignment_weight > 0 or training.context_weight > 0
+        assert bool(row.teacher) == is_taught
+        assert row.needs <= {"att"}
+    chosen = set(memory_distillation.chosen("small"))
+    assert {"att", "k64", "k64_all", "k32_all"} <= chosen
+    assert not any("_long" in name or "seed1" in name for name in chosen)
+    assert {*chosen, *(f"{name}_long_seed1" for name in chosen)} <= set(rows)
+
+
+def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> None:
+    found = memory_distillation.results(study(tmp_path))
+    assert [result["name"] for result in found] == list(NAMES)
+    table = memory_distillation.tables(found)[".md"].splitlines()
+    assert table[2] == "| Att | as it is | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
+    spread = next(line for line in table if "spread initialisation" in line)
+    assert spread.endswith("| 44.0 | 3 |")
+
+
+def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:
+    of = study(tmp_path)
+    titles = memory_distillation.draw(of, memory_distillation.results(of), tmp_path / "small")
+    assert set(titles) == {"slots", "teacher", "slots_k64"}
+    for ending in titles:
+        assert_drawn(tmp_path / f"small_{ending}.png")
