@@ -54,6 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Command]
     return folder, done
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_makes() -> None:
+    assert not {"search", "genindex", "py-modindex"} & set(TEXTS)
+
+
 @pytest.mark.parametrize("name", [name for name in WITH_CODE if name not in LIGHT])
 @pytest.mark.slow
 def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> None:
