@@ -34,6 +34,8 @@ autodoc_typehints = "none"  # docstrings give dtypes and shapes
 add_module_names = False
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"{project} {release}"
 html_theme_options = {
     "source_repository": repository(),
