@@ -1,8 +1,8 @@
 """Several runs that decode together."""
 
 import dataclasses
-import operator
 from collections.abc import Sequence
+from typing import Any
 
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.ensemble import Ensemble
@@ -27,8 +27,7 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
     first, *others = runs
     for other in others:
         for name in SHARED:
-            same = operator.eq if name == "text_form" else have_same_ids
-            if not same(*(getattr(run, name).to_dict() for run in (first, other))):
+            if not _have_same(name, first, other):
                 raise ValueError(
                     f"{other.directory}: expected the {name.replace('_', ' ')} of "
                     f"{first.directory}; it has another one"
@@ -39,3 +38,16 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
         update=[run.update for run in runs],
         problems=[problem for run in runs for problem in run.problems],
     )
+
+
+def _have_same(name: str, first: Run, other: Run) -> bool:
+    parts: list[dict[str, Any]] = [getattr(run, name).to_dict() for run in (first, other)]
+    if name != "text_form":
+        return have_same_ids(*parts)
+    models = [run.text_form.truecase_model for run in (first, other)]
+    if all(models):
+        paths = (run.directory / model for run, model in zip((first, other), models, strict=True))
+        if len({path.read_bytes() for path in paths}) > 1:
+            return False
+        parts = [{**part, "truecase_model": ""} for part in parts]
+    return parts[0] == parts[1]

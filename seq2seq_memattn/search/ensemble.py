@@ -54,7 +54,7 @@ class Ensemble:
         if len(self.models) < 2:
             raise ValueError(f"`models`: expected two or more; got {len(self.models)}.")
         check_choice("mean", mean, MEANS)
-        self.mean = mean
+        self._mean = mean
         first, *others = self.models
         for number, model in enumerate(others, 2):
             for name in ("source_vocab_size", "vocab_size", "num_tokens", "pad_id"):
@@ -74,6 +74,11 @@ class Ensemble:
         self.pad_id = first.pad_id
         sizes = [model.source_vocab_size for model in self.models]
         self.source_vocab_size = min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def mean(self) -> str:
+        """See the argument. It cannot be changed: compiled searches would not notice."""
+        return self._mean
 
     @property
     def longest_source(self) -> int | None:

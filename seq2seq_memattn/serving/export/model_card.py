@@ -155,8 +155,12 @@ def _search(description: Mapping[str, Any]) -> str:
     if description["num_samples"]:
         keys += ["num_samples", "temperature", "top_k", "top_p"]
     said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)
-    text = f"Fixed in the graph: {said}. A translation may have twice as many tokens as its source"
-    text += " and 10 more." if description["max_length"] is None else ", or the maximum length."
+    limits = ["twice as many tokens as its source and 10 more"]
+    if description["max_length"] is not None:
+        limits = [f"{description['max_length']} tokens"]
+    if (ratio := description["max_length_ratio"]) is not None:
+        limits.append(f"{ratio:g} times as many tokens as its source")
+    text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
     if description["text_form"]["is_tokenised"]:
         text += (
             " Texts must have the form of the training text: tokenised by Moses and truecased. "

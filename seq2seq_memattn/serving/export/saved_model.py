@@ -13,7 +13,7 @@ import tensorflow as tf
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
-from seq2seq_memattn.search.ensemble import members
+from seq2seq_memattn.search.ensemble import Ensemble, members
 from seq2seq_memattn.serving.export.graph import ServedModel, ServingGraph, served_run
 from seq2seq_memattn.serving.export.model_card import model_card
 from seq2seq_memattn.serving.export.options import ExportOptions
@@ -49,8 +49,12 @@ def export(
     description = describe(run, options, precision) | {"example": example}
     with new_version(export_dir) as (folder, version):
         write(served_run(run, options), options, folder, description, example or "a")
-        for name in filter(None, (CONFIG_NAME, run.text_form.truecase_model)):
+        together = isinstance(run.model, Ensemble)
+        for name in filter(None, ("" if together else CONFIG_NAME, run.text_form.truecase_model)):
             shutil.copyfile(run.directory / name, folder / EXTRA / name)
+        if together:
+            models = [model.config.to_dict() for model in members(run.model)]
+            _write_json(folder / EXTRA / CONFIG_NAME, {"models": models})
         card = model_card(run, export_dir.resolve().name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return export_dir / str(version)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
-from seq2seq_memattn.runs.directory import Run, load_run
+from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, load_run
 from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.options import Sampling, samples
@@ -94,6 +94,8 @@ def test_a_process_without_the_project_completes_with_an_ensemble(run: Run, tmp_
     assert found == [[one.text for one in translations] for translations in expected]
     card = (version / CARD).read_text()
     assert "ensemble of 2 models" in card and "`complete`" in card
+    recorded = json.loads((version / EXTRA / CONFIG_NAME).read_text())["models"]
+    assert [model["attention"] for model in recorded] == ["k_memory:3", "bahdanau"]
 
 
 def test_nothing_is_left_of_a_model_that_is_unloaded(version: Path) -> None:
@@ -189,7 +191,10 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
     record = {"best_bleu": 7.0, "best_update": 1200}
     of_checkpoint = dataclasses.replace(load_run(directory), record=record)
+    assert "at most twice as many tokens as its source and 10 more." in card
+    description |= {"max_length": 9, "max_length_ratio": 1.5}
     card = exporting.model_card(of_checkpoint, "model", 3, description)
+    assert "has at most 9 tokens, and at most 1.5 times as many tokens as its source." in card
     assert "Best validation BLEU of the run: 7.00, at update 1,200." in card
     assert "| `sample` | `text`, `seed` (int32 [batch]) |" in card
     assert "num_samples 4, temperature 0.8, top_k 0, top_p 0.9" in card
