@@ -79,7 +79,14 @@ TRIALS = {
     ),
 }
 K32 = ("", "hidden_spread", "all")
-TITLES = {"slots": "Multi30k, en-de: use of slots", "teacher": "Multi30k, en-de: with a teacher"}
+# For each figure of learning curves: K, whether training is longer, whether there is a teacher.
+FIGURES: dict[str, tuple[int, bool, bool | None]] = {
+    "slots": (64, False, False),
+    "teacher": (64, False, True),
+    "longer": (64, True, None),
+    "k32": (32, False, None),
+    "k32_longer": (32, True, None),
+}
 HEADER = (
     *("model", "how", "updates", "seed", "valid", "test_2016", "against Att", "p", "test_2017"),
     *("slots in use", "dead"),
@@ -127,13 +134,8 @@ def _seeds_and_lengths(model: str, name: str, trial: Trial) -> list[Row]:
         for seed in (0, 1):
             ending = "_long" * (updates == LONGER)
             seeded = f"_seed{seed}" if seed else ""
-            same = trial._replace(
-                updates=updates,
-                seed=seed,
-                init_from=trial.init_from,
-                teacher=trial.teacher,
-            )
             full = "_".join(part for part in (model, name) if part)
+            same = trial._replace(updates=updates, seed=seed)
             found.append(_row(model, f"{full}{ending}{seeded}", same))
     return found
 
@@ -153,13 +155,13 @@ def _row(model: str, name: str, trial: Trial) -> Row:
         }
     if trial.seed:
         options["seed"] = trial.seed
-    label = f"{row.label}, {trial.label}"
+    is_plain = trial.label == TRIALS[""].label
     return dataclasses.replace(
         row,
         name=name,
         options=options,
-        label=label,
-        curve=f"{label}, longer" if trial.updates == LONGER else label,
+        label=f"{row.label}, {trial.label}",
+        curve=row.curve if is_plain else trial.label,
         tests=TESTS,
         init_from=trial.init_from,
         teacher=trial.teacher,
@@ -210,32 +212,41 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     titles = _learning_curves(study, found, stem)
     from seq2seq_memattn import plots
 
-    for slots in (64, 32):
-        members = [
-            result
-            for result in found
-            if num_slots(result["configuration"]["model"]["attention"]) == slots
-            and any("slots_corpus" in point for point in result["curve"])
-        ]
-        curves = valid_curves(members)
-        if curves:
-            title = f"Multi30k, en-de, K = {slots}: slots in use"
-            figure = plots.slot_use_curves(curves, slots, title=title)
-            plots.save(figure, stem.with_name(f"{stem.name}_slots_k{slots}"))
-            titles[f"slots_k{slots}"] = f"Slots in use during training, K = {slots}"
+    for name, members in _groups(found).items():
+        read = [one for one in members if any("slots_corpus" in p for p in one["curve"])]
+        if read:
+            slots = FIGURES[name][0]
+            figure = plots.slot_use_curves(valid_curves(read), slots, title=_title(name))
+            plots.save(figure, stem.with_name(f"{stem.name}_{name}_use"))
+            titles[f"{name}_use"] = f"Slots in use during training, {_title(name)}"
     return titles
 
 
 def _groups(found: Results) -> dict[str, list[Result]]:
-    """Attention and K-memory as it is, with the trials of slots and with those of a teacher."""
-    groups: dict[str, list[Result]] = {"slots": [], "teacher": []}
+    """Results by figure; attention is in the figures of all models trained as long."""
+    groups: dict[str, list[Result]] = {}
     for result in found:
-        is_taught = bool(result["init_from"] or result["configuration"]["training"]["teacher"])
+        configuration = result["configuration"]
+        is_longer = configuration["training"]["num_updates"] == LONGER
+        is_taught = bool(result["init_from"] or configuration["training"]["teacher"])
         is_plain = result["label"].endswith(TRIALS[""].label)
-        for group, belongs in (("slots", not is_taught), ("teacher", is_taught or is_plain)):
-            if belongs:
-                groups[group].append(result)
-    return groups
+        slots = _slots_of(result)
+        for name, (of_slots, longer, taught) in FIGURES.items():
+            is_one = is_longer == longer and (is_plain or taught in (None, is_taught))
+            if is_one and slots in (of_slots, None):
+                groups.setdefault(name, []).append(result)
+    return {name: members for name, members in groups.items() if any(map(_slots_of, members))}
 
 
-_learning_curves = learning_curves(_groups, TITLES.__getitem__)
+def _slots_of(result: Result) -> int | None:
+    return num_slots(result["configuration"]["model"]["attention"])
+
+
+def _title(group: str) -> str:
+    slots, is_longer, is_taught = FIGURES[group]
+    updates = f"{LONGER if is_longer else UPDATES:,} updates"
+    what = {True: ", with a teacher", False: ", without a teacher", None: ""}[is_taught]
+    return f"Multi30k, en-de, K = {slots}, {updates}{what}"
+
+
+_learning_curves = learning_curves(_groups, _title)

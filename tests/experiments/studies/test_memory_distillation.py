@@ -60,6 +60,6 @@ def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> Non
 def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:
     of = study(tmp_path)
     titles = memory_distillation.draw(of, memory_distillation.results(of), tmp_path / "small")
-    assert set(titles) == {"slots", "teacher", "slots_k64"}
+    assert set(titles) == {"slots", "teacher", "slots_use", "teacher_use"}
     for ending in titles:
         assert_drawn(tmp_path / f"small_{ending}.png")
