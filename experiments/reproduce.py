@@ -3,7 +3,7 @@
 A study is a file in `experiments/studies`: table1 to table3 and figure2 to figure8 of Britz, Guan
 and Luong (2017); flexible_table1 to flexible_table3, flexible_figure3 and flexible_figure4 of Shu
 and Nakayama (2017); and the further questions multi30k_sizes, ambiguities, one_slot,
-unseen_lengths, decoding and how_much_faster.
+unseen_lengths, memory_distillation, decoding and how_much_faster.
 
 The scales are full (the paper's set-up), small (fits two CPU cores) and tiny (a trial). Repeat an
 interrupted command to resume it; finished rows are not run again. `--rows` chooses rows. Results

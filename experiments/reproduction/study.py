@@ -84,6 +84,8 @@ class Study:
         with Commands(self.jobs) as commands:
             while waiting:
                 ready = [row for row in waiting.values() if not row.needs & waiting.keys()]
+                if not ready:
+                    raise ValueError(f"rows that need each other: {', '.join(waiting)}")
                 found = commands.map(lambda row: self._run_row(row, commands, preparing), ready)
                 results |= {result["name"]: result for result in found}
                 waiting = {name: row for name, row in waiting.items() if name not in results}

@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_int, check_number
 from seq2seq_memattn.compute.padding import padding_last
 
 Score = Literal["softmax", "sigmoid"]
@@ -51,8 +51,8 @@ class KMemoryAttention(Attention):
         max_source_length: int > 0 or None. S of eq. 10, in tokens, end token included; needed
             with position encodings.
         use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
-        hidden_units: int > 0 or None. Units of a tanh layer between s_t and eq. 5, so that a slot
-            can depend on content and position together: alpha = softmax(W tanh(V s)).
+        hidden_units: int > 0 or None. Units of a tanh layer, with biases, between s_t and eq. 5, so
+            that a slot can depend on content and position together: energies = W tanh(V s + b).
         spread: float > 0 or None. Gain of an orthogonal initialisation of eq. 5, so that slots
             differ from the start; None: Glorot's.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
@@ -72,8 +72,8 @@ class KMemoryAttention(Attention):
         last, which compiled code (XLA, JAX) does not check.
 
     Raises:
-        ValueError: if `num_slots`, `hidden_units` or `spread` is not positive, a name is unknown,
-            or position encodings lack `max_source_length`.
+        ValueError: if `num_slots` or `hidden_units` is not an int above 0, `spread` is not a number
+            above 0, a name is unknown, or position encodings lack `max_source_length`.
 
     Example:
     >>> from keras import ops
@@ -99,10 +99,13 @@ class KMemoryAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        numbers = {"num_slots": num_slots, "hidden_units": hidden_units, "spread": spread}
-        for name, number in numbers.items():
-            if number is not None and number <= 0:
-                raise ValueError(f"`{name}` must be positive; got {number}.")
+        check_int("num_slots", num_slots)
+        if hidden_units is not None:
+            check_int("hidden_units", hidden_units)
+        if spread is not None:
+            check_number("spread", spread)
+            if spread <= 0:
+                raise ValueError(f"`spread` must be positive; got {spread}.")
         check_choice("encoder_score", encoder_score, get_args(Score))
         check_choice("decoder_score", decoder_score, get_args(Score))
         check_choice("normalise_over", normalise_over, ("slots", "time"))
@@ -121,7 +124,7 @@ class KMemoryAttention(Attention):
         self.max_source_length = max_source_length
         self.use_bias = use_bias
         self.hidden_units, self.spread = hidden_units, spread
-        start = keras.initializers.Orthogonal(spread) if spread else "glorot_uniform"
+        start = _Spread(spread) if spread else "glorot_uniform"
         self.encoder_hidden = (
             self._dense(hidden_units, "encoder_hidden", activation="tanh") if hidden_units else None
         )
@@ -192,3 +195,10 @@ class KMemoryAttention(Attention):
             "hidden_units": self.hidden_units,
             "spread": self.spread,
         }
+
+
+class _Spread(keras.initializers.Orthogonal):
+    """Orthogonal columns in any dtype; the decomposition needs float32 at least."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        return ops.cast(super().__call__(shape, "float32"), dtype or keras.backend.floatx())

@@ -102,6 +102,7 @@ def define(flags: cli.Flags) -> None:
 
 def main(arguments: cli.Arguments) -> None:
     """Evaluates the run that the flags name."""
+    from seq2seq_memattn.attention.registry import num_slots
     from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
     from seq2seq_memattn.runs.slot_use import slot_use
 
@@ -113,7 +114,7 @@ def main(arguments: cli.Arguments) -> None:
     for name in ("window", "slots"):
         if getattr(arguments, name) and isinstance(run.update, list):
             raise ValueError(f"--{name}: expected one run, got several")
-    if arguments.slots and not run.model.config.attention.startswith("k_memory"):
+    if arguments.slots and not num_slots(run.model.config.attention):
         raise ValueError(f"--slots: expected K-memory, got {run.model.config.attention}")
     return_alignments = arguments.window or arguments.slots
     translator = run_flags.make_translator(run, arguments, return_alignments=return_alignments)

@@ -46,7 +46,8 @@ BEST = "best"
 LATEST = "latest"
 
 # Options that may differ between two starts of a run, because they do not change the updates.
-# (`accumulate` changes rounding and dropout masks, like another number of replicas.)
+# (`accumulate` changes rounding and dropout masks, like another number of replicas. With
+# `balance_weight` it changes the loss, and is not free.)
 FREE_OPTIONS = frozenset(
     {
         "num_updates",
@@ -181,6 +182,8 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     is_plateau = new["training"]["schedule"] == "plateau"
     free = FREE_OPTIONS - PLATEAU_OPTIONS if is_plateau else FREE_OPTIONS
+    if new["training"]["balance_weight"]:
+        free = free - {"accumulate"}
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
     if found := differences(saved, new, free):
         differing = "; ".join(f"{name} was {old!r}, is {now!r}" for name, old, now in found)

@@ -69,5 +69,5 @@ class ReferenceScores:
 
 def _entropy(shares: Any) -> float:
     """The entropy of a distribution, in nats."""
-    positive = shares[shares > 0]
-    return float(-(positive * np.log(positive)).sum())
+    read = shares[shares != 0]  # keeps NaN, which must not look like a slot that is never read
+    return float(-(read * np.log(read)).sum())

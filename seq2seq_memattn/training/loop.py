@@ -276,7 +276,6 @@ class Trainer:
             bleu, loss = self._bleu_and_loss(reporter, caught)
         except SignalCame:
             return
-        slots = self.validator.slots()
         progress.validated = progress.update
         progress.stale += 1
         if progress.update % config.validate_every == 0:  # the last validation may be irregular
@@ -286,6 +285,7 @@ class Trainer:
             progress.best_bleu, progress.best_loss = bleu, loss
             progress.best_update, progress.stale = progress.update, 0
         seconds = time.monotonic() - started
+        slots = self.validator.slots()
         progress.seconds = self._clock.seconds()
         progress.window.start_clock()
         reporter.log(

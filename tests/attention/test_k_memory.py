@@ -157,11 +157,20 @@ def test_a_hidden_layer_comes_before_the_energies(normalise_over: str, mode: str
         assert_close(found.rows[i], reference.k_memory_rows(outputs, alpha))
 
 
-def test_spread_slots_begin_orthogonal_and_as_long_as_their_gain() -> None:
-    attention = KMemoryAttention(SLOTS, spread=3.0)
-    attention.prepare(tensor(ENCODER_OUTPUTS))
-    kernel = as_array(attention.encoder_energy.kernel)
-    assert_close(kernel.T @ kernel, 9.0 * np.eye(SLOTS))
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_spread_slots_begin_orthogonal_and_as_long_as_their_gain(dtype: str) -> None:
+    attention = KMemoryAttention(SLOTS, spread=3.0, dtype=dtype)
+    attention.prepare(tensor(ENCODER_OUTPUTS, dtype))
+    kernel = as_array(attention.encoder_energy.kernel).astype(np.float64)
+    accuracy = 0.2 if dtype == "bfloat16" else 0.02 if dtype == "float16" else 1e-5
+    np.testing.assert_allclose(kernel.T @ kernel, 9.0 * np.eye(SLOTS), atol=accuracy)
+
+
+def test_options_of_slots_come_back_from_the_configuration() -> None:
+    attention = build(hidden_units=6, spread=2.0)
+    again = KMemoryAttention.from_config(attention.get_config())
+    assert (again.hidden_units, again.spread) == (6, 2.0)
+    assert again.get_config() == attention.get_config()
 
 
 def test_two_slots_of_two_tokens_by_hand() -> None:
@@ -299,9 +308,11 @@ def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_slots": 0}, "`num_slots` must be positive; got 0"),
-        ({"hidden_units": 0}, "`hidden_units` must be positive; got 0"),
+        ({"num_slots": 0}, "`num_slots` must be an int >= 1; got 0"),
+        ({"hidden_units": 0}, "`hidden_units` must be an int >= 1; got 0"),
+        ({"hidden_units": 2.5}, "`hidden_units` must be an int >= 1; got 2.5"),
         ({"spread": -1.0}, "`spread` must be positive; got -1.0"),
+        ({"spread": float("inf")}, "`spread` must be a finite number; got inf"),
         ({"encoder_score": "relu"}, "`encoder_score` must be one of softmax, sigmoid; got 'relu'"),
         ({"decoder_score": "relu"}, "`decoder_score` must be one of softmax, sigmoid; got 'relu'"),
         ({"normalise_over": "units"}, "`normalise_over` must be one of slots, time; got 'units'"),

@@ -22,6 +22,7 @@ from seq2seq_memattn.runs.directory import (
     training_lock,
     versions,
 )
+from tests.errors import refused
 from tests.tolerances import as_array
 from tests.training.runs import MODEL, TRAINING, damage, make_data
 
@@ -107,6 +108,20 @@ def test_where_the_learning_rate_hangs_on_validations_their_options_may_not_diff
         other = dataclasses.replace(plateau, **{name: 99})
         with pytest.raises(ValueError, match=f"{name} was .*, is 99"):
             open_run(tmp_path, data_dir, MODEL, other)
+
+
+def test_with_balanced_slots_a_batch_may_not_be_divided_differently(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    for weight, name in ((0.0, "free"), (0.5, "fixed")):
+        training = dataclasses.replace(TRAINING, balance_weight=weight)
+        other = dataclasses.replace(training, accumulate=2)
+        open_run(tmp_path / name, data_dir, MODEL, training)
+        if weight:
+            message = refused(open_run, tmp_path / name, data_dir, MODEL, other)
+            assert message.endswith("accumulate was 1, is 2")
+        else:
+            open_run(tmp_path / name, data_dir, MODEL, other)
 
 
 def test_a_run_that_is_older_than_an_option_had_its_default(run_dir: Path, data_dir: Path) -> None:

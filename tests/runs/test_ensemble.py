@@ -33,10 +33,3 @@ def test_truecase_models_are_the_same_if_their_content_is(run: Run, tmp_path: Pa
     assert refused(ensemble_of, [first, other]) == (
         f"{other.directory}: expected the text form of {first.directory}; it has another one"
     )
-
-
-def test_the_mean_of_an_ensemble_stays_as_it_was_made(run: Run) -> None:
-    model = ensemble_of([run, run], "log_probabilities").model
-    assert model.mean == "log_probabilities"
-    with pytest.raises(AttributeError):
-        model.mean = "probabilities"

@@ -117,3 +117,10 @@ def test_what_cannot_search_together_is_refused(given: Any, message: str) -> Non
 def test_another_mean_is_refused() -> None:
     expected = "`mean` must be one of probabilities, log_probabilities; got 'max'."
     assert refused(Ensemble, models(), "max") == expected
+
+
+def test_the_mean_stays_as_it_was_made() -> None:
+    ensemble = Ensemble(models(), "log_probabilities")
+    with pytest.raises(AttributeError):
+        ensemble.mean = "probabilities"  # type: ignore[misc]
+    assert ensemble.mean == "log_probabilities"

@@ -161,6 +161,8 @@ def _search(description: Mapping[str, Any]) -> str:
     if (ratio := description["max_length_ratio"]) is not None:
         limits.append(f"{ratio:g} times as many tokens as its source")
     text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
+    if description["prefix"]:
+        text += " A prefix is written whole, however long it is."
     if description["text_form"]["is_tokenised"]:
         text += (
             " Texts must have the form of the training text: tokenised by Moses and truecased. "

@@ -23,6 +23,7 @@ from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
 EXAMPLE_TOKENS = 10
+MODELS_NAME = "models.json"  # the options of an ensemble's models
 
 
 def export(
@@ -49,12 +50,14 @@ def export(
     description = describe(run, options, precision) | {"example": example}
     with new_version(export_dir) as (folder, version):
         write(served_run(run, options), options, folder, description, example or "a")
-        together = isinstance(run.model, Ensemble)
-        for name in filter(None, ("" if together else CONFIG_NAME, run.text_form.truecase_model)):
-            shutil.copyfile(run.directory / name, folder / EXTRA / name)
-        if together:
+        copied = [run.text_form.truecase_model] if run.text_form.truecase_model else []
+        if isinstance(run.model, Ensemble):
             models = [model.config.to_dict() for model in members(run.model)]
-            _write_json(folder / EXTRA / CONFIG_NAME, {"models": models})
+            _write_json(folder / EXTRA / MODELS_NAME, {"models": models})
+        else:
+            copied.append(CONFIG_NAME)
+        for name in copied:
+            shutil.copyfile(run.directory / name, folder / EXTRA / name)
         card = model_card(run, export_dir.resolve().name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return export_dir / str(version)

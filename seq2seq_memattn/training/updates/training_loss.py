@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from seq2seq_memattn.attention.registry import num_slots
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
@@ -26,7 +27,8 @@ class TrainingLoss:
       9: the cross entropy of each sentence minus beta times the mean strength of its steps'
       penalties. Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length
       with its end token;
-    * `balance_weight` times `unevenness` of the slots' use in the batch, for each token;
+    * `balance_weight` times the `unevenness` of the slots' use, for each token. It is that of the
+      sentences that a device computes at a time, so it depends on the number of replicas and parts;
     * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
       `alignment_divergences`.
 
@@ -38,8 +40,8 @@ class TrainingLoss:
         asked: `Asked`, what the loss needs of the model beside logits; None for nothing.
 
     Raises:
-        ValueError: if `strength_weight` or `balance_weight` is not 0, and the attention is not
-            flexible or K-memory.
+        ValueError: if `strength_weight` is not 0 and the attention is not flexible, or
+            `balance_weight` is not 0 and the attention is not K-memory.
     """
 
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
@@ -50,7 +52,7 @@ class TrainingLoss:
                 "`strength_weight` is for flexible attention, whose penalty has a strength; got "
                 f"{config.strength_weight} with {attention}."
             )
-        if config.balance_weight and not attention.startswith("k_memory"):
+        if config.balance_weight and not num_slots(attention):
             raise ValueError(
                 "`balance_weight` is for k_memory, which has slots; got "
                 f"{config.balance_weight} with {attention}."

@@ -12,6 +12,7 @@ from experiments.reproduction.study import Study, load_definition, study_names
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.runs.directory import open_run
+from tests.errors import refused
 from tests.training.runs import make_data
 
 ROW = Row(
@@ -158,6 +159,8 @@ def test_a_teacher_is_trained_first_and_named_by_its_run(
     teacher = tmp_path / "runs" / "row"
     assert trained[1][-1] == f"--teacher={teacher}"
     assert taught.preset(tmp_path / "runs").training.teacher == str(teacher)
+    circle = dataclasses.replace(ROW, name="circle", init_from="circle")
+    assert refused(Study([circle], *where).run) == "rows that need each other: circle"
     recorded = read_json(tmp_path / "results" / "taught.json")
     assert recorded["configuration"]["training"]["teacher"] == "row"
     assert is_result_of(taught, recorded)

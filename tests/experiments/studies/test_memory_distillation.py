@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from experiments.reproduction.results import write_json
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import memory_distillation
@@ -23,8 +25,9 @@ def study(folder: Path) -> Study:
 
 def finished(row: Any, bleu: float) -> dict[str, Any]:
     result = result_of(row, bleu)
-    result["evaluation"] = {"update": 2000}
-    result["tests"] = {FLICKR: {"bleu": bleu + 1}, MSCOCO: {"bleu": bleu - 5}}
+    result["evaluation"] = {"update": 2000, "signature": "case:mixed"}
+    scores = {FLICKR: bleu + 1, MSCOCO: bleu - 5}
+    result["tests"] = {n: {"bleu": score, "signature": "case:lc"} for n, score in scores.items()}
     if row.name.startswith("k64"):
         for point in result["curve"]:
             point |= {"slots_corpus": 64.0 - point["update"] / 100, "slots_dead": 3}
@@ -52,7 +55,10 @@ def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> Non
     found = memory_distillation.results(study(tmp_path))
     assert [result["name"] for result in found] == list(NAMES)
     table = memory_distillation.tables(found)[".md"].splitlines()
-    assert table[2] == "| Att | as it is | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
+    assert (
+        table[2] == "| Att | as it is | 3,600 | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
+    )
+    assert {"* test_2016: `case:lc`", "* valid: `case:mixed`"} < set(table)
     spread = next(line for line in table if "spread initialisation" in line)
     assert spread.endswith("| 44.0 | 3 |")
 
@@ -63,3 +69,20 @@ def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:
     assert set(titles) == {"slots", "teacher", "slots_use", "teacher_use"}
     for ending in titles:
         assert_drawn(tmp_path / f"small_{ending}.png")
+
+
+def test_rows_are_compared_with_attention_that_was_trained_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: dict[str, list[str]] = {}
+
+    def compare(study: Study, baseline: str, found: Any) -> None:
+        compared[baseline] = [result["name"] for result in found]
+
+    monkeypatch.setattr(memory_distillation.bootstrap, "compare_with", compare)
+    of = study(tmp_path)
+    for row in of.rows:
+        if row.name in ("att_long", "k64_long"):
+            write_json(of.result_path(row), finished(row, 36.0))
+    memory_distillation.results(of)
+    assert compared == {"att": list(NAMES), "att_long": ["att_long", "k64_long"]}

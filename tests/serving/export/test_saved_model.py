@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from seq2seq_memattn.attention.registry import label
 from seq2seq_memattn.data.locks import locked
-from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, load_run
+from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.options import Sampling, samples
@@ -94,7 +94,7 @@ def test_a_process_without_the_project_completes_with_an_ensemble(run: Run, tmp_
     assert found == [[one.text for one in translations] for translations in expected]
     card = (version / CARD).read_text()
     assert "ensemble of 2 models" in card and "`complete`" in card
-    recorded = json.loads((version / EXTRA / CONFIG_NAME).read_text())["models"]
+    recorded = json.loads((version / EXTRA / exporting.MODELS_NAME).read_text())["models"]
     assert [model["attention"] for model in recorded] == ["k_memory:3", "bahdanau"]
 
 
