@@ -23,11 +23,15 @@ class DataSource:
         folder: name of the data directory.
         command: the command and its options after `python -m`, without `--output_dir`.
         corpus: folder of the corpus in a study's `source_dir`; "" if no corpus is needed.
+        translated_by: the row whose run translates the training sources; "" for none. Options of
+            the command then name files: {corpus} stands for the folder of the corpus, {data} for
+            the folder of the data directories, {translations} for the file of the translations.
     """
 
     folder: str
     command: tuple[str, ...]
     corpus: str = ""
+    translated_by: str = ""
 
 
 def copy_data(max_length: int, is_tiny: bool = False) -> DataSource:
@@ -90,7 +94,7 @@ class Row:
     @property
     def needs(self) -> set[str]:
         """The names of the rows that must be trained before this one."""
-        return {name for name in (self.init_from, self.teacher) if name}
+        return {name for name in (self.init_from, self.teacher, self.data.translated_by) if name}
 
     def preset(self, runs_dir: Path | None = None) -> Preset:
         """The configuration of the row: model and training.

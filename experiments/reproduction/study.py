@@ -121,9 +121,33 @@ class Study:
             The data directory.
         """
         made, corpus = self.data_dir / data.folder, data.corpus
+        if data.translated_by:
+            run([*self._with_translations(data, run), f"--output_dir={made}"])
+            return made
         where = [f"--source_dir={self.source_dir / corpus}"] if corpus and self.source_dir else []
         run([*data.command, *where, f"--output_dir={made}"])
         return made
+
+    def _with_translations(self, data: DataSource, run: Callable[[list[str]], Any]) -> list[str]:
+        """The command that makes a data directory, after its sources have been translated."""
+        if self.source_dir is None:
+            raise ValueError(
+                f"--source_dir: needed for {data.folder}, whose sources are translated"
+            )
+        translations = self.data_dir / f"{data.folder}.gz"
+        places = {
+            "corpus": self.source_dir / data.corpus,
+            "data": self.data_dir,
+            "translations": translations,
+        }
+        command = [option.format(**places) for option in data.command]
+        if not translations.exists():
+            prefix = "--train_source="
+            (sources,) = (one.removeprefix(prefix) for one in command if one.startswith(prefix))
+            run_dir = self.runs_dir / data.translated_by
+            translate = ["experiments.translate", f"--run_dir={run_dir}", f"--input={sources}"]
+            run([*translate, f"--output={translations}"])
+        return command
 
     def _run_row(self, row: Row, commands: Commands, preparing: threading.Lock) -> Result:
         path, run_dir = self.result_path(row), self.runs_dir / row.name

@@ -17,7 +17,7 @@ from experiments.reproduction.pages import (
     valid_curves,
 )
 from experiments.reproduction.results import Result, Results
-from experiments.reproduction.rows import Evaluation, Row, Scale
+from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import table2
 from experiments.studies._translation_claims import p_value
@@ -42,6 +42,7 @@ class Trial(NamedTuple):
         label: name in tables.
         options: options that override the preset.
         init_from, teacher: see `Row`.
+        is_translated: whether it is trained on the teacher's translations (Kim and Rush, 2016).
         updates: number of updates.
         seed: seed of the weights, of dropout and of the data.
     """
@@ -50,6 +51,7 @@ class Trial(NamedTuple):
     options: dict[str, Any] = {}
     init_from: str = ""
     teacher: str = ""
+    is_translated: bool = False
     updates: int = UPDATES
     seed: int = 0
 
@@ -77,7 +79,11 @@ TRIALS = {
         TEACHER,
         TEACHER,
     ),
+    "distilled": Trial("teacher's translations", is_translated=True),
 }
+TRIALS["all_distilled"] = TRIALS["all"]._replace(
+    label="hidden layer, spread initialisation, all four of the teacher's", is_translated=True
+)
 K32 = ("", "hidden_spread", "all")
 # For each figure of learning curves: K, whether training is longer, whether there is a teacher.
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
@@ -115,16 +121,35 @@ def introduction(scale: Scale) -> str:
 def rows(scale: Scale) -> list[Row]:
     """Attention, K-memory as it is, and what may improve it; "full" is the same as "small"."""
     trials = {
-        ("att", ""): TRIALS[""],
+        **{("att", name): TRIALS[name] for name in ("", "distilled")},
         **{("k64", name): trial for name, trial in TRIALS.items()},
         **{("k32", name): TRIALS[name] for name in K32},
     }
     found = [
         row
         for (model, name), trial in trials.items()
-        for row in _seeds_and_lengths(model, name, trial)
+        for row in _seeds_and_lengths(model, name, trial, scale)
     ]
-    return [table2.tiny(row) for row in found] if scale == "tiny" else found
+    return found
+
+
+def _on_translations(row: Row) -> Row:
+    """A row that is trained on the translations of its sources by the teacher."""
+    data, raw = row.data, "{corpus}/raw"
+    command = (
+        "data_prep.parallel_text",
+        f"--train_source={raw}/train.en.gz",
+        "--train_target={translations}",
+        f"--valid_source={raw}/val.en.gz",
+        f"--valid_target={raw}/val.de.gz",
+        f"--test_source={raw}/test_2016_flickr.en.gz,{raw}/test_2017_mscoco.en.gz",
+        f"--test_target={raw}/test_2016_flickr.de.gz,{raw}/test_2017_mscoco.de.gz",
+        "--source_language=en",
+        "--target_language=de",
+        f"--model_file={{data}}/{data.folder}/subwords.model",
+    )
+    translated = DataSource(f"{data.folder}_translated", command, data.corpus, TEACHER)
+    return dataclasses.replace(row, data=translated)
 
 
 def chosen(scale: Scale) -> list[str]:
@@ -132,7 +157,7 @@ def chosen(scale: Scale) -> list[str]:
     return [row.name for row in rows(scale) if not row.name.endswith(("_long", "_seed1"))]
 
 
-def _seeds_and_lengths(model: str, name: str, trial: Trial) -> list[Row]:
+def _seeds_and_lengths(model: str, name: str, trial: Trial, scale: Scale) -> list[Row]:
     """A trial with two seeds, and both for longer."""
     found = []
     for updates in (UPDATES, LONGER):
@@ -141,7 +166,9 @@ def _seeds_and_lengths(model: str, name: str, trial: Trial) -> list[Row]:
             seeded = f"_seed{seed}" if seed else ""
             full = "_".join(part for part in (model, name) if part)
             same = trial._replace(updates=updates, seed=seed)
-            found.append(_row(model, f"{full}{ending}{seeded}", same))
+            row = _row(model, f"{full}{ending}{seeded}", same)
+            row = table2.tiny(row) if scale == "tiny" else row
+            found.append(_on_translations(row) if trial.is_translated else row)
     return found
 
 
@@ -160,13 +187,16 @@ def _row(model: str, name: str, trial: Trial) -> Row:
         }
     if trial.seed:
         options["seed"] = trial.seed
-    is_plain = trial.label == TRIALS[""].label
+    if trial.label == TRIALS[""].label:
+        curve = row.curve
+    else:
+        curve = f"{row.curve}, {trial.label}" if model == TEACHER else trial.label
     return dataclasses.replace(
         row,
         name=name,
         options=options,
         label=f"{row.label}, {trial.label}",
-        curve=row.curve if is_plain else trial.label,
+        curve=curve,
         tests=TESTS,
         init_from=trial.init_from,
         teacher=trial.teacher,
@@ -240,8 +270,7 @@ def _groups(found: Results) -> dict[str, list[Result]]:
     """Results by figure; attention is in the figures of all models trained as long."""
     groups: dict[str, list[Result]] = {}
     for result in found:
-        configuration = result["configuration"]
-        is_taught = bool(result["init_from"] or configuration["training"]["teacher"])
+        is_taught = "teacher's" in result["label"]
         is_plain = result["label"].endswith(TRIALS[""].label)
         slots = _slots_of(result)
         for name, (of_slots, longer, taught) in FIGURES.items():

@@ -168,6 +168,50 @@ def test_a_teacher_is_trained_first_and_named_by_its_run(
     assert not is_result_of(untaught, recorded)
 
 
+def test_translations_by_a_row_take_the_place_of_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        commands.append(arguments)
+        if arguments[0] == "experiments.train":
+            run_dir = tmp_path / "runs" / name
+            run_dir.mkdir(parents=True)
+            (run_dir / "metrics.jsonl").write_text("1\n")
+        if arguments[0] == "experiments.translate":
+            Path(arguments[-1].partition("=")[2]).parent.mkdir()
+            Path(arguments[-1].partition("=")[2]).write_text("")
+        return {"bleu": 1.0, "hardware": "some"}
+
+    monkeypatch.setattr(Commands, "run", run)
+    command = ("prepare", "--train_source={corpus}/a.gz", "--train_target={translations}")
+    data = DataSource("translated", command, "corpus", translated_by="row")
+    student = dataclasses.replace(ROW, name="student", data=data)
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    with pytest.raises(ValueError, match="--source_dir: needed for translated"):
+        Study([student], *where).prepare(data, print)
+    for _ in range(2):
+        Study([student, ROW], *where, tmp_path / "corpora", chosen=["student"]).run()
+    names = [arguments[0] for arguments in commands]
+    assert names == [
+        *("data_prep.copy_task", "experiments.train", "experiments.evaluate"),
+        *("experiments.translate", "prepare", "experiments.train", "experiments.evaluate"),
+    ]
+    source, made = tmp_path / "corpora" / "corpus" / "a.gz", tmp_path / "data" / "translated"
+    assert commands[3][1:] == [
+        f"--run_dir={tmp_path / 'runs' / 'row'}",
+        f"--input={source}",
+        f"--output={made}.gz",
+    ]
+    assert commands[4][1:] == [
+        f"--train_source={source}",
+        f"--train_target={made}.gz",
+        f"--output_dir={made}",
+    ]
+    assert read_json(tmp_path / "results" / "student.json")["data"] == list(command)
+
+
 def test_corpora_are_taken_from_the_folder_of_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,8 @@ def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_wei
         is_taught = training.alignment_weight > 0 or training.context_weight > 0
         assert bool(row.teacher) == is_taught
         assert row.needs <= {"att"}
+        assert bool(row.needs) == ("teacher's" in row.label)
+        assert ("distilled" in name) == bool(row.data.translated_by)
     chosen = set(memory_distillation.chosen("small"))
     assert {"att", "k64", "k64_all", "k32_all"} <= chosen
     assert not any("_long" in name or "seed1" in name for name in chosen)
