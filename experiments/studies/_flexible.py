@@ -265,9 +265,10 @@ def introduction(scale: Scale) -> str:
         "How small a window of the source is enough? A window is the number of encoder states "
         "scored per decoder step, on average over the steps of the best hypotheses. The least "
         "window is the smallest that a threshold allows, with the full penalty in every step. "
-        f"BLEU is of tokenised text. The threshold τ is the one of {', '.join(map(str, SEARCHED))} "
-        f"with the smallest window on the validation set that costs at most {LOSS} validation "
-        "BLEU against flexible attention without one."
+        "BLEU is of tokenised text; learning curves have the mean of smoothed BLEU over sentences, "
+        "by which the best weights are chosen, as in the paper. The threshold τ is the one of "
+        f"{', '.join(map(str, SEARCHED))} with the smallest window on the validation set that "
+        f"costs at most {LOSS} validation BLEU against flexible attention without one."
     )
     if scale == "full":
         return text
