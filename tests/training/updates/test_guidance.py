@@ -1,6 +1,7 @@
 """A teacher's guidance: its losses against NumPy, its gradients, and trainings with it."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,21 @@ def test_teachers_that_do_not_fit_are_refused(
     training = dataclasses.replace(training, teacher=str(blind))
     expected = f"{blind}: expected a teacher with attention over the source"
     assert refused(make_parts, MODEL, training) == expected
+
+
+def test_a_teacher_with_another_vocabulary_is_refused_before_anything_is_written(
+    data_dir: Path, taught_by: Path, tmp_path: Path
+) -> None:
+    teacher = copy_run(taught_by, tmp_path / "teacher")
+    manifest = json.loads((teacher / "manifest.json").read_text())
+    manifest["source_vocabulary"]["symbols"][0] = "another"
+    (teacher / "manifest.json").write_text(json.dumps(manifest))
+    training = dataclasses.replace(TRAINING, teacher=str(teacher), alignment_weight=0.5)
+    assert refused(Trainer, tmp_path / "run", data_dir, MODEL, training) == (
+        f"{teacher}: expected a run with the vocabularies of {data_dir}; its source_vocabulary is "
+        "different"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 ON_JAX = """
