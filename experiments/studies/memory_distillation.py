@@ -19,7 +19,8 @@ from experiments.reproduction.pages import (
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
-from experiments.studies import table2
+from experiments.studies import table1, table2
+from experiments.studies._curves import updates_to
 from experiments.studies._translation_claims import p_value
 from seq2seq_memattn.attention.registry import num_slots
 from seq2seq_memattn.presets import small_text
@@ -32,7 +33,7 @@ TESTS = (
     Evaluation(MSCOCO, "test_2017_mscoco", ("--lowercase",), keeps_lines=False),
     Evaluation(FLICKR, "test_2016_flickr", ("--lowercase",)),  # the one compared with attention
 )
-TEACHER = "att"
+TEACHER, COPY_TEACHER = "att", "copy_att"
 
 
 class Trial(NamedTuple):
@@ -85,6 +86,9 @@ TRIALS["all_distilled"] = TRIALS["all"]._replace(
     label="hidden layer, spread initialisation, all four of the teacher's", is_translated=True
 )
 K32 = ("", "hidden_spread", "all")
+COPY_LENGTH = 100  # symbols
+COPIES = ("", "alignments", "both_start", "all")  # trials of the copy task
+ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each figure of learning curves: K, whether training is longer, whether there is a teacher.
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "slots": (64, False, False),
@@ -93,6 +97,7 @@ FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "k32": (32, False, None),
     "k32_longer": (32, True, None),
 }
+COPY_HEADER = ("model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exact lines", "updates")
 HEADER = (
     *("model", "how", "updates", "best", "seed", "valid", "test_2016", "against Att", "p"),
     *("test_2017", "slots in use", "dead"),
@@ -114,7 +119,8 @@ def introduction(scale: Scale) -> str:
     return (
         f"{text} Rows have {UPDATES:,} or {LONGER:,} updates. The teacher of all rows is attention "
         f"after {UPDATES:,} updates, with its first seed; a row that has it, or starts with its "
-        "weights, costs these updates too."
+        "weights, costs these updates too.\n\nThe copy task is that of [Table 1](table1.md) with "
+        f"at most {COPY_LENGTH} symbols. Its teacher is attention, trained on the same data."
     )
 
 
@@ -130,7 +136,29 @@ def rows(scale: Scale) -> list[Row]:
         for (model, name), trial in trials.items()
         for row in _seeds_and_lengths(model, name, trial, scale)
     ]
-    return found
+    return [*found, *_copies(scale)]
+
+
+def _copies(scale: Scale) -> list[Row]:
+    """The copy task: attention, which is the teacher, and K = 32 with and without it."""
+    rows = [dataclasses.replace(table1.row(COPY_LENGTH, "bahdanau", scale), name=COPY_TEACHER)]
+    for name in COPIES:
+        trial, row = TRIALS[name], table1.row(COPY_LENGTH, "k32", scale)
+        options = dict(trial.options)
+        if "slot_hidden" in options:
+            options["slot_hidden"] = row.preset().model.encoder_units
+        rows.append(
+            dataclasses.replace(
+                row,
+                name="_".join(part for part in ("copy_k32", name) if part),
+                options={**row.options, **options},
+                label=f"{row.label}, {trial.label}",
+                curve=trial.label if name else row.curve,
+                init_from=COPY_TEACHER if trial.init_from else "",
+                teacher=COPY_TEACHER if trial.teacher else "",
+            )
+        )
+    return rows
 
 
 def _on_translations(row: Row) -> Row:
@@ -207,21 +235,43 @@ def results(study: Study) -> list[Result]:
     """The finished results, each with the paired bootstrap against attention trained as long."""
     finished = study.finished()
     for longer, baseline in ((False, "att"), (True, "att_long")):
-        members = [result for result in finished if _is_longer(result) == longer]
+        members = [one for one in _of_text(finished) if _is_longer(one) == longer]
         bootstrap.compare_with(study, baseline, members)
     return finished
 
 
 def tables(found: Results) -> dict[str, str]:
     """The scores, by suffix of file."""
-    table = markdown_table(HEADER, [_cells(result) for result in found])
-    signatures = {
-        f"* {split}: `{result['tests'][name]['signature']}`"
-        for result in found
-        for split, name in (("test_2016", FLICKR), ("test_2017", MSCOCO))
-    } | {f"* valid: `{result['evaluation']['signature']}`" for result in found}
-    listed = "\n".join(sorted(signatures))
-    return {".md": f"{table}\n\n{listed}\n\n{prose(trained_at(found))}\n"}
+    parts = []
+    if texts := _of_text(found):
+        signatures = {
+            f"* {split}: `{result['tests'][name]['signature']}`"
+            for result in texts
+            for split, name in (("test_2016", FLICKR), ("test_2017", MSCOCO))
+        } | {f"* valid: `{result['evaluation']['signature']}`" for result in texts}
+        table = markdown_table(HEADER, map(_cells, texts))
+        parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
+    if copies := [result for result in found if result["length"]]:
+        title = f"## Copying at most {copies[0]['length']} symbols"
+        parts += [title, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
+    return {".md": "\n\n".join([*parts, prose(trained_at(found))]) + "\n"}
+
+
+def _of_text(found: Results) -> list[Result]:
+    return [result for result in found if not result["length"]]
+
+
+def _copy_cells(result: Result) -> list[str]:
+    model, _, how = result["label"].partition(", ")
+    reached = updates_to(result["curve"], ENOUGH)
+    return [
+        model,
+        how or TRIALS[""].label,
+        f"{reached:,}" if reached else "-",
+        f"{result['bleu']:.2f}",
+        f"{100 * result['evaluation']['exact']:.1f} %",
+        f"{result['training']['update']:,}",
+    ]
 
 
 def _cells(result: Result) -> list[str]:
@@ -259,7 +309,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     for name, members in _groups(found).items():
         read = [one for one in members if any("slots_corpus" in p for p in one["curve"])]
         if read:
-            slots = FIGURES[name][0]
+            slots = FIGURES[name][0] if name in FIGURES else 32
             figure = plots.slot_use_curves(valid_curves(read), slots, title=_title(name))
             plots.save(figure, stem.with_name(f"{stem.name}_{name}_use"))
             titles[f"{name}_use"] = f"Slots in use during training, {_title(name)}"
@@ -269,7 +319,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 def _groups(found: Results) -> dict[str, list[Result]]:
     """Results by figure; attention is in the figures of all models trained as long."""
     groups: dict[str, list[Result]] = {}
-    for result in found:
+    for result in _of_text(found):
         is_taught = "teacher's" in result["label"]
         is_plain = result["label"].endswith(TRIALS[""].label)
         slots = _slots_of(result)
@@ -277,7 +327,9 @@ def _groups(found: Results) -> dict[str, list[Result]]:
             is_one = _is_longer(result) == longer and (is_plain or taught in (None, is_taught))
             if is_one and slots in (of_slots, None):
                 groups.setdefault(name, []).append(result)
-    return {name: members for name, members in groups.items() if any(map(_slots_of, members))}
+    groups = {name: members for name, members in groups.items() if any(map(_slots_of, members))}
+    copies = [result for result in found if result["length"]]
+    return groups | ({"copying": copies} if copies else {})
 
 
 def _is_longer(result: Result) -> bool:
@@ -289,6 +341,8 @@ def _slots_of(result: Result) -> int | None:
 
 
 def _title(group: str) -> str:
+    if group == "copying":
+        return f"Copying at most {COPY_LENGTH} symbols, K = 32"
     slots, is_longer, is_taught = FIGURES[group]
     updates = f"{LONGER if is_longer else UPDATES:,} updates"
     what = {True: ", with a teacher", False: ", without a teacher", None: ""}[is_taught]

@@ -37,7 +37,7 @@ def finished(row: Any, bleu: float) -> dict[str, Any]:
 def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_weights_of_one() -> (
     None
 ):
-    rows = {row.name: row for row in memory_distillation.rows("small")}
+    rows = {row.name: row for row in memory_distillation.rows("small") if not row.length}
     for name, row in rows.items():
         training = row.preset().training
         assert training.num_updates == (LONGER if "_long" in name else UPDATES)
@@ -50,7 +50,8 @@ def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_wei
     chosen = set(memory_distillation.chosen("small"))
     assert {"att", "k64", "k64_all", "k32_all"} <= chosen
     assert not any("_long" in name or "seed1" in name for name in chosen)
-    assert {*chosen, *(f"{name}_long_seed1" for name in chosen)} <= set(rows)
+    texts = {name for name in chosen if not name.startswith("copy_")}
+    assert {*texts, *(f"{name}_long_seed1" for name in texts)} <= set(rows)
 
 
 def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> Non
     assert [result["name"] for result in found] == list(NAMES)
     table = memory_distillation.tables(found)[".md"].splitlines()
     assert (
-        table[2] == "| Att | as it is | 3,600 | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
+        table[4] == "| Att | as it is | 3,600 | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
     )
     assert {"* test_2016: `case:lc`", "* valid: `case:mixed`"} < set(table)
     spread = next(line for line in table if "spread initialisation" in line)
@@ -88,3 +89,23 @@ def test_rows_are_compared_with_attention_that_was_trained_as_long(
             write_json(of.result_path(row), finished(row, 36.0))
     memory_distillation.results(of)
     assert compared == {"att": list(NAMES), "att_long": ["att_long", "k64_long"]}
+
+
+def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None:
+    rows = {row.name: row for row in memory_distillation.rows("small") if row.length}
+    assert rows["copy_k32_all"].needs == {"copy_att"} and rows["copy_k32"].needs == set()
+    assert rows["copy_k32_all"].preset().model.slot_hidden == 256
+    found = []
+    for name, bleu in (("copy_att", 99.9), ("copy_k32", 98.0), ("copy_k32_both_start", 99.5)):
+        result = result_of(rows[name], bleu)
+        result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
+        found.append(result)
+    table = memory_distillation.tables(found)[".md"].splitlines()
+    assert table[0] == "## Copying at most 100 symbols"
+    assert table[4:7] == [
+        "| Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
+        "| K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
+        "| K=32 | all three of the teacher's | 4,000 | 99.50 | 50.0 % | 4,000 |",
+    ]
+    of = make_study("memory_distillation", "small", [], tmp_path, tmp_path)
+    assert set(memory_distillation.draw(of, found, tmp_path / "small")) == {"copying"}
