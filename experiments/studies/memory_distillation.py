@@ -150,7 +150,7 @@ def _copies(scale: Scale) -> list[Row]:
         rows.append(
             dataclasses.replace(
                 row,
-                name="_".join(part for part in ("copy_k32", name) if part),
+                name=_joined("copy_k32", name),
                 options={**row.options, **options},
                 label=f"{row.label}, {trial.label}",
                 curve=trial.label if name else row.curve,
@@ -192,12 +192,15 @@ def _seeds_and_lengths(model: str, name: str, trial: Trial, scale: Scale) -> lis
         for seed in (0, 1):
             ending = "_long" * (updates == LONGER)
             seeded = f"_seed{seed}" if seed else ""
-            full = "_".join(part for part in (model, name) if part)
             same = trial._replace(updates=updates, seed=seed)
-            row = _row(model, f"{full}{ending}{seeded}", same)
+            row = _row(model, f"{_joined(model, name)}{ending}{seeded}", same)
             row = table2.tiny(row) if scale == "tiny" else row
             found.append(_on_translations(row) if trial.is_translated else row)
     return found
+
+
+def _joined(model: str, trial: str) -> str:
+    return f"{model}_{trial}" if trial else model
 
 
 def _row(model: str, name: str, trial: Trial) -> Row:
@@ -251,7 +254,7 @@ def tables(found: Results) -> dict[str, str]:
         } | {f"* valid: `{result['evaluation']['signature']}`" for result in texts}
         table = markdown_table(HEADER, map(_cells, texts))
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
-    if copies := [result for result in found if result["length"]]:
+    if copies := _of_copies(found):
         title = f"## Copying at most {copies[0]['length']} symbols"
         parts += [title, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
     return {".md": "\n\n".join([*parts, prose(trained_at(found))]) + "\n"}
@@ -259,6 +262,10 @@ def tables(found: Results) -> dict[str, str]:
 
 def _of_text(found: Results) -> list[Result]:
     return [result for result in found if not result["length"]]
+
+
+def _of_copies(found: Results) -> list[Result]:
+    return [result for result in found if result["length"]]
 
 
 def _copy_cells(result: Result) -> list[str]:
@@ -309,7 +316,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     for name, members in _groups(found).items():
         read = [one for one in members if any("slots_corpus" in p for p in one["curve"])]
         if read:
-            slots = FIGURES[name][0] if name in FIGURES else 32
+            slots = _slots_of(read[0]) or 0
             figure = plots.slot_use_curves(valid_curves(read), slots, title=_title(name))
             plots.save(figure, stem.with_name(f"{stem.name}_{name}_use"))
             titles[f"{name}_use"] = f"Slots in use during training, {_title(name)}"
@@ -328,7 +335,7 @@ def _groups(found: Results) -> dict[str, list[Result]]:
             if is_one and slots in (of_slots, None):
                 groups.setdefault(name, []).append(result)
     groups = {name: members for name, members in groups.items() if any(map(_slots_of, members))}
-    copies = [result for result in found if result["length"]]
+    copies = _of_copies(found)
     return groups | ({"copying": copies} if copies else {})
 
 

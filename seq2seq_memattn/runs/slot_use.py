@@ -62,7 +62,7 @@ class ReferenceScores:
         self._call = compiled(model, lambda batch: model(batch, asked=Asked(scores=True))[1].scores)
 
     def __call__(self) -> list[Any]:
-        """For each target, its end token included, float [steps, slots]."""
+        """Returns float [steps, slots] for each target; its end token is a step too."""
         found = np.asarray(self._call(self._batch))
         return [scores[:length] for scores, length in zip(found, self._lengths, strict=True)]
 

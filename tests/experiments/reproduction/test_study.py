@@ -107,23 +107,38 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     assert not (tmp_path / "runs" / "row_before_3").exists()
 
 
-def test_a_row_that_begins_with_another_comes_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained: list[list[str]] = []
+def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Pretends to run commands; returns the list to which they are added."""
+    commands: list[list[str]] = []
 
     def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        commands.append(arguments)
         if arguments[0] == "experiments.train":
-            trained.append(arguments)
             run_dir = tmp_path / "runs" / name
             run_dir.mkdir(parents=True)
             (run_dir / "metrics.jsonl").write_text("1\n")
+        if arguments[0] == "experiments.translate":
+            output = Path(arguments[-1].partition("=")[2])
+            output.parent.mkdir()
+            output.write_text("")
         return {"bleu": 1.0, "hardware": "some"}
 
     monkeypatch.setattr(Commands, "run", run)
+    return commands
+
+
+def trainings(commands: list[list[str]]) -> list[list[str]]:
+    return [command for command in commands if command[0] == "experiments.train"]
+
+
+def test_a_row_that_begins_with_another_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = pretend(tmp_path, monkeypatch)
     tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
     found = Study([tuned, ROW], *where, jobs=2, chosen=["tuned"]).run()
+    trained = trainings(commands)
     assert [result["name"] for result in found] == ["tuned"]
     run_dirs = [f"--run_dir={tmp_path / 'runs' / name}" for name in ("row", "tuned")]
     assert [arguments[3] for arguments in trained] == run_dirs
@@ -137,22 +152,13 @@ def test_a_row_that_begins_with_another_comes_after_it(
 def test_a_teacher_is_trained_first_and_named_by_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained: list[list[str]] = []
-
-    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
-        if arguments[0] == "experiments.train":
-            trained.append(arguments)
-            run_dir = tmp_path / "runs" / name
-            run_dir.mkdir(parents=True)
-            (run_dir / "metrics.jsonl").write_text("1\n")
-        return {"bleu": 1.0, "hardware": "some"}
-
-    monkeypatch.setattr(Commands, "run", run)
+    commands = pretend(tmp_path, monkeypatch)
     weights = {**ROW.options, "alignment_weight": 0.5}
     other = dataclasses.replace(ROW, name="other", init_from="taught")
     taught = dataclasses.replace(ROW, name="taught", teacher="row", options=weights)
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
     found = Study([other, taught, ROW], *where, chosen=["other"]).run()
+    trained = trainings(commands)
     assert [result["name"] for result in found] == ["other"]
     names = [Path(arguments[3].partition("=")[2]).name for arguments in trained]
     assert names == ["row", "taught", "other"]
@@ -171,20 +177,7 @@ def test_a_teacher_is_trained_first_and_named_by_its_run(
 def test_translations_by_a_row_take_the_place_of_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands: list[list[str]] = []
-
-    def run(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
-        commands.append(arguments)
-        if arguments[0] == "experiments.train":
-            run_dir = tmp_path / "runs" / name
-            run_dir.mkdir(parents=True)
-            (run_dir / "metrics.jsonl").write_text("1\n")
-        if arguments[0] == "experiments.translate":
-            Path(arguments[-1].partition("=")[2]).parent.mkdir()
-            Path(arguments[-1].partition("=")[2]).write_text("")
-        return {"bleu": 1.0, "hardware": "some"}
-
-    monkeypatch.setattr(Commands, "run", run)
+    commands = pretend(tmp_path, monkeypatch)
     command = ("prepare", "--train_source={corpus}/a.gz", "--train_target={translations}")
     data = DataSource("translated", command, "corpus", translated_by="row")
     student = dataclasses.replace(ROW, name="student", data=data)
