@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
-from seq2seq_memattn.config import Precision, TrainingConfig
+from seq2seq_memattn.config import DecodingPrecision, Precision
 from seq2seq_memattn.notes import print_note
 
 GRAPHS = ("xla", "plain")
@@ -128,7 +128,9 @@ def define(flags: cli.Flags) -> None:
         f"attentions to time in turns, some of {', '.join(ATTENTION_NAMES)}",
     )
     flags.items("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
-    flags.items("precisions", ["float32"], "number formats to time in turns; see `train --help`")
+    flags.items(
+        "precisions", ["float32"], "number formats to time in turns; see `memattn translate --help`"
+    )
     flags.integer("beam_size", 10, "hypotheses kept per source", lower_bound=1)
     flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
     flags.integer("num_sentences", 1000, "sentences decoded or trained on", lower_bound=1)
@@ -182,6 +184,11 @@ def _check(options: Any) -> None:
         raise ValueError("--run_dir and --source: expected both or neither")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
+    known = get_args(Precision if "train" in options.modes else DecodingPrecision)
+    if set(options.precisions) - set(known):
+        raise ValueError(
+            f"--precisions: expected some of {', '.join(known)}; got {options.precisions}"
+        )
     if set(options.graphs) - set(GRAPHS):
         raise ValueError(f"--graphs: expected some of {', '.join(GRAPHS)}; got {options.graphs}")
     if options.parts and (options.run_dir or "train" in options.modes):
@@ -191,16 +198,13 @@ def _check(options: Any) -> None:
 def _settings(options: Any) -> list[list[Setting]]:
     """The settings that the flags describe, in groups that are timed in turns."""
     _check(options)
-    precisions = [  # raises for unknown names
-        TrainingConfig.from_dict({"precision": name}).precision for name in options.precisions
-    ]
     lengths = cli.positive_numbers("lengths", options.lengths)
     vocab_size = options.vocab_size
     if options.data_dir:
         vocab_size = data_vocab_size(Path(options.data_dir))
 
     def setting(
-        attention: str, mode: str, length: int, precision: Precision, graph: str
+        attention: str, mode: str, length: int, precision: DecodingPrecision, graph: str
     ) -> Setting:
         return Setting(
             attention,
@@ -236,7 +240,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             setting(attention, mode, length, precision, graph)
             for length in ([0] if mode in OF_DATA else lengths)
             for attention in attentions
-            for precision in precisions
+            for precision in options.precisions
             # Training always runs in TensorFlow's plain graph.
             for graph in (["plain"] if mode == "train" else options.graphs)
         ]

@@ -9,6 +9,7 @@ import numbers
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
+DecodingPrecision = Literal[Precision, "int8_products"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.reproduction.results import portable
-from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
+from seq2seq_memattn.config import DecodingPrecision, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.text.files import read_lines
@@ -37,7 +37,7 @@ class Setting:
         vocab_size: int > 0. Symbols, without the special ones; for "data", those of the data.
         deviation: float >= 0. Standard deviation of the lengths in mode "normal".
         input_feeding: bool.
-        precision: `TrainingConfig.precision`.
+        precision: `load_run`'s, or `TrainingConfig.precision` in mode "train".
         jit_compile: bool. Whether XLA compiles the steps of decoding.
         folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
         run_dir: the run of mode "run".
@@ -55,7 +55,7 @@ class Setting:
     vocab_size: int = 20
     deviation: float = 15.0
     input_feeding: bool = True
-    precision: Precision = "float32"
+    precision: DecodingPrecision = "float32"
     jit_compile: bool = True
     folded: str = "auto"
     run_dir: str = ""

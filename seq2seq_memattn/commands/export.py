@@ -53,11 +53,13 @@ def main(arguments: cli.Arguments) -> None:
     # A graph traced with a GPU visible may need cuDNN, which CPU servers do not have.
     tf.config.set_visible_devices([], "GPU")
     from seq2seq_memattn.serving.export.options import ExportOptions
-    from seq2seq_memattn.serving.export.saved_model import export
+    from seq2seq_memattn.serving.export.saved_model import INT8, export
 
     started = time.perf_counter()
     run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong
-    run = run_flags.load_runs(arguments)
+    # Matrices in eight bits are rounded when they are written, and multiplied as float32.
+    in_int8 = arguments.precision == INT8
+    run = run_flags.load_runs(arguments, "float32" if in_int8 else arguments.precision)
     names = [field.name for field in dataclasses.fields(ExportOptions)]
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     search = ExportOptions(

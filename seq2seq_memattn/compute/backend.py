@@ -101,6 +101,29 @@ def bfloat16_product(x: Any, y: Any) -> Any:
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, Tout=tf.float32)
 
 
+def int8_sums(x: Any, y: Any) -> Any:
+    """The product of two matrices of whole numbers in -127..127: float32 [rows, n].
+
+    XLA multiplies them as int8, with sums in int32. TensorFlow's plain graph has no fast kernel for
+    that. It multiplies the same numbers as float32, which is exact for up to 1,040 terms.
+
+    Args:
+        x: float32 [rows, units].
+        y: int8 [units, n].
+    """
+    if keras.backend.backend() == "jax":
+        import jax.numpy as jnp
+
+        sums = jnp.matmul(ops.cast(x, "int8"), y, preferred_element_type="int32")
+        return ops.cast(sums, "float32")
+    if not has_static_shapes():
+        return ops.matmul(x, ops.cast(y, "float32"))
+    import tensorflow as tf
+
+    sums = tf.matmul(tf.cast(x, tf.int8), y, output_type=tf.int32)
+    return tf.cast(sums, tf.float32)
+
+
 def gpu_name() -> str | None:
     """The name of the GPU that the backend computes on; None on a CPU."""
     if keras.backend.backend() == "jax":

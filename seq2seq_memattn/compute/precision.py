@@ -1,4 +1,4 @@
-"""Dtype policies of models: Keras's own, and one for CPUs with bfloat16 units.
+"""Dtype policies of models: Keras's own, one for CPUs with bfloat16 units, one with int8 products.
 
 On a CPU, a policy such as "mixed_bfloat16" slows down everything except products and rounds the
 states of cells at every step. `BFloat16Products` rounds only the operands of the products inside
@@ -8,6 +8,9 @@ Training also rounds the products themselves: TensorFlow's plain graph has no ot
 products on CPUs. Decoding never rounds the products, so scores are the same with and without XLA.
 Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
 multiplies the rounded operands as float32 and gains no speed.
+
+`Int8Products` is for search alone. The matrices of a step are rounded once, by `weights_for`, and
+its inputs in each step.
 """
 
 from typing import Any
@@ -16,6 +19,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.backend import bfloat16_product
+from seq2seq_memattn.compute.int8 import Int8Matrix, int8_matrix, int8_product
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -32,10 +36,22 @@ class BFloat16Products(keras.DTypePolicy):
         super().__init__(name)
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class Int8Products(keras.DTypePolicy):
+    """Dtype policy: float32, but the products of a step of search are those of int8 numbers."""
+
+    rounds_to_int8 = True
+
+    def __init__(self, name: str = "float32") -> None:
+        super().__init__(name)
+
+
 def dtype_policy(precision: str) -> keras.DTypePolicy:
-    """The policy that `TrainingConfig.precision` names."""
+    """The policy with one of the names of `DecodingPrecision`."""
     if precision == "bfloat16_products":
         return BFloat16Products()
+    if precision == "int8_products":
+        return Int8Products()
     return keras.DTypePolicy(precision)
 
 
@@ -50,18 +66,27 @@ def product_dtype(layer: Any) -> str:
     return getattr(layer.dtype_policy, "product_dtype", layer.compute_dtype)
 
 
+def weights_for(layer: Any, matrix: Any) -> Any:
+    """A matrix in the form in which search multiplies by it: rounded as the layer's policy says."""
+    if getattr(layer.dtype_policy, "rounds_to_int8", False):
+        return int8_matrix(matrix)
+    return ops.cast(matrix, product_dtype(layer))
+
+
 def product(x: Any, weights: Any, training: bool = False) -> Any:
     """The product x @ weights, with both operands in the dtype of the weights.
 
     Args:
         x: float [..., units].
-        weights: float [units, n], or [..., units, n].
+        weights: float [units, n], or [..., units, n]; or `Int8Matrix`.
         training: bool. Whether the product may also be rounded to the dtype of the weights, which
             is fastest on CPUs with bfloat16 units. If not, only the operands are rounded.
 
     Returns:
         float [..., n], in the dtype of x.
     """
+    if isinstance(weights, Int8Matrix):
+        return int8_product(x, weights)
     dtypes = tuple(keras.backend.standardize_dtype(array.dtype) for array in (x, weights))
     rounded = ops.cast(x, weights.dtype)
     if dtypes == ("float32", "bfloat16") and not training:

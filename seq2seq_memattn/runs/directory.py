@@ -23,7 +23,7 @@ from typing import Any
 
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.compute.precision import dtype_policy
-from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
+from seq2seq_memattn.config import DecodingPrecision, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.model import Seq2Seq
@@ -239,7 +239,7 @@ def load_run(
     run_dir: Path,
     checkpoint: str = BEST,
     threshold: float | None = None,
-    precision: Precision = "float32",
+    precision: DecodingPrecision = "float32",
 ) -> Run:
     """Loads a run's model, weights and vocabularies for decoding.
 

@@ -4,7 +4,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from seq2seq_memattn.compute.precision import at_least_float32, product, product_dtype
+from seq2seq_memattn.compute.precision import (
+    at_least_float32,
+    product,
+    product_dtype,
+    weights_for,
+)
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
 from seq2seq_memattn.search.folding import Folds, fold, folded_steps
@@ -16,9 +21,9 @@ class PreparedWeights(NamedTuple):
     Fields:
         embeddings: float [vocab, embedding_dim].
         table: float [vocab, n]. The embeddings, projected for the lowest cell.
-        products: the weight matrices that a step multiplies by, by name.
+        products: the weight matrices that a step multiplies by, by name; see `weights_for`.
         folds: `Folds`, or () where nothing is folded.
-        output: float [units, vocab]. The output layer's matrix, or () if the layer is not linear.
+        output: [units, vocab]. The output layer's matrix, or () if the layer is not linear.
         bias: float [vocab]. The output layer's bias, or ().
     """
 
@@ -146,19 +151,28 @@ class _RoundedProducts(Products):
 
 def make_weights(model: Any, folded: bool = True) -> PreparedWeights:
     """The `PreparedWeights` of a model's current weights."""
-    dtype = product_dtype(model.cell)
+    cell = model.cell
     embeddings = model.token_embeddings()
-    folds = fold(model.cell) if folded else None
-    steps = _steps(model.cell, folds)
+    folds = fold(cell) if folded else None
+    steps = _steps(cell, folds)
     output, bias = model.output_map() or ((), ())
     return PreparedWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
-        products={name: weights for step in steps for name, weights in step.weights().items()},
-        folds=Folds(*(ops.cast(fold, dtype) for fold in folds)) if folds else (),
-        output=output if isinstance(output, tuple) else ops.cast(output, dtype),
+        products={
+            name: weights_for(cell, weights)
+            for step in steps
+            for name, weights in step.weights().items()
+        },
+        folds=_for_products(cell, folds) if folds else (),
+        output=output if isinstance(output, tuple) else weights_for(cell, output),
         bias=bias if isinstance(bias, tuple) else ops.convert_to_tensor(bias),
     )
+
+
+def _for_products(cell: AttentionCell, folds: Folds) -> Folds:
+    # The context's maps are applied once per source; a model with int8 products does so in float32.
+    return Folds(ops.cast(folds.context, product_dtype(cell)), weights_for(cell, folds.output))
 
 
 def _steps(cell: AttentionCell, folds: Folds | None) -> list[Any]:

@@ -10,7 +10,7 @@ from tests.running import error_lines, run_here
 COMMAND = "experiments.export"
 
 
-@pytest.mark.parametrize("precision", ["float32", *slow("bfloat16_products")])
+@pytest.mark.parametrize("precision", ["float32", "int8_products", *slow("bfloat16_products")])
 def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     work: Path, tmp_path: Path, precision: str
 ) -> None:

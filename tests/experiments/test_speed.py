@@ -68,7 +68,14 @@ def test_the_help_of_its_attentions_names_all() -> None:
         ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
         ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
         ({"parts": True, "modes": ["train"]}, "--parts: expected decoding by untrained models"),
-        ({"precisions": ["int4"]}, "`precision` must be one of"),
+        (
+            {"precisions": ["int4"], "modes": ["exact"]},
+            "--precisions: expected some of .*, int8_products; got",
+        ),
+        (
+            {"precisions": ["int8_products"], "modes": ["train"]},
+            "--precisions: expected some of .*, float64; got",
+        ),
     ],
 )
 def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from keras import ops
 
-from seq2seq_memattn.compute.precision import BFloat16Products
+from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.beam import BeamResult
@@ -74,9 +74,9 @@ def small_model(
     return model
 
 
-def with_rounded_products(model: Seq2Seq) -> Seq2Seq:
-    """A model with the same weights whose products round their operands to bfloat16."""
-    rounding = Seq2Seq(model.config, dtype=BFloat16Products())
+def with_rounded_products(model: Seq2Seq, precision: str = "bfloat16_products") -> Seq2Seq:
+    """A model with the same weights whose products round their operands."""
+    rounding = Seq2Seq(model.config, dtype=dtype_policy(precision))
     rounding.set_weights(model.get_weights())
     return rounding
 

@@ -16,7 +16,7 @@ from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.sample import sample
 from tests.marks import slow
 from tests.running import run_python
-from tests.search.models import padded, small_model, sources_of
+from tests.search.models import padded, small_model, sources_of, with_rounded_products
 from tests.tolerances import as_array, assert_close
 
 SOURCES = sources_of(6, 0, 3)
@@ -42,6 +42,7 @@ import json
 import jax
 import numpy as np
 
+from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.batch_decoder import BatchDecoder
@@ -73,6 +74,12 @@ def sampled(source):
 
 def unlimited(source):
     return beam_search(model, source, 2)
+
+
+def eight(source):
+    rounding = Seq2Seq(model.config, dtype=dtype_policy("int8_products"))
+    rounding.set_weights(model.get_weights())
+    return beam_search(rounding, source, 4, 3, 0.6, 5)
 
 
 def together(source):
@@ -143,13 +150,16 @@ def assert_same(path: Path, theirs: Any) -> None:
     assert compared >= 4
 
 
-@pytest.mark.parametrize("kind", ["beam", *slow("sampled", "greedy")])
+@pytest.mark.parametrize("kind", ["beam", *slow("sampled", "greedy", "eight")])
 def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) -> None:
     model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
     search_on_jax(tmp_path, "k_memory_sigmoid", [f"compiled {kind}"])
     expected = {
         "beam": lambda: beam_search(model, source, 4, 3, 0.6, 5, return_alignments=True),
         "greedy": lambda: greedy_search(model, source, 5),
+        "eight": lambda: beam_search(
+            with_rounded_products(model, "int8_products"), source, 4, 3, 0.6, 5
+        ),
         "sampled": lambda: sample(model, source, 3, 1.5, 6, 0.8, seed=7, max_length=8),
     }[kind]()
     assert_same(tmp_path / f"compiled {kind}.npz", expected)

@@ -119,11 +119,20 @@ def test_every_way_of_running_gives_logits_of_float32(mode: str) -> None:
         assert_close(logits, as_array(first))
 
 
-@pytest.mark.parametrize("attention", ["k_memory", *slow("bahdanau", "flexible_window")])
-def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention: str) -> None:
-    # A small model: an operand midway between two bfloat16 numbers may be rounded to either.
+@pytest.mark.parametrize(
+    ("attention", "precision"),
+    [
+        ("k_memory", "bfloat16_products"),
+        ("k_memory", "int8_products"),
+        *slow(("bahdanau", "bfloat16_products"), ("flexible_window", "bfloat16_products")),
+    ],
+)
+def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(
+    attention: str, precision: str
+) -> None:
+    # A small model: an operand midway between two rounded numbers may be rounded to either.
     one_layer = {"encoder_layers": 1, "bidirectional": False, "decoder_layers": 1}
-    model = with_rounded_products(small_model(attention, **one_layer))
+    model = with_rounded_products(small_model(attention, **one_layer), precision)
     model.logits.bias.assign(ops.zeros_like(model.logits.bias))
 
     def first_logits(source: Any) -> Any:
@@ -134,6 +143,17 @@ def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(attention:
     plain, compiled = (run(mode, first_logits, padded(sources_of(2))) for mode in ("eager", "xla"))
     assert_close(plain, compiled)
     assert (as_array(ops.cast(plain, "bfloat16")) != as_array(plain)).any()
+
+
+@pytest.mark.parametrize("name", ["k_memory", "gru", *slow("bahdanau", "tied", "no mixing")])
+def test_steps_of_eight_bits_are_close_to_those_of_float32(name: str) -> None:
+    model, source = small_model(**OPTIONS[name]), padded(SOURCES)
+    expected, _ = step_through(model, source, INPUTS)
+    steps, _ = step_through(with_rounded_products(model, "int8_products"), source, INPUTS)
+    found, expected = (
+        np.stack([as_array(logits) for logits, _ in each]) for each in (steps, expected)
+    )
+    assert 0 < np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
 
 
 def test_alignment_and_positions_are_those_of_the_attention() -> None:

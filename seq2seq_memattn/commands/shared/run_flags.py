@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from seq2seq_memattn.commands.shared.cli import Arguments, Flags
-from seq2seq_memattn.config import Precision
+from seq2seq_memattn.config import DecodingPrecision
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import read_lines
 
@@ -42,10 +42,11 @@ def define_run(flags: Flags, together: bool = False) -> None:
     flags.choice(
         "precision",
         "float32",
-        get_args(Precision),
+        get_args(DecodingPrecision),
         "dtype policy for decoding, whatever the run was trained with; bfloat16_products rounds "
         "the operands of products to bfloat16, which is faster on CPUs with bfloat16 units, for "
-        "files of 64 lines or more; short files and exported models gain nothing",
+        "files of 64 lines or more; short files and exported models gain nothing; int8_products "
+        "rounds the operands of each step's products to eight bits, see the guide",
     )
     flags.number(
         "threshold",
@@ -133,7 +134,7 @@ def define_batch_size(flags: Flags) -> None:
 
 
 def load_run(
-    arguments: Arguments, precision: Precision | None = None, run_dir: str | None = None
+    arguments: Arguments, precision: DecodingPrecision | None = None, run_dir: str | None = None
 ) -> Any:
     """Loads the run that the flags name.
 
@@ -156,14 +157,19 @@ def load_run(
     return run
 
 
-def load_runs(arguments: Arguments) -> Any:
-    """Loads the run that the flags name, or several as one `Run` with an `Ensemble`."""
+def load_runs(arguments: Arguments, precision: DecodingPrecision | None = None) -> Any:
+    """Loads the run that the flags name, or several as one `Run` with an `Ensemble`.
+
+    Args:
+        arguments: the command's arguments.
+        precision: replaces the flag's value if given.
+    """
     from seq2seq_memattn.runs.ensemble import ensemble_of
 
     folders = [arguments.run_dir]
     if not Path(arguments.run_dir).exists():
         folders = arguments.run_dir.split(",")
-    runs = [load_run(arguments, run_dir=folder) for folder in folders]
+    runs = [load_run(arguments, precision, folder) for folder in folders]
     if len(runs) > 1:
         return ensemble_of(runs, arguments.ensemble_mean)
     if "ensemble_mean" in arguments.given:

@@ -1,6 +1,8 @@
 """The graphs of an exported model: one per signature, from strings to strings."""
 
+import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
@@ -20,6 +22,7 @@ from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
 from seq2seq_memattn.search.rules import MAX_SEED, prefix_lengths, steps_of
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.serving.export.options import ExportOptions
+from seq2seq_memattn.serving.export.rounded_weights import RoundedMatrix, RoundedWeights
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 Outputs = dict[str, Any]
@@ -75,22 +78,23 @@ class ServingGraph:
     Args:
         served: `ServedModel`.
         options: `ExportOptions`.
+        in_int8: bool. Whether matrices are stored in eight bits.
 
     Attributes:
         modules: the vocabularies, which the SavedModel must keep beside the variables.
     """
 
-    def __init__(self, served: ServedModel, options: ExportOptions) -> None:
+    def __init__(self, served: ServedModel, options: ExportOptions, in_int8: bool = False) -> None:
         self._model = served.model
         self._served = served
         self._options = options
         self.modules = [served.source_text, served.target_text]
         self._folded = folds_rows(self._model, options.beam_size)
         # Made once and stored as variables: a graph would otherwise make them at every call.
-        self._weights = keras.tree.map_structure(
-            lambda array: tf.Variable(array, trainable=False),
-            prepared_weights(self._model, self._folded),
-        )
+        self._rounded = RoundedWeights(self._model.variables) if in_int8 else None
+        stored = self._rounded.stored if self._rounded else partial(tf.Variable, trainable=False)
+        weights = prepared_weights(self._model, self._folded)
+        self._weights = keras.tree.map_structure(stored, weights)
 
     def function(self, name: str) -> Any:
         """Returns the traced function of a signature."""
@@ -101,12 +105,18 @@ class ServingGraph:
             "complete": self.complete,
             "sample": self.sample,
         }
-        function = tf.function(_of_any_batch(answers[name]), autograph=False)
+        answer = self._reading_rounded(answers[name])
+        function = tf.function(_of_any_batch(answer), autograph=False)
         specs = (
             tf.TensorSpec([None], tf.int32 if each == "seed" else tf.string, name=each)
             for each in self._options.signatures[name]
         )
         return function.get_concrete_function(*specs)
+
+    @property
+    def matrices(self) -> list[RoundedMatrix]:
+        """Every `RoundedMatrix` that the functions so far read; the SavedModel must keep them."""
+        return self._rounded.matrices if self._rounded else []
 
     def complaints(self) -> dict[str, Any]:
         """Functions that check texts before they are batched, by the name of the input.
@@ -264,6 +274,15 @@ class ServingGraph:
             parallel_iterations=1,
         )
         return found
+
+    def _reading_rounded(self, function: Function) -> Function:
+        """The function, with a model whose matrices are read rounded, if they are stored so."""
+
+        def call(*inputs: Any) -> Outputs:
+            with self._rounded or contextlib.nullcontext():
+                return function(*inputs)
+
+        return call
 
     def _read(self, text: Any) -> _Sources:
         ids = self._served.source_text.encode(text)

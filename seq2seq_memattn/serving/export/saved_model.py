@@ -23,6 +23,7 @@ from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
 EXAMPLE_TOKENS = 10
+INT8 = "int8_products"  # a precision: the name is that of the same rounding in search
 MODELS_NAME = "models.json"  # the options of an ensemble's models
 
 
@@ -49,7 +50,8 @@ def export(
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
     with new_version(export_dir) as (folder, version):
-        write(served_run(run, options), options, folder, description, example or "a")
+        served = served_run(run, options)
+        write(served, options, folder, description, example or "a", precision == INT8)
         copied = [run.text_form.truecase_model] if run.text_form.truecase_model else []
         if isinstance(run.model, Ensemble):
             models = [model.config.to_dict() for model in members(run.model)]
@@ -105,16 +107,18 @@ def write(
     folder: Path,
     description: dict[str, Any],
     warmup: str,
+    in_int8: bool = False,
 ) -> None:
     """Writes a version's SavedModel, description and warm-up requests, of one text, to a folder."""
-    graph = ServingGraph(served, options)
+    graph = ServingGraph(served, options, in_int8)
     functions = {name: graph.function(name) for name in options.signatures}
     module = tf.Module()
     module.texts = graph.modules
     module.complaints = graph.complaints()
     # Only the variables that the graphs read, without weights that only training needs.
     used = {id(v): v for function in functions.values() for v in function.graph.variables}
-    module.weights = list(used.values())
+    module.weights = [list(used.values()), *(matrix.variables for matrix in graph.matrices)]
+    module.matrices = graph.matrices
     # TensorFlow registers saved gradients when it loads a model, and keeps them, and with them the
     # model, until the process ends. A server would keep every version that it ever loaded.
     saving = tf.saved_model.SaveOptions(experimental_custom_gradients=False)

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ class LoadedModel:
         try:
             self.signature_defs = read_signature_defs(folder)
             self._model = tf.saved_model.load(str(folder))
+            matrices = getattr(self._model, "matrices", [])  # of exports in eight bits
+            weakref.finalize(self, _destroy, [matrix.resource_handle for matrix in matrices])
             functions = self._model.signatures
             self._complaints = dict(getattr(self._model, "complaints", {}))
             self.signatures = {
@@ -112,6 +115,11 @@ class LoadedModel:
             request = log.predict_log.request
             inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
             self.run(request.model_spec.signature_name or DEFAULT_SIGNATURE, inputs)
+
+
+def _destroy(resources: Iterable[Any]) -> None:
+    for resource in resources:
+        tf.raw_ops.DestroyResourceOp(resource=resource, ignore_lookup_error=True)
 
 
 def read_signature_defs(folder: Path) -> Mapping[str, meta_graph_pb2.SignatureDef]:

@@ -1,0 +1,71 @@
+"""Eight-bit products for search: both operands are rounded to int8, and sums are int32.
+
+Weights need no training for this. Each column of a matrix has a scale of its own, and each row of
+the inputs gets one when it is multiplied. The states of standard cells are bounded by 1, so a row
+has no outliers at the expense of its other numbers.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from seq2seq_memattn.compute.backend import int8_sums
+
+LARGEST = 127  # not 128: a matrix and its negative then have the same magnitudes
+LEAST_SCALE = 1e-30  # of a slice of zeros
+
+
+class Int8Matrix(NamedTuple):
+    """A matrix to multiply by, rounded to eight bits: `values` times `scales`.
+
+    Fields:
+        values: int8 [units, n].
+        scales: float32 [1, n].
+    """
+
+    values: Any
+    scales: Any
+
+    @property
+    def shape(self) -> Any:
+        """The matrix's shape."""
+        return self.values.shape
+
+
+def int8_matrix(matrix: Any) -> Int8Matrix:
+    """Rounds a matrix, float [units, n]."""
+    values, scales = rounded(matrix, axis=0)
+    return Int8Matrix(ops.cast(values, "int8"), scales)
+
+
+def int8_product(x: Any, matrix: Int8Matrix) -> Any:
+    """The product x @ matrix, with x rounded to int8 as well.
+
+    Args:
+        x: float [..., units].
+        matrix: `Int8Matrix`.
+
+    Returns:
+        float [..., n], in the dtype of x.
+    """
+    units, n = matrix.shape
+    rows, scales = rounded(ops.reshape(x, (-1, units)), axis=1)
+    product = int8_sums(rows, matrix.values) * scales * matrix.scales
+    return ops.cast(ops.reshape(product, (*ops.shape(x)[:-1], n)), x.dtype)
+
+
+def rounded(x: Any, axis: int) -> tuple[Any, Any]:
+    """Rounds a matrix to whole numbers, with one scale for each slice along an axis.
+
+    Args:
+        x: float [rows, columns].
+        axis: int. 0: one scale for each column. 1: one for each row.
+
+    Returns:
+        values: float32 [rows, columns]. Whole numbers in -127..127.
+        scales: float32 [1, columns] or [rows, 1]. `values * scales` is `x`, rounded.
+    """
+    x = ops.cast(x, "float32")
+    largest = ops.max(ops.abs(x), axis=axis, keepdims=True)
+    scales = ops.maximum(largest / LARGEST, LEAST_SCALE)
+    return ops.round(x / scales), scales
