@@ -109,7 +109,7 @@ def int8_sums(x: Any, y: Any) -> Any:
 
     Args:
         x: float32 [rows, units].
-        y: int8 [units, n].
+        y: int8 or float32 [units, n].
     """
     if keras.backend.backend() == "jax":
         import jax.numpy as jnp

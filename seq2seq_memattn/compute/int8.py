@@ -7,9 +7,10 @@ has no outliers at the expense of its other numbers.
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
-from seq2seq_memattn.compute.backend import int8_sums
+from seq2seq_memattn.compute.backend import has_static_shapes, int8_sums
 
 LARGEST = 127  # not 128: a matrix and its negative then have the same magnitudes
 LEAST_SCALE = 1e-30  # of a slice of zeros
@@ -19,7 +20,7 @@ class Int8Matrix(NamedTuple):
     """A matrix to multiply by, rounded to eight bits: `values` times `scales`.
 
     Fields:
-        values: int8 [units, n].
+        values: int8 [units, n], or the same numbers as float32, see `outside_loops`.
         scales: float32 [1, n].
     """
 
@@ -52,6 +53,21 @@ def int8_product(x: Any, matrix: Int8Matrix) -> Any:
     rows, scales = rounded(ops.reshape(x, (-1, units)), axis=1)
     product = int8_sums(rows, matrix.values) * scales * matrix.scales
     return ops.cast(ops.reshape(product, (*ops.shape(x)[:-1], n)), x.dtype)
+
+
+def outside_loops(weights: Any) -> Any:
+    """A structure with `Int8Matrix` whose conversions a loop need not repeat at each step.
+
+    TensorFlow's plain graph multiplies float32 numbers, see `int8_sums`.
+    """
+    if has_static_shapes():
+        return weights
+    return keras.tree.map_structure(_int8_as_float32, weights)
+
+
+def _int8_as_float32(array: Any) -> Any:
+    is_int8 = keras.backend.standardize_dtype(array.dtype) == "int8"
+    return ops.cast(array, "float32") if is_int8 else array
 
 
 def rounded(x: Any, axis: int) -> tuple[Any, Any]:

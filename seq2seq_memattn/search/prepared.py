@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from seq2seq_memattn.compute.int8 import outside_loops
 from seq2seq_memattn.compute.precision import (
     at_least_float32,
     product,
@@ -72,7 +73,8 @@ class PreparedModel:
     ) -> None:
         self.model = model
         self._cell = model.cell
-        self.weights = make_weights(model, folded) if weights is None else weights
+        weights = make_weights(model, folded) if weights is None else weights
+        self.weights: PreparedWeights = outside_loops(weights)
         self._folds: Folds | None = self.weights.folds or None
         self._steps = _steps(model.cell, self._folds)
 
