@@ -174,13 +174,18 @@ def valid_curves(results: Results) -> dict[str, list[dict[str, Any]]]:
     return curves
 
 
-def learning_curves(groups: Groups, title: Callable[[str], str], order: Sequence[str] = ()) -> Draw:
+def learning_curves(
+    groups: Groups,
+    title: Callable[[str], str],
+    order: Sequence[str] = (),
+    measure: str = "validation BLEU",
+) -> Draw:
     """Returns the `draw` of a study that draws learning curves, one figure per group of results.
 
     Args:
         groups: returns results by name of their group.
         title: returns the title of a figure from the name of its group.
-        order: see `plots.looks`.
+        order, measure: see `plots.learning_curves`.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
@@ -190,7 +195,7 @@ def learning_curves(groups: Groups, title: Callable[[str], str], order: Sequence
         drawn = {}
         for name, members in groups(results).items():
             curves = valid_curves(members)
-            figure = plots.learning_curves(curves, title=title(name), order=order)
+            figure = plots.learning_curves(curves, title=title(name), order=order, measure=measure)
             plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
             drawn[name] = f"Learning curves, {title(name)}"
         return drawn

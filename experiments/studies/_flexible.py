@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.pages import markdown_table, prose, trained_at
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
@@ -313,6 +313,11 @@ def tables(results: Results) -> dict[str, str]:
         signatures = (first["signature"], first["ribes_signature"])
         said = [f"* `{signature}`" for signature in signatures]
         parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
+    updates = (
+        f"{r['name']} {r['training']['best_update']:,}" for r in results if not r["init_from"]
+    )
+    parts.append(prose(f"Best weights after these updates: {', '.join(updates)}."))
+    parts.append(prose(trained_at(results)))
     return {".md": "\n\n".join(parts) + "\n"}
 
 

@@ -103,8 +103,8 @@ PARTS = (
             *("--repeats=1", "--memory"),
         ),
         ("MiB",),
-        "Each figure is the peak of one process, libraries and compilation included. These take "
-        "about 900 MiB, so the table shows no advantage of a small memory at this size.",
+        "Each figure is the peak of one process, measured once. Libraries and compilation take "
+        "about 900 MiB of it, so differences between rows say little about the attentions.",
     ),
     Part(
         "formats",

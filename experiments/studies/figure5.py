@@ -52,8 +52,8 @@ def claims(found: Results) -> list[Claim]:
         "badly",
         "Judged for each reading of equation 5 with a row for every pair. Reproduced if two "
         f"softmaxes are more than {MARGIN:g} validation BLEU behind every other pair, contradicted "
-        "if they are as much ahead of one; undecided otherwise, or if readings differ. A pair that "
-        f"is behind after {FEW_UPDATES} contradicts nothing.",
+        "if they lead some pair by more than that; undecided otherwise, or if readings differ. A "
+        f"pair that is behind after {FEW_UPDATES} contradicts nothing.",
     )
     scores: dict[str, list[float]] = {}
     for result in found:

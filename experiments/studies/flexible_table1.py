@@ -21,7 +21,9 @@ def rows(scale: Scale) -> list[Row]:
 introduction = _flexible.introduction
 results = _flexible.with_thresholds
 tables = _flexible.tables
-draw = learning_curves(_flexible.curves, _flexible.group_title)
+draw = learning_curves(
+    _flexible.curves, _flexible.group_title, measure="mean validation BLEU of sentences"
+)
 
 
 def claims(found: Results) -> list[Claim]:

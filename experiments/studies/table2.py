@@ -13,7 +13,9 @@ from experiments.reproduction.pages import (
     commit_in_words,
     learning_curves,
     markdown_table,
+    prose,
     table_label,
+    trained_at,
 )
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
@@ -234,6 +236,7 @@ def tables(found: Results) -> dict[str, str]:
         scores = markdown_table(header, [_scores(result, has_paper) for result in members])
         costs = markdown_table(COST_HEADER, map(_costs, members))
         parts += [f"## {group_title(name)}", scores, "\n".join(_signatures(members)), costs]
+    parts.append(prose(trained_at(found)))
     if beside := _translation_claims.beside_the_paper(found):
         parts += ["## Beside the paper's Table 2", beside]
     return {".md": "\n\n".join(parts) + "\n"}

@@ -64,6 +64,7 @@ class KMemoryAttention(Attention):
     Returns of `read`:
         context: float [batch, queries, memory_units].
         scores: float [batch, queries, num_slots]. Sum to 1 over slots under softmax.
+        state: (); this attention keeps none.
 
     Normalisation: alpha over slots at each source position ("slots") or over the source for
         each slot ("time"); beta over slots.
@@ -83,6 +84,11 @@ class KMemoryAttention(Attention):
     >>> context, scores, _ = attention.read(ops.zeros([2, 3, 6]), memory)
     >>> tuple(context.shape), tuple(scores.shape)
     ((2, 3, 8), (2, 3, 4))
+
+    As a layer, for queries that are all known:
+
+    >>> tuple(attention([ops.zeros([2, 3, 6]), ops.zeros([2, 9, 8])]).shape)
+    (2, 3, 8)
     """
 
     def __init__(

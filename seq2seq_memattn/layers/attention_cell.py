@@ -56,11 +56,18 @@ class AttentionCell(keras.layers.Layer):
         state: `AttentionCellState`.
         masks: for each cell, a dropout mask, float [batch, queries, n], of the inputs that are made
             inside the step (the context, or the output of the cell below); () for none.
+        training: bool.
 
     Returns:
-        outputs: float [batch, queries, mixing_units].
+        outputs: float [batch, queries, units]. `units` is `mixing_units`. Without a mixing layer,
+            it is the top cell's units plus the width of the context, or with
+            `mixing_from="output"` the top cell's units alone.
         scores: float [batch, queries, rows].
         state: `AttentionCellState`.
+
+    Raises:
+        ValueError: if `cell` is not made of RNN cells, a cell has its own dropout, `attention` is
+            not an `Attention`, or a cell or the attention has another dtype policy.
 
     Example:
     >>> import keras

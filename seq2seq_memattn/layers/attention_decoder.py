@@ -29,7 +29,7 @@ class AttentionDecoder(keras.layers.Layer):
             `AttentionCell`. An `AttentionCell` brings its own attention and its own `read`,
             `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model shares a
             cell, `load_model` may fail, as it does for two `RNN` layers with one cell.
-        attention: an `Attention`.
+        attention: an `Attention`. None if `cell` is an `AttentionCell`, which has one.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
         dropout: float in [0, 1). Share of each cell's inputs dropped in training, drawn for each
             step.

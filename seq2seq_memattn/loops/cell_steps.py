@@ -36,9 +36,14 @@ class CellStep(abc.ABC):
 
     @abc.abstractmethod
     def project(self, inputs: Any, training: bool = False) -> Any:
-        """Maps known inputs [rows, ahead] to `projected` of `take`; a bias [1, n] if `ahead` is 0.
+        """Projects the known inputs, for `take`.
 
-        `training`: see `product`.
+        Args:
+            inputs: float [rows, ahead].
+            training: see `product`.
+
+        Returns:
+            float [rows, n]; only a bias [1, n] if `ahead` is 0.
         """
 
     def seeds(self) -> list[Any]:

@@ -30,6 +30,7 @@ def learning_curves(
     against: Progress = "updates",
     title: str = "",
     order: Sequence[str] = (),
+    measure: str = "validation BLEU",
 ) -> Figure:
     """Draws validation BLEU during training, as in figures 3 to 5 of Britz et al. (2017).
 
@@ -43,12 +44,13 @@ def learning_curves(
         against: "updates" or "minutes" of training.
         title: title of the figure.
         order: see `looks`.
+        measure: what `bleu` is, for the axis.
 
     Raises:
         ValueError: if there is no model, a model has no BLEU, or `against` is unknown.
     """
     figure, axes = _curves(curves, "bleu", against, title, order)
-    axes.set_ylabel("validation BLEU (0 to 100)")
+    axes.set_ylabel(f"{measure} (0 to 100)")
     highest = axes.dataLim.y1
     axes.set_ylim(*((-2.0, 102.0) if highest > 50.0 else (0.0, 1.05 * max(highest, 1.0))))
     return figure

@@ -56,7 +56,7 @@ def source_rules(
     prefix: Any = (),
     seeds: Any = (),
 ) -> SourceRules:
-    """The rules of each source of a batch.
+    """The `SourceRules` of a batch from what a search was called with.
 
     Args:
         options: the options of the search.

@@ -167,7 +167,7 @@ class Searchable:
         return ops.take(inverse, ids)
 
     def written(self, tokens: Any) -> Any:
-        """The ids for the token numbers of search."""
+        """The token ids that stand behind the numbers with which search writes tokens."""
         if self._is_in_order:
             return tokens
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)

@@ -46,7 +46,8 @@ def define_run(flags: Flags, together: bool = False) -> None:
         "dtype policy for decoding, whatever the run was trained with; bfloat16_products rounds "
         "the operands of products to bfloat16, which is faster on CPUs with bfloat16 units, for "
         "files of 64 lines or more; short files and exported models gain nothing; int8_products "
-        "rounds the operands of each step's products to eight bits, see the guide",
+        "rounds the operands of each step's products to eight bits, and stores the matrices of an "
+        "exported model in eight bits",
     )
     flags.number(
         "threshold",

@@ -119,10 +119,11 @@ class ServingGraph:
         return self._rounded.matrices if self._rounded else []
 
     def complaints(self) -> dict[str, Any]:
-        """Functions that check texts before they are batched, by the name of the input.
+        """A dict from the name of an input to a function that checks its texts.
 
-        There is none for an input whose vocabulary can encode every text. Each function maps string
-        [batch] to string [batch]: why a text cannot be encoded, "" if it can.
+        A server checks texts before it batches them. There is no function for an input whose
+        vocabulary can encode every text. Each maps string [batch] to string [batch]: why a text
+        cannot be encoded, "" if it can.
         """
         served = self._served
         vocabularies = {
