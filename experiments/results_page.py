@@ -47,6 +47,7 @@ says otherwise (a test checks this).
   is no larger than that of two seeds: it must exceed {MARGIN:g} BLEU for one pair of trainings, or
   {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8 BLEU.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
+  Rule 1 judges the rows that exist.
 
 *Timed*: untrained models were timed at this commit; "+" means that files differed from the commit.
 """
