@@ -18,7 +18,7 @@ BY_LENGTH = "decoding/small/by_length.json"
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
-    "speed/decoding_against_peers_avx512.json": "256 units, 1 to L tokens, AVX-512, earlier scripts",
+    "speed/decoding_against_peers_avx512.json": "256 units, 1 to L, AVX-512, earlier scripts",
     "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
     "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
     "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
@@ -37,8 +37,8 @@ other code is the same, so the ratio is the gain of the memory itself. The secon
 both with a PyTorch model that we wrote ("pytorch bahdanau"), OpenNMT-py and TensorFlow Addons. The
 lead of this project's Bahdanau attention over the PyTorch model comes from the implementation; the
 rest of K-memory's lead comes from the memory. OpenNMT-py also has another attention and half the
-encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour a
-fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
+encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour
+a fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
 average. Beam 10 and batches of 128 unless stated. Superseded times are left out.
 """
 

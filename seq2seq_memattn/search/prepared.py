@@ -25,7 +25,7 @@ class PreparedWeights(NamedTuple):
         products: the weight matrices that a step multiplies by, by name; see `weights_for`.
         folds: `Folds`, or () where nothing is folded.
         output: [units, vocab]. The output layer's matrix, or () if the layer is not linear.
-        bias: float [vocab]. The output layer's bias, or ().
+        bias: float [vocab]. The output layer's bias, or () with `output`.
     """
 
     embeddings: Any
@@ -116,7 +116,7 @@ class PreparedModel:
     def to_logits(self, mixed: Any) -> Any:
         """The model's logits, from the prepared matrix of the output layer."""
         weights = self.weights
-        if isinstance(weights.output, tuple):
+        if isinstance(weights.bias, tuple):
             return self.model.to_logits(mixed)
         logits = product(mixed, weights.output) + ops.cast(weights.bias, mixed.dtype)
         return at_least_float32(logits)
