@@ -313,9 +313,7 @@ def tables(results: Results) -> dict[str, str]:
         signatures = (first["signature"], first["ribes_signature"])
         said = [f"* `{signature}`" for signature in signatures]
         parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
-    updates = (
-        f"{r['name']} {r['training']['best_update']:,}" for r in results if not r["init_from"]
-    )
+    updates = (f"{r['name']} {r['training']['best_update']:,}" for r in results)
     parts.append(prose(f"Best weights after these updates: {', '.join(updates)}."))
     parts.append(prose(trained_at(results)))
     return {".md": "\n\n".join(parts) + "\n"}

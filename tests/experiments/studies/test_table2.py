@@ -45,6 +45,7 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
         "bleu": bleu + 2,
         "training": {"seconds": 5400.0},
         "commit": "0123456789+",
+        "hardware": "H",
         "evaluation": evaluation(bleu + 2, "valid"),
         "tests": {one.name: evaluation(bleu - i, f"test {i}") for i, one in enumerate(row.tests)},
         "curve": [
@@ -143,6 +144,7 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     said = [line for line in multi30k.splitlines() if line.startswith("* ")]
     assert said[:3] == ["* tokenised: `test 1`", "* standard: `standard`", "* chrF: `chrf`"]
     assert said[3].startswith("* paired bootstrap: `nrefs:1|bs:1000")
+    assert "Trained on: H (commit 0123456789 with changed files)." in german
     assert "| 5.00 | 4.00 |" in newstest  # one test set, one score
     assert "| - | - | 1,500 | 12.94 | - |" in turkish  # the paper gives no test score
     assert "| - | - | 1,500 | 26.20 | 28.82 |" in german
