@@ -184,13 +184,11 @@ def _check(options: Any) -> None:
         raise ValueError("--run_dir and --source: expected both or neither")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
-    known = get_args(Precision if "train" in options.modes else DecodingPrecision)
-    if set(options.precisions) - set(known):
-        raise ValueError(
-            f"--precisions: expected some of {', '.join(known)}; got {options.precisions}"
-        )
-    if set(options.graphs) - set(GRAPHS):
-        raise ValueError(f"--graphs: expected some of {', '.join(GRAPHS)}; got {options.graphs}")
+    precisions = get_args(Precision if "train" in options.modes else DecodingPrecision)
+    for name, known in (("precisions", precisions), ("graphs", GRAPHS)):
+        given = getattr(options, name)
+        if set(given) - set(known):
+            raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {given}")
     if options.parts and (options.run_dir or "train" in options.modes):
         raise ValueError("--parts: expected decoding by untrained models")
 

@@ -52,8 +52,9 @@ def main(arguments: cli.Arguments) -> None:
 
     # A graph traced with a GPU visible may need cuDNN, which CPU servers do not have.
     tf.config.set_visible_devices([], "GPU")
+    from seq2seq_memattn.compute.precision import INT8
     from seq2seq_memattn.serving.export.options import ExportOptions
-    from seq2seq_memattn.serving.export.saved_model import INT8, export
+    from seq2seq_memattn.serving.export.saved_model import export
 
     started = time.perf_counter()
     run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong

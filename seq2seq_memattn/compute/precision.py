@@ -21,6 +21,8 @@ from keras import ops
 from seq2seq_memattn.compute.backend import bfloat16_product
 from seq2seq_memattn.compute.int8 import Int8Matrix, int8_matrix, int8_product
 
+INT8 = "int8_products"  # the precision that rounds to eight bits, in search and in exports
+
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class BFloat16Products(keras.DTypePolicy):
@@ -50,7 +52,7 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
     """The policy with one of the names of `DecodingPrecision`."""
     if precision == "bfloat16_products":
         return BFloat16Products()
-    if precision == "int8_products":
+    if precision == INT8:
         return Int8Products()
     return keras.DTypePolicy(precision)
 

@@ -72,7 +72,7 @@ def assert_close_updates(ours: Path, theirs: Path) -> None:
     for name in ("loss", "gradient_norm"):
         np.testing.assert_allclose(figures(ours, name), figures(theirs, name), rtol=1e-5)
     (found, _), (expected, _) = (arrays_of(checkpoints(one)[-1]) for one in (ours, theirs))
-    # Compared in order, not by name: Keras numbers the optimisers of a process.
+    # By order, not by name: Keras numbers optimisers, so names differ between processes.
     for (name, array), one in zip(expected.items(), found.values(), strict=True):
         if "seed" not in name:  # each process has its own random generators
             largest = np.abs(array.astype(np.float64)).max(initial=0.0)

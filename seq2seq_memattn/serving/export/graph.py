@@ -105,13 +105,13 @@ class ServingGraph:
             "complete": self.complete,
             "sample": self.sample,
         }
-        answer = self._reading_rounded(answers[name])
-        function = tf.function(_of_any_batch(answer), autograph=False)
+        function = tf.function(_of_any_batch(answers[name]), autograph=False)
         specs = (
             tf.TensorSpec([None], tf.int32 if each == "seed" else tf.string, name=each)
             for each in self._options.signatures[name]
         )
-        return function.get_concrete_function(*specs)
+        with self._rounded or contextlib.nullcontext():
+            return function.get_concrete_function(*specs)
 
     @property
     def matrices(self) -> list[RoundedMatrix]:
@@ -275,15 +275,6 @@ class ServingGraph:
             parallel_iterations=1,
         )
         return found
-
-    def _reading_rounded(self, function: Function) -> Function:
-        """The function, with a model whose matrices are read rounded, if they are stored so."""
-
-        def call(*inputs: Any) -> Outputs:
-            with self._rounded or contextlib.nullcontext():
-                return function(*inputs)
-
-        return call
 
     def _read(self, text: Any) -> _Sources:
         ids = self._served.source_text.encode(text)

@@ -36,8 +36,8 @@ class RoundedMatrix(tf.saved_model.experimental.TrackableResource):
             tf.Variable(values, trainable=False),
             tf.Variable(scales, trainable=False),
         ]
-        # Sessions of TensorFlow 1, as in TensorFlow Serving, share the resources of one name. Other
-        # loads add a number to it.
+        # Models that are loaded side by side would share a resource of the same name. (TensorFlow 2
+        # adds a number to the name at each load, but sessions of TensorFlow 1 keep it.)
         self._name = f"rounded_{uuid.uuid4().hex}"
         _ = self.resource_handle  # made now, not inside the first graph that reads it
         self._initialize()

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from seq2seq_memattn.attention.registry import label
+from seq2seq_memattn.compute.precision import INT8
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
 from seq2seq_memattn.search.ensemble import Ensemble, members
@@ -23,7 +24,6 @@ from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
 EXAMPLE_TOKENS = 10
-INT8 = "int8_products"  # a precision: the name is that of the same rounding in search
 MODELS_NAME = "models.json"  # the options of an ensemble's models
 
 
