@@ -89,7 +89,7 @@ def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
         name = f"alignment_{result['name']}"
         run = load_run(run_dir / "runs" / result["name"])
         aligned = align(run, Translator(run, return_alignments=True), sample)
-        draw_alignment([aligned], f"{title}, {result['label']}", run_dir / name)
+        draw_alignment({"": aligned}, f"{title}, {result['label']}", run_dir / name)
         names.append(name)
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
 

@@ -102,9 +102,13 @@ def several(values: Sequence[float], form: str = ".1f") -> str:
 
 
 def made_by(results: Results) -> str:
-    """The most updates of results, and the number of seeds of each model, as text."""
+    """The most updates of results, and the number of seeds of each model, as text.
+
+    Fine-tuned models have so many more than those that they started with.
+    """
     models = Counter(result["name"].partition("_seed")[0] for result in results)
-    return f"{span(_updates(results), ',')}; {span(list(models.values()), 'd')}"
+    more = " more" if all(result.get("init_from") for result in results) else ""
+    return f"{span(_updates(results), ',')}{more}; {span(list(models.values()), 'd')}"
 
 
 def _updates(results: Results) -> list[int]:

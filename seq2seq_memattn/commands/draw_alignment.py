@@ -43,8 +43,10 @@ def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
 
 
 def title_of(model: ModelConfig, texts: Sequence[str]) -> str:
-    """The title of a figure: the attention, K-memory's scores, and the sentence if it is one."""
+    """The title of a figure: the attention, its scores or threshold, and a single sentence."""
     title = label(model.attention)
+    if model.threshold:
+        title += f", \u03c4 = {model.threshold:g}"
     if num_slots(model.attention):
         title += f", scores {model.encoder_score} / {model.decoder_score}"
     if len(texts) > 1:
@@ -86,10 +88,16 @@ def main(arguments: cli.Arguments) -> None:
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
-    aligned = [align(run, translator, text, name) for name, text in texts.items()]
+    titles = [f"line {number}" for number in arguments.lines] or [""]
+    aligned = {
+        title: align(run, translator, text, name)
+        for title, (name, text) in zip(titles, texts.items(), strict=True)
+    }
     run_flags.report_cut(translator.sources)
     title = title_of(run.model.config, list(texts.values()))
     files = draw(aligned, title, path)
     if arguments.slots_output:
-        files += draw_slots(aligned[0], title, arguments.max_slots, slots_path)
-    cli.print_result({"texts": [one.text for one in aligned], "figures": list(map(str, files))})
+        (one,) = aligned.values()
+        files += draw_slots(one, title, arguments.max_slots, slots_path)
+    translations = [one.text for one in aligned.values()]
+    cli.print_result({"texts": translations, "figures": list(map(str, files))})

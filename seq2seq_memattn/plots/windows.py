@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from seq2seq_memattn.plots.style import (
@@ -14,6 +15,8 @@ from seq2seq_memattn.plots.style import (
     round_ticks,
     styled,
 )
+
+NAME_SIZE = 0.05  # of a threshold's name, as a share of either axis
 
 
 @styled
@@ -36,19 +39,29 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         windows = [point["window"] for point in points[name]]
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
-    # Each threshold is named once, at its point of the first data set.
-    for point in next(iter(points.values())):
-        name = "\u221e" if point["threshold"] is None else f"{point['threshold']:g}"
-        axes.annotate(
-            name,
-            (point["window"], point["bleu"]),
-            xytext=(-5.0, 3.0),
-            textcoords="offset points",
-            horizontalalignment="right",
-        )
     axes.margins(y=0.15)
+    # Each threshold is named once, at its point of the first data set.
+    first = next(iter(points.values()))
+    for point in _far_apart(first):
+        axes.annotate(
+            "\u221e" if point["threshold"] is None else f"{point['threshold']:g}",
+            (point["window"], point["bleu"]),
+            xytext=(4.0, -11.0),
+            textcoords="offset points",
+        )
     axes.xaxis.set_major_locator(round_ticks())
     axes.set_xlabel("window (encoder states per step); the numbers are thresholds")
     axes.set_ylabel("BLEU (0 to 100)")
     add_legend(figure, axes)
     return figure
+
+
+def _far_apart(points: Rows) -> Rows:
+    """The points whose names do not cover each other, from the first on."""
+    places = np.array([(point["window"], point["bleu"]) for point in points], np.float64)
+    places /= np.maximum(np.ptp(places, axis=0), 1e-9)
+    kept = [0]
+    for i in range(1, len(points)):
+        if (abs(places[i] - places[kept[-1]]) > NAME_SIZE).any():
+            kept.append(i)
+    return [points[i] for i in kept]

@@ -1,6 +1,6 @@
 """Alignments of a trained model: computes them for sentences and draws them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,13 +79,13 @@ def _alpha(model: Any, source: Sequence[int]) -> np.ndarray | None:
     return np.asarray(ops.convert_to_numpy(memory.alpha)[0], np.float32)
 
 
-def draw(aligned: Sequence[Aligned], title: str, path: Path) -> list[Path]:
-    """Draws alignments as one figure; returns the files written."""
+def draw(aligned: Mapping[str, Aligned], title: str, path: Path) -> list[Path]:
+    """Draws alignments as one figure, each under its name; returns the files written."""
     from seq2seq_memattn import plots
 
     panels = [
-        plots.Panel(one.alignment, one.source_tokens, one.target_tokens, "", one.scored)
-        for one in aligned
+        plots.Panel(one.alignment, one.source_tokens, one.target_tokens, name, one.scored)
+        for name, one in aligned.items()
     ]
     return plots.save(plots.alignments(panels, title), path)
 

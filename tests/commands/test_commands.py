@@ -253,6 +253,8 @@ def test_the_title_of_an_alignment_names_model_scores_and_sentence():
     slots = ModelConfig(attention="k_memory:4", encoder_score="sigmoid")
     assert title_of(slots, ["3 1 4"]) == 'K-memory, K = 4, scores sigmoid / softmax, "3 1 4"'
     assert title_of(slots, ["3 1 4", "5"]) == "K-memory, K = 4, scores sigmoid / softmax"
+    narrow = ModelConfig(attention="flexible", threshold=1.2)
+    assert title_of(narrow, ["3", "5"]) == "flexible, \u03c4 = 1.2"
     long = title_of(ModelConfig(attention="bahdanau"), ["3 " * 200])
     assert long.startswith('Bahdanau, "3 3') and long.endswith(' ..."') and len(long) < 120
 

@@ -67,6 +67,8 @@ def test_updates_and_seeds_behind_a_claim_are_told() -> None:
     names = ("bahdanau", "k32", "k32_seed1")
     found = results_of("table2", {f"multi30k_en_de_{name}": 30.0 for name in names})
     assert made_by(found) == "3,600; 1 to 2"
+    tuned = [{**result, "init_from": "another"} for result in found]
+    assert made_by(tuned) == "3,600 more; 1 to 2"
 
 
 def test_short_trainings_and_small_differences_decide_nothing() -> None:
