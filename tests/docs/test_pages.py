@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 import pytest
 
+from docs.extensions.commands import page
 from experiments.reproduction.study import load_definition
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.presets.load import PRESETS
@@ -62,8 +63,8 @@ def test_no_page_has_the_name_of_one_that_sphinx_makes() -> None:
 @pytest.mark.slow
 def test_commands_and_code_run(name: str, folder: tuple[Path, set[Command]]) -> None:
     where, done = folder
-    for page in (STARTS_FROM.get(name, name), name):
-        run_commands(TEXTS[page], where, done)
+    for each in (STARTS_FROM.get(name, name), name):
+        run_commands(TEXTS[each], where, done)
     run_code(TEXTS[name], f"docs/{name}.md", where)
 
 
@@ -113,6 +114,12 @@ def test_options_of_commands_are_right(name: str) -> None:
             assert arguments.config in PRESETS
         if program == "experiments.reproduce":
             load_definition(*arguments.rest)
+
+
+def test_the_options_that_correspond_to_others_exist() -> None:
+    ours = re.findall(r"^\| `--(\w+)", TEXTS["from_other_toolkits"], re.MULTILINE)
+    assert len(ours) > 30
+    assert set(ours) <= set(re.findall(r"^`--(?:\[no\])?(\w+)`$", page(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", TEXTS)
