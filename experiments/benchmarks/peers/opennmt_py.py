@@ -3,6 +3,7 @@
 `--attention` is `luong` (OpenNMT-py's "general") or `bahdanau` (its "mlp"). OpenNMT-py halves the
 units of each encoder direction. The option `full_units` doubles all widths instead: each encoder
 direction then has the setting's units, and the decoder has twice as many units as in other systems.
+`int8` decodes with products of eight bits, as OpenNMT-py's `--precision int8` does.
 """
 
 import warnings
@@ -92,8 +93,11 @@ def make_decoder(setting: Setting) -> Decode:
     longest = LONGEST_NORMAL if deviation else int(mean)
     symbols = {f"symbol {i}": i + NUM_SPECIAL for i in range(setting.vocab)}
     vocabulary = Vocabulary(SPECIAL | symbols)
+    model = make_model(setting).eval()
+    if "int8" in setting.option:
+        torch.ao.quantization.quantize_dynamic(model, dtype=torch.qint8, inplace=True)
     translator = ForcedTranslator(
-        make_model(setting).eval(),
+        model,
         {"src": vocabulary, "tgt": vocabulary, "decoder_start_token": "<s>"},
         beam_size=setting.beam,
         max_length=longest + 1,
@@ -113,6 +117,8 @@ def make_decoder(setting: Setting) -> Decode:
 
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with OpenNMT-py's loss and PyTorch's Adam."""
+    if "int8" in setting.option:
+        raise ValueError("--option int8: expected decoding, got --train")
     model = make_model(setting).train()
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PADDING, reduction="sum")
     compute_loss = LossCompute(criterion, model.generator)
@@ -140,7 +146,7 @@ SYSTEM = System(
     make_decoder,
     make_trainer,
     attentions=("luong", "bahdanau"),
-    options=("full_units",),
+    options=("full_units", "int8"),
 )
 
 if __name__ == "__main__":

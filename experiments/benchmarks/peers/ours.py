@@ -1,7 +1,8 @@
 """Measures this project: python -m experiments.benchmarks.peers.ours --attention bahdanau.
 
 `--attention` accepts all attentions of this project. Options: `no_feeding` turns input feeding off,
-`plain` decodes in a plain TensorFlow graph without XLA, `bfloat16` multiplies in bfloat16.
+`plain` decodes in a plain TensorFlow graph without XLA, `bfloat16` multiplies in bfloat16, `int8`
+decodes with products of eight bits.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from experiments.benchmarks.peers.protocol import Batch, Decode, Setting, System
 from experiments.benchmarks.timed_work import endless
 from seq2seq_memattn.compute import hardware
 from seq2seq_memattn.compute.precision import dtype_policy
-from seq2seq_memattn.config import ModelConfig, Precision, TrainingConfig
+from seq2seq_memattn.config import DecodingPrecision, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.batching import make_batch, with_ends
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import versions
@@ -37,9 +38,10 @@ def model_config(setting: Setting) -> ModelConfig:
     )
 
 
-def precision(setting: Setting) -> Precision:
+def precision(setting: Setting) -> DecodingPrecision:
     """Returns the setting's precision."""
-    return "bfloat16_products" if "bfloat16" in setting.option else "float32"
+    named: dict[str, DecodingPrecision] = {"bfloat16": "bfloat16_products", "int8": "int8_products"}
+    return next((named[option] for option in named if option in setting.option), "float32")
 
 
 def examples(batch: Batch) -> list[np.ndarray]:
@@ -71,7 +73,10 @@ def make_decoder(setting: Setting) -> Decode:
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with the same updates as `train`."""
     hardware.use_threads(setting.threads)
-    config = TrainingConfig(batch_size=setting.batch, precision=precision(setting))
+    trained_in = precision(setting)
+    if trained_in == "int8_products":
+        raise ValueError("--option int8: expected decoding, got --train")
+    config = TrainingConfig(batch_size=setting.batch, precision=trained_in)
     *_, updater = make_parts(model_config(setting), config)
 
     def update(batch: Batch) -> float:
@@ -87,7 +92,7 @@ SYSTEM = System(
     make_decoder,
     make_trainer,
     attentions=("k_memory:64", "bahdanau"),
-    options=("no_feeding", "plain", "bfloat16"),
+    options=("no_feeding", "plain", "bfloat16", "int8"),
     any_attention=True,
 )
 

@@ -24,6 +24,7 @@ def measure(*words: str) -> dict[str, Any]:
         *slow(
             (("--attention", "luong_general", "--option", "plain"),),
             (("--attention", "bahdanau", "--option", "bfloat16"),),
+            (("--attention", "k_memory:2", "--option", "int8"),),
         ),
     ],
 )
@@ -41,6 +42,11 @@ def test_it_trains(in_this_process: None) -> None:
     row = measure("--train", "--attention", "k_memory:2", "--option", "no_feeding")
     assert (row["kind"], row["option"]) == ("train", ["no_feeding"])
     assert 0 < row["loss"][1] < 5
+
+
+def test_eight_bits_are_for_decoding_alone(in_this_process: None) -> None:
+    with pytest.raises(ValueError, match="int8: expected decoding"):
+        measure("--train", "--attention", "k_memory:2", "--option", "int8")
 
 
 def test_an_unknown_attention_is_refused(in_this_process: None) -> None:
