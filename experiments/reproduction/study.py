@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 import pkgutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,17 +79,46 @@ class Study:
             row = chosen.pop()
             waiting[row.name] = row
             chosen += [by_name[name] for name in row.needs if name not in waiting]
+        made = self._to_make(waiting)
         preparing = threading.Lock()  # rows with the same data directory make it only once
         results: dict[str, Result] = {}
+
+        def result_of(row: Row) -> Result:
+            if row.name in made:
+                return self._make(row, commands, preparing)
+            print_note(f"{row.name}: finished already, {self.result_path(row)}")
+            return read_json(self.result_path(row))
+
         with Commands(self.jobs) as commands:
             while waiting:
                 ready = [row for row in waiting.values() if not row.needs & waiting.keys()]
                 if not ready:
                     raise ValueError(f"rows that need each other: {', '.join(waiting)}")
-                found = commands.map(lambda row: self._run_row(row, commands, preparing), ready)
+                found = commands.map(result_of, ready)
                 results |= {result["name"]: result for result in found}
                 waiting = {name: row for name, row in waiting.items() if name not in results}
         return [results[name] for name in self.names()]
+
+    def _to_make(self, rows: Mapping[str, Row]) -> set[str]:
+        """The names of the rows without a result, and of those whose missing runs these need."""
+        made = {name for name, row in rows.items() if not self._is_finished(row)}
+        while True:
+            needed = {name for made_row in made for name in rows[made_row].needs}
+            missing = {name for name in needed - made if not _has_weights(self.runs_dir / name)}
+            if not missing:
+                return made
+            for name in sorted(missing):
+                print_note(f"{name}: finished, but its run is gone and needed: it is made again")
+            made |= missing
+
+    def _is_finished(self, row: Row) -> bool:
+        path = self.result_path(row)
+        if not path.exists():
+            return False
+        fits = is_result_of(row, read_json(path))
+        if not fits:
+            print_note(f"{row.name}: the result has other options and is made again")
+        return fits
 
     def finished(self) -> list[Result]:
         """The existing results that fit the current rows, in order, with the rows' names."""
@@ -129,11 +158,17 @@ class Study:
         return made
 
     def _with_translations(self, data: DataSource, run: Callable[[list[str]], Any]) -> list[str]:
-        """The command that makes a data directory, after its sources have been translated."""
+        """The command that makes a data directory, after its sources have been translated.
+
+        The command may read files of the data of the row that translates.
+        """
         if self.source_dir is None:
             raise ValueError(
                 f"--source_dir: needed for {data.folder}, whose sources are translated"
             )
+        (translator,) = (row for row in self.rows if row.name == data.translated_by)
+        if not (self.data_dir / translator.data.folder).exists():
+            self.prepare(translator.data, run)
         translations = self.data_dir / f"{data.folder}.gz"
         places = {
             "corpus": self.source_dir / data.corpus,
@@ -149,14 +184,8 @@ class Study:
             run([*translate, f"--output={translations}"])
         return command
 
-    def _run_row(self, row: Row, commands: Commands, preparing: threading.Lock) -> Result:
-        path, run_dir = self.result_path(row), self.runs_dir / row.name
-        if path.exists():
-            found = read_json(path)
-            if is_result_of(row, found):
-                print_note(f"{row.name}: finished already, {path}")
-                return found
-            print_note(f"{row.name}: the result has other options and is made again")
+    def _make(self, row: Row, commands: Commands, preparing: threading.Lock) -> Result:
+        run_dir = self.runs_dir / row.name
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
         if run_dir.exists() and not _goes_on(row, data, run_dir):
@@ -188,7 +217,7 @@ class Study:
             "command": f"python -m {' '.join(map(portable, arguments))}",
             "jobs": self.jobs,
         }
-        write_json(path, result)
+        write_json(self.result_path(row), result)
         return result
 
     def _keep_lines(self, row: Row, test: Evaluation, run_dir: Path) -> None:
@@ -197,6 +226,12 @@ class Study:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_binary(path) as stream:
             stream.write(lines)
+
+
+def _has_weights(run_dir: Path) -> bool:
+    from seq2seq_memattn.runs.directory import BEST_NAME
+
+    return (run_dir / BEST_NAME).exists()
 
 
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:

@@ -152,7 +152,8 @@ def main(arguments: cli.Arguments) -> None:
         result |= windows(translations, run.model.config)
     if arguments.slots:
         scores_of = [best[0].hypothesis.scores for best in translations if best[0].hypothesis]
-        result["slots"] = {name: round(x, 4) for name, x in slot_use(scores_of).items()}
+        used = slot_use(scores_of) if scores_of else {}
+        result["slots"] = {name: round(x, 4) for name, x in used.items()}
     if arguments.ribes:
         found = ribes(ours, theirs, arguments.lowercase)
         result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}

@@ -4,7 +4,6 @@ Each option of `ModelConfig` and `TrainingConfig` is also a flag, which override
 To resume a run, start it again with the same flags.
 """
 
-import dataclasses
 from pathlib import Path
 
 from seq2seq_memattn.attention.registry import CHOICES
@@ -81,8 +80,6 @@ def main(arguments: cli.Arguments) -> None:
     preset = load_preset(arguments.config)
     model = cli.replaced(preset.model, arguments)
     training = cli.replaced(preset.training, arguments)
-    if training.teacher:  # however the path is written, the run is the same
-        training = dataclasses.replace(training, teacher=str(Path(training.teacher)))
     from seq2seq_memattn.training.distributed.peers import LostWorker
     from seq2seq_memattn.training.loop import InterruptedRun  # TensorFlow: not before options
 

@@ -100,6 +100,9 @@ def prepare_resumably(
     kept = final.with_name(f".{final.name}.preparing-kept")
     kept.mkdir(exist_ok=True)
     with locked(kept, "preparing this directory"):
+        if _is_prepared(final, output_dir):  # by another process, while this one took the lock
+            shutil.rmtree(kept)
+            return _existing(output_dir, task, options), False
         if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start was killed just before
             manifest = _existing(str(kept), task, options)
         else:

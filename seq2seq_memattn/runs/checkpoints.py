@@ -155,6 +155,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
                 raise ValueError(f"wrong checksum of {damaged}")
             record = json.loads(archive[_RECORD].tobytes())
             return record, {name: archive[name] for name in archive.files if name != _RECORD}
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged archive can raise nearly anything
         if isinstance(error, OSError) and error.errno not in _DAMAGE:
             raise OSError(error.errno, error.strerror, str(path)) from error

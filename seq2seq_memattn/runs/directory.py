@@ -46,6 +46,7 @@ BEST = "best"
 LATEST = "latest"
 
 # Options that may differ between two starts of a run, because they do not change the updates.
+# (A teacher may have moved; its weights are compared.)
 # (`accumulate` changes rounding and dropout masks, like another number of replicas. With
 # `balance_weight` it changes the loss, and is not free.)
 FREE_OPTIONS = frozenset(
@@ -60,6 +61,7 @@ FREE_OPTIONS = frozenset(
         "stop_at_bleu",
         "log_every",
         "max_nan_updates",
+        "teacher",
         "accumulate",
     }
 )
@@ -329,10 +331,16 @@ def read_model_config(run_dir: Path) -> ModelConfig:
     path = run_dir / CONFIG_NAME
     if not path.exists():
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
-    return ModelConfig.from_dict(_read_json(path)["model"])
+    record = _read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("model"), dict):
+        raise ValueError(f"{path}: expected the configuration of a run")
+    try:
+        return ModelConfig.from_dict(record["model"])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

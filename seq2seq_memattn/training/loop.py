@@ -130,8 +130,9 @@ class Trainer:
                     raise ValueError(
                         f"{self.run_dir}: another process has trained this run since it was read"
                     )
-                updates = self.progress.update, self.config.num_updates
-                return self._run(Reporter(self.run_dir, *updates))
+                done, validated = self.progress.update, self.progress.validated
+                reporter = Reporter(self.run_dir, done, self.config.num_updates, validated)
+                return self._run(reporter)
 
     def _run(self, reporter: Any) -> TrainingResult:
         progress = self.progress

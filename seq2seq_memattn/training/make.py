@@ -16,7 +16,7 @@ from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.training_loss import reading_asked
 
 Parts = tuple[Seq2Seq, Any, Any]
-NO_DISTRIBUTION = ("none", "linear")  # attentions whose alignment says nothing about shares
+NOTHING_TO_LEARN = ("none", "constant", "linear")  # attentions without learned shares of the source
 
 
 def find_devices(config: DevicesConfig) -> Devices:
@@ -68,25 +68,27 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
     """Loads the teacher that a configuration names; None if it names none.
 
     Raises:
-        ValueError: if the directory is not a run or has no weights, the model reads no source, or
-            its contexts, if they are compared, have another width than the student's.
+        ValueError: if the directory is not a run or has no weights, one of the two models does not
+            learn what to read, or contexts that are compared are not equally wide.
     """
     if not config.teacher:
         return None
     run = load_run(Path(config.teacher), precision=config.precision)
     asked = reading_asked(config)
-    if run.model.config.attention in NO_DISTRIBUTION:
+    if run.model.config.attention in NOTHING_TO_LEARN:
         raise ValueError(f"{config.teacher}: expected a teacher with attention over the source")
     attention = student.config.attention
-    if attention in NO_DISTRIBUTION:
-        raise ValueError(f"`teacher`: expected a model that reads the source; it has {attention}.")
+    if attention in NOTHING_TO_LEARN:
+        raise ValueError(
+            f"`teacher`: expected a model that learns what to read; its attention is {attention}."
+        )
     widths = [model.config.context_units for model in (run.model, student)]
     if asked.contexts and widths[0] != widths[1]:
         raise ValueError(
             f"{config.teacher}: its contexts are {widths[0]} wide and those of this model "
             f"{widths[1]}; they can be compared only if they are equally wide"
         )
-    return Teacher(run.model, asked, run.update)
+    return Teacher(run.model, asked, run.update, run.problems)
 
 
 def _tensorflow_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any) -> Parts:

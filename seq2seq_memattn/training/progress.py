@@ -26,7 +26,7 @@ class Progress:
         skipped: int. Updates skipped because of NaN or infinity.
         seconds: float. Seconds of training over all starts of the run.
         window: `Window` of the updates since the last line of the log.
-        teacher_update: int. The update from which the teacher's weights are; None without one.
+        teacher: the `Teacher.identity`; None without a teacher.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Progress:
         self.skipped = 0
         self.seconds = 0.0
         self.window = Window()
-        self.teacher_update: int | None = None
+        self.teacher: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the progress as JSON values."""

@@ -24,11 +24,14 @@ class Reporter:
         update: int. The update from which the run resumes; figures of later updates, left by an
             interrupted start, are removed.
         num_updates: int. The last update of the run.
+        validated: int. The last update whose validation is part of the run; by default `update`.
     """
 
-    def __init__(self, run_dir: Path, update: int, num_updates: int) -> None:
+    def __init__(
+        self, run_dir: Path, update: int, num_updates: int, validated: int | None = None
+    ) -> None:
         self._path = run_dir / "metrics.jsonl"
-        _drop_after(self._path, update)
+        _drop_after(self._path, update, update if validated is None else validated)
         self._stream = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close
         self._board = _Board(run_dir / "tensorboard", update) if _has_tensorflow() else None
         # Updates are counted here too, because a bar hidden by TQDM_DISABLE does not count.
@@ -187,14 +190,15 @@ def _number(value: float) -> float | None:
     return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
-def _drop_after(path: Path, update: int) -> None:
-    """Keeps the lines up to `update`; removes later ones and a half-written last line."""
+def _drop_after(path: Path, update: int, validated: int) -> None:
+    """Keeps the lines up to `update`, validations up to `validated`, and no half-written line."""
     if not path.exists():
         return
     kept = []
     for line in path.read_text(encoding="utf-8").split("\n"):
         try:
-            if json.loads(line)["update"] <= update:
+            record = json.loads(line)
+            if record["update"] <= (validated if record["kind"] == "valid" else update):
                 kept.append(line)
         except (ValueError, KeyError, TypeError):
             continue

@@ -78,22 +78,24 @@ def make_start(
     folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, config.keep)
     progress = Progress()
     progress.loss_scale = LossScale.first(config.precision)
-    notes: list[str] = []
+    teacher = updater.teacher.identity if updater.teacher else None
+    agree_on_teacher(config.teacher, teacher, workers)
+    notes = list(updater.teacher.problems) if updater.teacher else []
     saved = None
     if workers.is_chief:
         if init_from is not None and not folder.paths():
-            notes = _begin_with(init_from, model, data_dir)
+            notes += _begin_with(init_from, model, data_dir)
         open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
         saved, problems = folder.restore(variables)
         if saved is not None:
-            notes = [f"{problem}; the one before it is used" for problem in problems]
+            notes += [f"{problem}; the one before it is used" for problem in problems]
     checkpoints = folder.paths()
     with workers.named_losses():
         saved = workers.from_chief(saved)
         workers.assign_from_chief(variables)
-    progress.teacher_update = updater.teacher.update if updater.teacher else None
+    progress.teacher = teacher
     if saved is not None:
-        _check_teacher(config.teacher, progress.teacher_update, saved.get("teacher_update"))
+        _check_teacher(config.teacher, teacher, saved.get("teacher"))
         progress.load(saved)
         notes.append(f"resuming from update {progress.update}")
     return Start(
@@ -136,7 +138,7 @@ def _devices(
     if cluster is None or not cluster.serves:
         options = check_run(run_dir, data_dir, model_config, config, init_from)
         if config.teacher:
-            read_model_config(Path(config.teacher))  # raises if it is not a run
+            _check_limit(Path(config.teacher), data_dir)
             _check_vocabularies(Path(config.teacher), data_dir)
     if run_dir.exists() and (cluster is None or cluster.position == 0):
         with training_lock(run_dir):  # a locked run fails now, not after loading data and model
@@ -184,12 +186,40 @@ def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
     return notes
 
 
-def _check_teacher(run_dir: str, now: int | None, before: int | None) -> None:
+def agree_on_teacher(run_dir: str, teacher: dict[str, Any] | None, workers: Workers) -> None:
+    """Raises ValueError if this process's teacher has other weights than the chief's."""
+    if teacher is None:
+        return
+    with workers.named_losses():
+        chiefs = workers.from_chief(teacher)
+    if teacher != chiefs:
+        raise ValueError(f"{run_dir}: expected the chief's weights of {_named(chiefs)}")
+
+
+def _check_teacher(run_dir: str, now: dict[str, Any] | None, before: dict[str, Any] | None) -> None:
     """Raises ValueError if a teacher has other weights than when the run began."""
     if now != before:
         raise ValueError(
-            f"{run_dir}: expected the weights of update {before}, with which this run began; they "
-            f"are now those of update {now}"
+            f"{run_dir}: expected the weights with which this run began, {_named(before)}; they "
+            f"are now {_named(now)}"
+        )
+
+
+def _named(teacher: dict[str, Any] | None) -> str:
+    if teacher is None:
+        return "none"
+    return f"update {teacher['update']}, SHA-256 {teacher['sha256'][:8]}"
+
+
+def _check_limit(teacher: Path, data_dir: Path) -> None:
+    """Raises ValueError if a teacher cannot read the longest source."""
+    limit = read_model_config(teacher).longest_source
+    splits = read_manifest(data_dir).splits.values()
+    longest = max(split.max_source_length for split in splits)
+    if limit is not None and limit < longest:
+        raise ValueError(
+            f"{teacher}: expected a teacher for sources of {longest} tokens; it was made for at "
+            f"most {limit}"
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from tests.disks import small_disk_of
@@ -214,6 +215,17 @@ def test_two_commands_do_not_prepare_one_directory_at_once(
         process.kill()
 
     interrupt(options, stop)
+
+
+def test_a_directory_that_another_process_finished_first_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = options_in(tmp_path)
+    manifest, _ = prepare(options)
+    answers = iter([False, True])
+    monkeypatch.setattr(write_once, "_is_prepared", lambda *where: next(answers))
+    assert prepare(options) == (manifest, False)
+    assert not list(tmp_path.glob(".*preparing*"))
 
 
 @small_disk_of(2200 * 1024)

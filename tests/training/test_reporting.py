@@ -51,6 +51,15 @@ def test_a_line_has_kind_update_and_nine_digits(tmp_path: Path) -> None:
     ]
 
 
+def test_a_validation_that_was_lost_with_its_checkpoint_is_logged_once(tmp_path: Path) -> None:
+    report(tmp_path, 0, 6)
+    reporter = Reporter(tmp_path, 6, 12, validated=3)
+    reporter.log("valid", 6, {"bleu": 61.0})
+    reporter.close()
+    found = [line for line in lines_of(tmp_path) if line["kind"] == "valid"]
+    assert [(line["update"], line["bleu"]) for line in found] == [(3, 30.0), (6, 61.0)]
+
+
 @pytest.mark.parametrize("hidden", [False, True])
 def test_the_time_left_needs_no_bar(
     hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,8 @@ the same targets, so they can be compared step by step.
 """
 
 import contextlib
+import hashlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -36,12 +38,24 @@ class Teacher:
         model: `Seq2Seq`.
         asked: `Asked`. Which readings are compared.
         update: int. The update of its own training from which its weights are.
+        problems: messages about its weights.
     """
 
-    def __init__(self, model: Seq2Seq, asked: Asked, update: int = 0) -> None:
+    def __init__(
+        self, model: Seq2Seq, asked: Asked, update: int = 0, problems: Sequence[str] = ()
+    ) -> None:
         self._model = model
         self._asked = asked
-        self.update = update
+        self._update = update
+        self.problems = problems
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells these weights from others: their update and a checksum, as JSON values."""
+        digest = hashlib.sha256()
+        for weight in self._model.weights:
+            digest.update(ops.convert_to_numpy(weight).tobytes())
+        return {"update": self._update, "sha256": digest.hexdigest()}
 
     @property
     def values(self) -> list[Any]:

@@ -174,6 +174,26 @@ def test_a_teacher_is_trained_first_and_named_by_its_run(
     assert not is_result_of(untaught, recorded)
 
 
+def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = pretend(tmp_path, monkeypatch)
+    tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    Study([ROW], *where).run()
+    Study([tuned, ROW], *where, chosen=["tuned"]).run()
+    names = [Path(arguments[3].partition("=")[2]).name for arguments in trainings(commands)]
+    assert names == ["row", "row", "tuned"]
+    Study([tuned, ROW], *where).run()
+    again = dataclasses.replace(ROW, name="again", init_from="row")
+    weights = tmp_path / "runs" / "row" / "best.npz"
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    weights.touch()
+    Study([again, ROW], *where).run()
+    names = [Path(arguments[3].partition("=")[2]).name for arguments in trainings(commands)]
+    assert names[3:] == ["again"]
+
+
 def test_translations_by_a_row_take_the_place_of_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,15 +209,16 @@ def test_translations_by_a_row_take_the_place_of_targets(
     names = [arguments[0] for arguments in commands]
     assert names == [
         *("data_prep.copy_task", "experiments.train", "experiments.evaluate"),
+        "data_prep.copy_task",  # again, because it left no folder
         *("experiments.translate", "prepare", "experiments.train", "experiments.evaluate"),
     ]
     source, made = tmp_path / "corpora" / "corpus" / "a.gz", tmp_path / "data" / "translated"
-    assert commands[3][1:] == [
+    assert commands[4][1:] == [
         f"--run_dir={tmp_path / 'runs' / 'row'}",
         f"--input={source}",
         f"--output={made}.gz",
     ]
-    assert commands[4][1:] == [
+    assert commands[5][1:] == [
         f"--train_source={source}",
         f"--train_target={made}.gz",
         f"--output_dir={made}",

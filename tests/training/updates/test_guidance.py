@@ -1,7 +1,9 @@
 """A teacher's guidance: its losses against NumPy, its gradients, and trainings with it."""
 
+import contextlib
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from seq2seq_memattn.runs.checkpoints import write_arrays
 from seq2seq_memattn.runs.directory import load_run
 from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.make import make_parts
+from seq2seq_memattn.training.start import agree_on_teacher
 from seq2seq_memattn.training.updates.guidance import (
     LEAST,
     Teacher,
@@ -168,10 +171,55 @@ def test_a_run_does_not_go_on_with_a_teacher_that_has_learned_more(
     weights = load_run(teacher).model.weights
     write_arrays(teacher / "best.npz", weights, {"update": 9, "bleu": 1.0})
     message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
-    assert message == (
-        f"{teacher}: expected the weights of update 4, with which this run began; they are now "
-        "those of update 9"
+    assert re.fullmatch(
+        f"{teacher}: expected the weights with which this run began, update 4, SHA-256 (\\w+); "
+        "they are now update 9, SHA-256 \\1",
+        message,
     )
+
+
+def test_a_teacher_may_move_but_not_change(data_dir: Path, taught_by: Path, tmp_path: Path) -> None:
+    teacher = copy_run(taught_by, tmp_path / "teacher")
+    training = dataclasses.replace(
+        TRAINING, num_updates=1, validate_every=1, teacher=str(teacher), alignment_weight=0.5
+    )
+    Trainer(tmp_path / "run", data_dir, MODEL, training).run()
+    moved = tmp_path / "moved"
+    teacher.rename(moved)
+    training = dataclasses.replace(training, num_updates=2, teacher=str(moved))
+    assert Trainer(tmp_path / "run", data_dir, MODEL, training).run().update == 2
+    run = load_run(moved)
+    weight = run.model.weights[0]
+    weight.assign(as_array(weight) + 1.0)
+    write_arrays(moved / "best.npz", run.model.weights, {"update": run.update, "bleu": 1.0})
+    message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
+    assert message.startswith(f"{moved}: expected the weights with which this run began")
+
+
+def test_all_processes_need_the_same_teacher() -> None:
+    class Others:
+        named_losses = contextlib.nullcontext
+
+        def from_chief(self, own: Any) -> Any:
+            return {**own, "sha256": "0" * 64}
+
+    others: Any = Others()
+    message = refused(agree_on_teacher, "run", teacher_of().identity, others)
+    assert message == "run: expected the chief's weights of update 0, SHA-256 00000000"
+
+
+def test_a_damaged_checkpoint_of_the_teacher_is_told(
+    data_dir: Path, taught_by: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = copy_run(taught_by, tmp_path / "teacher")
+    (teacher / "best.npz").unlink()
+    newest = checkpoints(teacher)[-1]
+    newest.with_name("checkpoint-000000009.npz").write_bytes(b"PK")
+    training = dataclasses.replace(
+        TRAINING, num_updates=1, validate_every=1, teacher=str(teacher), alignment_weight=0.5
+    )
+    Trainer(tmp_path / "run", data_dir, MODEL, training).run()
+    assert "checkpoint-000000009.npz: damaged checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -208,12 +256,30 @@ def test_teachers_that_do_not_fit_are_refused(
         "its contexts are 8 wide and those of this model 10; they can be "
         "compared only if they are equally wide"
     )
-    blind = tmp_path / "blind"
+    fixed = dataclasses.replace(MODEL, attention="constant")
+    message = refused(make_parts, fixed, training)
+    assert message.endswith("expected a model that learns what to read; its attention is constant.")
     short = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
-    Trainer(blind, data_dir, dataclasses.replace(MODEL, attention="none"), short).run()
-    training = dataclasses.replace(training, teacher=str(blind))
-    expected = f"{blind}: expected a teacher with attention over the source"
-    assert refused(make_parts, MODEL, training) == expected
+    for attention in ("none", "constant"):
+        blind = tmp_path / attention
+        Trainer(blind, data_dir, dataclasses.replace(MODEL, attention=attention), short).run()
+        training = dataclasses.replace(training, teacher=str(blind))
+        expected = f"{blind}: expected a teacher with attention over the source"
+        assert refused(make_parts, MODEL, training) == expected
+
+
+def test_a_teacher_of_shorter_sources_is_refused(
+    data_dir: Path, taught_by: Path, tmp_path: Path
+) -> None:
+    teacher = copy_run(taught_by, tmp_path / "teacher")
+    config = json.loads((teacher / "config.json").read_text())
+    config["model"] |= {"attention": "luong_location", "max_source_length": 3}
+    (teacher / "config.json").write_text(json.dumps(config))
+    training = dataclasses.replace(TRAINING, teacher=str(teacher), alignment_weight=0.5)
+    assert re.fullmatch(
+        rf"{teacher}: expected a teacher for sources of \d+ tokens; it was made for at most 3",
+        refused(Trainer, tmp_path / "run", data_dir, MODEL, training),
+    )
 
 
 def test_a_teacher_with_another_vocabulary_is_refused_before_anything_is_written(
