@@ -2,8 +2,11 @@
 
 import math
 import numbers
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -20,11 +23,23 @@ def check_int(name: str, value: Any, least: int = 1, most: int | None = None) ->
         raise ValueError(f"`{name}` must be an int {limits}; got {_in_one_line(value)}.")
 
 
-def check_number(name: str, value: Any) -> None:
-    """Raises ValueError if an argument is not a finite int or float, or NumPy's."""
+def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> None:
+    """Raises ValueError if an argument is not a finite int or float, or NumPy's, in least..most."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):
         raise ValueError(f"`{name}` must be a finite number; got {_in_one_line(value)}.")
+    if not least <= value <= most:
+        limits = f">= {least:g}" if most == math.inf else f"in {least:g}..{most:g}"
+        raise ValueError(f"`{name}` must be {limits}; got {_in_one_line(value)}.")
+
+
+def plain_ids(name: str, ids: Any) -> tuple[int, ...]:
+    """Ids as plain ints; ValueError if they are not a sequence or array of ints >= 0."""
+    if not isinstance(ids, (Sequence, np.ndarray)) or isinstance(ids, str):
+        raise ValueError(f"`{name}`: expected a sequence of ids; got {_in_one_line(ids)}.")
+    for each in ids:
+        check_int(name, each, least=0)
+    return tuple(map(int, ids))
 
 
 def _in_one_line(value: Any) -> str:

@@ -81,6 +81,8 @@ def main(arguments: cli.Arguments) -> None:
     """Translates the file that the flags name."""
     sampling, seed = _sampling(arguments)
     num_translations = arguments.n_best if sampling is None else arguments.sample
+    if arguments.input == arguments.prefixes == STANDARD_STREAM:
+        raise ValueError("--prefixes: expected a file, since --input takes standard input")
     given = [path for path in (arguments.input, arguments.prefixes) if path]
     for path in filter(None, (arguments.output, arguments.alignments)):
         check_output(path, *given)
@@ -125,7 +127,13 @@ def main(arguments: cli.Arguments) -> None:
                     )
                 beginnings = form.beginnings_as_trained(beginnings)
             translations = translator(
-                lines, arguments.batch_size, name, bar.update, number + 1, beginnings
+                lines,
+                arguments.batch_size,
+                name,
+                bar.update,
+                number + 1,
+                beginnings,
+                arguments.prefixes,
             )
             seconds += time.perf_counter() - started
             for found in translations:

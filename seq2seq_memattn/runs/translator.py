@@ -136,6 +136,7 @@ class Translator:
         on_batch: Callable[[int], None] | None = None,
         first_line: int = 1,
         prefixes: Sequence[str] | None = None,
+        prefixes_name: str = "prefix",
     ) -> list[list[Translation]]:
         """Translates lines.
 
@@ -148,6 +149,7 @@ class Translator:
                 line's samples.
             prefixes: what the translations of each line begin with, "" for a free one. None: all
                 are free. An empty line has an empty translation, whatever its prefix.
+            prefixes_name: name of the prefixes in errors.
 
         Returns:
             For each line its n_best translations, best first, or its samples.
@@ -159,7 +161,7 @@ class Translator:
         beginnings = None
         if prefixes is not None:
             target = self._run.target_vocabulary
-            beginnings = encode_lines(target, prefixes, "prefix", first_line)
+            beginnings = encode_lines(target, prefixes, prefixes_name, first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]
         seeds = None
         if self._seed is not None:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_int, check_number
+from seq2seq_memattn.checks import check_number, plain_ids
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.chunks import (
@@ -201,9 +201,7 @@ def check_aligned(option: str, model: Any) -> None:
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
     """The token numbers of search for banned ids, sorted; ValueError if one must not be banned."""
-    for token in banned:
-        check_int("banned", token, least=0)
-    tokens = sorted(set(map(int, banned)))
+    tokens = sorted(set(plain_ids("banned", banned)))
     if tokens and isinstance(model, OURS):
         size = model.vocab_size
         if tokens[-1] >= size:

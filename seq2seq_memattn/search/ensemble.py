@@ -44,6 +44,8 @@ class Ensemble:
     """
 
     def __init__(self, models: Sequence[Any], mean: str = "probabilities") -> None:
+        if not isinstance(models, Sequence):
+            raise ValueError(f"`models`: expected a list of models; got {type(models).__name__}.")
         self.models = list(models)
         for model in self.models:
             if not isinstance(model, (Seq2Seq, Searchable)):
@@ -149,9 +151,13 @@ class PreparedEnsemble:
         )
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """The mean of the models' alignments: [batch, queries, source_length]."""
-        each = self._of_each("alignment", scores, memory)
-        return sum(ops.cast(array, "float32") for array in each) / len(each)
+        """The mean of the models' alignments: [batch, queries, source_length].
+
+        Models without attention have an alignment of zeros and do not count.
+        """
+        each = [ops.cast(array, "float32") for array in self._of_each("alignment", scores, memory)]
+        count = sum(ops.cast(ops.any(x != 0.0, axis=2, keepdims=True), "float32") for x in each)
+        return sum(each) / ops.maximum(count, 1.0)
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
         """Encoder states that all models together scored: float32 [batch, queries]."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from seq2seq_memattn.checks import check_int, check_number
+from seq2seq_memattn.checks import check_int, check_number, plain_ids
 from seq2seq_memattn.vocabulary import END_ID
 
 # Rules of search that are off by default, as flags and exports name them.
@@ -15,6 +15,10 @@ RULES = (
     "no_repeat_ngram",
     "banned",
 )
+
+MOST_PENALTY = 10.0  # above, powers of lengths are infinite in float32
+MOST_NGRAM = 32
+LEAST_RATIO, MOST_RATIO = 0.01, 100.0  # of lengths; memory grows with the most steps
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,8 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("temperature", self.temperature)
-        if not self.temperature > 0.0:
-            raise ValueError(f"`temperature` must be positive; got {self.temperature}.")
+        # Outside, quotients of logits would be 0 or infinite.
+        check_number("temperature", self.temperature, 1e-4, 1e4)
         check_int("top_k", self.top_k, least=0)
         check_number("top_p", self.top_p)
         if not 0.0 < self.top_p <= 1.0:
@@ -72,14 +75,12 @@ class SearchOptions:
             raise ValueError(
                 f"`n_best` must be at most `beam_size`, {self.beam_size}; got {self.n_best}."
             )
-        check_number("length_penalty", self.length_penalty)
+        check_number("length_penalty", self.length_penalty, -MOST_PENALTY, MOST_PENALTY)
         check_number("length_reward", self.length_reward)
-        check_number("coverage_penalty", self.coverage_penalty)
-        if self.coverage_penalty < 0.0:
-            raise ValueError(f"`coverage_penalty` must be >= 0; got {self.coverage_penalty}.")
-        check_int("no_repeat_ngram", self.no_repeat_ngram, least=0)
-        for token in self.banned:
-            check_int("banned", token, least=END_ID + 1)
+        check_number("coverage_penalty", self.coverage_penalty, least=0.0)
+        check_int("no_repeat_ngram", self.no_repeat_ngram, 0, MOST_NGRAM)
+        if any(token <= END_ID for token in plain_ids("banned", self.banned)):
+            raise ValueError("`banned`: expected no padding, start token or end token.")
 
     @property
     def num_live(self) -> int:
@@ -96,11 +97,12 @@ class Lengths:
             twice the source's length and 10 more, after its prefix.
         min_length: int. Tokens that a hypothesis has before its end token.
         max_ratio, min_ratio: float or None. The same limits as a share of the source's length: that
-            with its end token for `max_ratio`, that without for `min_ratio`. None: no such limit.
-            Of two limits, the tighter one holds.
+            with its end token for `max_ratio`, rounded down, but at least one step; that without
+            for `min_ratio`, rounded up. None: no such limit. Of two limits, the tighter one holds.
 
     Raises:
-        ValueError: if a limit is not a number of its kind or is out of range.
+        ValueError: if a limit is not a number of its kind or is out of range, or the least length
+            is above the greatest.
     """
 
     max_length: int | None = None
@@ -112,13 +114,13 @@ class Lengths:
         if self.max_length is not None:
             check_int("max_length", self.max_length)
         check_int("min_length", self.min_length, least=0)
-        for name in ("max_ratio", "min_ratio"):
-            ratio = getattr(self, name)
-            if ratio is None:
-                continue
-            check_number(name, ratio)
-            if ratio < 0.0 or (ratio == 0.0 and name == "max_ratio"):
-                raise ValueError(f"`{name}` must be positive; got {ratio}.")
+        for name, least in (("max_ratio", LEAST_RATIO), ("min_ratio", 0.0)):
+            if (ratio := getattr(self, name)) is not None:
+                check_number(name, ratio, least, MOST_RATIO)
+        for kind in ("length", "ratio"):
+            least, most = getattr(self, f"min_{kind}"), getattr(self, f"max_{kind}")
+            if None not in (least, most) and least > most:
+                raise ValueError(f"`min_{kind}` must be at most `max_{kind}`, {most}; got {least}.")
 
 
 def samples(num_samples: int, sampling: Sampling, **options: Any) -> SearchOptions:

@@ -15,6 +15,8 @@ from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 MAX_SEED = 2**31 - 1  # the largest int32
+SPARE = 10  # steps that the default limit adds
+ROUNDING = 1e-6  # more than float32's error in a product
 
 
 class SourceRules(NamedTuple):
@@ -167,30 +169,34 @@ def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> 
         limits: int32 [batch].
         least: int32 [batch], or None if targets may end at once.
     """
-    limits = default_limit(source_lengths) + prefix_lengths
-    if lengths.max_length is not None:
-        limits = 0 * limits + lengths.max_length
-    if lengths.max_ratio is not None:
-        limits = ops.minimum(limits, _share(source_lengths, lengths.max_ratio, ops.ceil))
-    if not isinstance(prefix_lengths, int):
-        limits = ops.maximum(limits, prefix_lengths + 1)
     least = None
     if lengths.min_length:
-        least = 0 * limits + lengths.min_length
-    if lengths.min_ratio is not None:
+        least = 0 * source_lengths + lengths.min_length
+    if lengths.min_ratio:
         # Both lengths without end token.
-        share = _share(source_lengths - 1, lengths.min_ratio, ops.floor)
+        share = _share(source_lengths - 1, lengths.min_ratio, ops.ceil, 1.0 - ROUNDING)
         least = share if least is None else ops.maximum(least, share)
+    if lengths.max_length is not None:
+        limits = 0 * source_lengths + lengths.max_length
+    else:
+        limits = default_limit(source_lengths) + prefix_lengths
+        if least is not None:
+            limits = ops.maximum(limits, least + SPARE)
+    if lengths.max_ratio is not None:
+        share = _share(source_lengths, lengths.max_ratio, ops.floor, 1.0 + ROUNDING)
+        limits = ops.minimum(limits, ops.maximum(share, 1))
+    if not isinstance(prefix_lengths, int):
+        limits = ops.maximum(limits, prefix_lengths + 1)
     return limits, least
 
 
-def _share(lengths: Any, ratio: float, rounded: Callable[[Any], Any]) -> Any:
-    return ops.cast(rounded(ratio * ops.cast(lengths, "float32")), "int32")
+def _share(lengths: Any, ratio: float, rounded: Callable[[Any], Any], correction: float) -> Any:
+    return ops.cast(rounded(ratio * ops.cast(lengths, "float32") * correction), "int32")
 
 
 def default_limit(source_length: Any) -> Any:
     """Steps that a hypothesis may take by default; `source_length` is an int or an array."""
-    return 2 * source_length + 10
+    return 2 * source_length + SPARE
 
 
 def step_limits(

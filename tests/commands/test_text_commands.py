@@ -130,7 +130,8 @@ def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_pat
         (["--run_dir=one,two"], "one: expected a run directory"),
         (["--sample=2", "--coverage_penalty=0.1"], "--coverage_penalty: expected without --sample"),
         (["--coverage_penalty=-1"], "--coverage_penalty"),
-        (["--max_length_ratio=0"], "`max_ratio` must be positive; got 0.0"),
+        (["--input=-", "--prefixes=-"], "--prefixes: expected a file, since --input takes"),
+        (["--max_length_ratio=0"], "flag --max_length_ratio=0: 0.0 is not number >= 0.01"),
     ],
 )
 def test_flags_of_rules_that_do_not_fit_are_refused(

@@ -109,6 +109,16 @@ def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
         assert_same(decoder(SOURCES[index : index + 1], 4), together[index : index + 1])
 
 
+def test_a_place_without_a_hypothesis_is_empty() -> None:
+    model = small_model(vocab_size=9)
+    banned = tuple(range(4, model.vocab_size))
+    decoder = BatchDecoder(model, SearchOptions(5, 5, banned=banned), Lengths(max_length=2))
+    (found,) = decoder(SOURCES[:1], 1)
+    real = [one.tokens.tolist() for one in found if one.log_prob > -1e20]
+    assert sorted(real) == [[], [3], [3, 3]]  # the last one was cut
+    assert [one.tokens.tolist() for one in found[3:]] == [[], []]
+
+
 @pytest.mark.slow
 def test_progress_is_told_and_no_sources_give_no_results() -> None:
     done: list[int] = []

@@ -184,6 +184,42 @@ def test_a_ratio_of_1_lets_a_target_be_as_long_as_its_source() -> None:
     assert as_array(least).tolist() == [4, 0, 8]
 
 
+def test_ratios_are_exact() -> None:
+    lengths = np.arange(1, 301)
+    for percent in (1, 30, 50, 60, 99, 120, 150, 375):
+        ratio = percent / 100
+        limits, least = steps_of(Lengths(10**6, max_ratio=ratio, min_ratio=ratio), lengths)
+        assert as_array(limits).tolist() == np.maximum(percent * lengths // 100, 1).tolist()
+        assert as_array(least).tolist() == (-(-percent * (lengths - 1) // 100)).tolist()
+
+
+def test_the_default_limit_leaves_room_for_the_least_length() -> None:
+    for lengths in (Lengths(min_ratio=5.0), Lengths(min_length=20)):
+        limits, least = steps_of(lengths, np.array([5, 1]))
+        assert (as_array(limits) >= as_array(least) + 10).all()
+    limits, _ = steps_of(Lengths(max_length=7, min_length=7), np.array([5, 1]))
+    assert as_array(limits).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ({"max_ratio": 1e9}, "`max_ratio` must be in 0.01..100; got 1000000000.0."),
+        ({"min_ratio": -1}, "`min_ratio` must be in 0..100; got -1."),
+        (
+            {"min_ratio": 2.0, "max_ratio": 1.0},
+            "`min_ratio` must be at most `max_ratio`, 1.0; got 2.0.",
+        ),
+        (
+            {"max_length": 3, "min_length": 4},
+            "`min_length` must be at most `max_length`, 3; got 4.",
+        ),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(lengths: dict[str, Any], message: str) -> None:
+    assert refused(Lengths, **lengths) == message
+
+
 def test_samples_obey_the_constraints() -> None:
     model, source = small_model(vocab_size=9), padded(sources_of(5, 2))
     prefix = np.array([[4, 5], [7, 0]], np.int32)
@@ -205,10 +241,11 @@ def test_samples_obey_the_constraints() -> None:
         ({"min_length": [1]}, "`min_length`: expected batch 2; got 1."),
         ({"length_reward": np.nan}, "`length_reward` must be a finite number; got nan."),
         ({"coverage_penalty": -1.0}, "`coverage_penalty` must be >= 0; got -1.0."),
-        ({"no_repeat_ngram": 1.5}, "`no_repeat_ngram` must be an int >= 0; got 1.5."),
+        ({"no_repeat_ngram": 1.5}, "`no_repeat_ngram` must be an int in 0..32; got 1.5."),
         ({"banned": [2]}, "`banned`: expected no id of padding, start token or end token."),
         ({"banned": [6]}, "`banned`: expected ids in 0..5; got 6."),
         ({"banned": ["a"]}, "`banned` must be an int >= 0; got 'a'."),
+        ({"banned": 3}, "`banned`: expected a sequence of ids; got 3."),
         ({"prefix": [3, 4]}, "`prefix`: expected shape [batch, length]; got [2] of int32."),
         ({"prefix": [[3]]}, "`prefix`: expected batch 2; got 1."),
         ({"prefix": [[3], [9]]}, "`prefix`: expected ids in 0..5; got 9."),

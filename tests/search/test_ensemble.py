@@ -95,9 +95,19 @@ def test_samples_are_drawn_from_the_mean() -> None:
     np.testing.assert_allclose(first, expected, atol=0.08)
 
 
+def test_a_member_without_attention_does_not_dilute_the_alignment() -> None:
+    attentive = models()[0]
+    model = Ensemble([small_model("none", vocab_size=attentive.vocab_size), attentive])
+    found = as_arrays(beam_search(model, SOURCES, 2, 1, 0.0, LIMIT, True, True))
+    written = found.tokens[:, 0] != PAD_ID
+    total = found.alignments[:, 0].sum(axis=2)[written]
+    assert_close(total, np.ones_like(total))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (lambda: models()[0], "`models`: expected a list of models; got Seq2Seq."),
         (lambda: [models()[0]], "`models`: expected two or more; got 1."),
         (
             lambda: [models()[0], "a"],

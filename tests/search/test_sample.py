@@ -199,7 +199,7 @@ def test_a_compiled_function_may_take_the_seed_as_an_argument() -> None:
     [
         ({"num_samples": 0}, "`num_samples` must be an int >= 1; got 0."),
         ({"num_samples": 2.0}, "`num_samples` must be an int >= 1; got 2.0."),
-        ({"temperature": 0.0}, "`temperature` must be positive; got 0.0."),
+        ({"temperature": 0.0}, "`temperature` must be in 0.0001..10000; got 0.0."),
         ({"temperature": float("nan")}, "`temperature` must be a finite number; got nan."),
         ({"top_k": -1}, "`top_k` must be an int >= 0; got -1."),
         ({"top_k": 2.5}, "`top_k` must be an int >= 0; got 2.5."),

@@ -81,7 +81,7 @@ def define_search(flags: Flags) -> None:
         "max_length_ratio",
         None,
         "translations have at most this many tokens per token of their source, end tokens included",
-        lower_bound=0.0,
+        lower_bound=0.01,
     )
     flags.integer(
         "no_repeat_ngram",

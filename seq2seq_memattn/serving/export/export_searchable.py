@@ -86,6 +86,7 @@ def export_searchable(
     served = _served(
         searchable, source_vocabulary, target_vocabulary, source_end_id, options.max_source_length
     )
+    options.search(searchable)  # raises for ids that must not be banned
     warmup = example or _first_token(served)
     _check_example(warmup, served)
     description = {
@@ -128,8 +129,9 @@ def _served(
 ) -> ServedModel:
     """The `ServedModel` of arguments of `export_searchable`, which are checked."""
     pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
-    source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, pad_id)
-    target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, pad_id)
+    source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, [pad_id])
+    special = searchable.ids[: END_ID + 1].tolist()  # texts do not start or end in their middle
+    target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable)
     limits = (max_source_length, getattr(searchable.cell.attention, "max_source_length", None))
@@ -138,10 +140,12 @@ def _served(
     return ServedModel(searchable, source_text, target_text, end_id, limit)
 
 
-def _in_graph(name: str, vocabulary: Any, num_ids: int | None, pad_id: int) -> GraphVocabulary:
+def _in_graph(
+    name: str, vocabulary: Any, num_ids: int | None, left_out: list[int]
+) -> GraphVocabulary:
     """`graph_vocabulary` of an argument, which errors name."""
     try:
-        return graph_vocabulary(vocabulary, num_ids, pad_id)
+        return graph_vocabulary(vocabulary, num_ids, left_out)
     except ValueError as error:
         raise ValueError(f"`{name}`: {error}.") from None
 

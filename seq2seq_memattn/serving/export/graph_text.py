@@ -51,7 +51,7 @@ class GraphVocabulary(Protocol):
 def graph_vocabulary(
     vocabulary: Vocabulary | Sequence[str] | None,
     num_ids: int | None = None,
-    pad_id: int | None = None,
+    left_out: Sequence[int] = (),
 ) -> GraphVocabulary:
     """Makes the graph form of a vocabulary.
 
@@ -61,14 +61,14 @@ def graph_vocabulary(
             between tokens; or None for texts of ids. With a list, unknown tokens become `UNKNOWN`
             if the list has it, and are errors otherwise.
         num_ids: int or None. With a list or None as vocabulary: texts contain only smaller ids.
-        pad_id: int or None. With a list or None as vocabulary: an id that texts do not contain.
+        left_out: with a list or None as vocabulary: ids that texts do not contain.
 
     Raises:
         ValueError: if the vocabulary is of another kind, has a token twice or no token, or a list
             contains anything but strings.
     """
     if vocabulary is None:
-        return _Numbers(num_ids, pad_id)
+        return _Numbers(num_ids, left_out)
     if isinstance(vocabulary, SubwordVocabulary):
         return _Subwords(vocabulary)
     if isinstance(vocabulary, Sequence) and not isinstance(vocabulary, str):
@@ -76,7 +76,7 @@ def graph_vocabulary(
             if not isinstance(token, str):
                 raise ValueError(f"expected a list of strings; got {token!r} in it")
         unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
-        ids = [i for i in range(len(vocabulary))[:num_ids] if i != pad_id]
+        ids = [i for i in range(len(vocabulary))[:num_ids] if i not in left_out]
         return _Listed(list(vocabulary), 0, ids, unknown, _between_spaces, " ")
     separators: dict[Any, tuple[Function, str]] = {
         WordVocabulary: (_between_spaces, " "),
@@ -187,16 +187,16 @@ class _Numbers(tf.Module):
     """No vocabulary: a text consists of ids with spaces between them.
 
     Args:
-        num_ids, pad_id: see `graph_vocabulary`.
+        num_ids, left_out: see `graph_vocabulary`.
     """
 
     first_id = 0
     is_closed = True
 
-    def __init__(self, num_ids: int | None, pad_id: int | None) -> None:
+    def __init__(self, num_ids: int | None, left_out: Sequence[int]) -> None:
         super().__init__()
         self._num_ids = 10**_DIGITS if num_ids is None else num_ids
-        self._pad_id = _NOWHERE if pad_id is None else pad_id
+        self._left_out = tuple(left_out)
 
     def encode(self, texts: Any) -> Any:
         words = _between_spaces(texts)
@@ -217,7 +217,10 @@ class _Numbers(tf.Module):
         """The number of each word, and whether it is none that a text can contain."""
         is_number = tf.strings.regex_full_match(words, f"[0-9]{{1,{_DIGITS}}}")
         numbers = tf.strings.to_number(tf.where(is_number, words, "0"), tf.int32)
-        return numbers, ~is_number | (numbers >= self._num_ids) | (numbers == self._pad_id)
+        is_unknown = ~is_number | (numbers >= self._num_ids)
+        for each in self._left_out:
+            is_unknown |= numbers == each
+        return numbers, is_unknown
 
 
 def _complaints(tokens: Any, is_unknown: Any) -> Any:

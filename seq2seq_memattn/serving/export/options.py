@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.checks import check_int, plain_ids
 from seq2seq_memattn.search.beam import banned_tokens
 from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, options_of
 
@@ -52,6 +52,10 @@ class ExportOptions:
         if self.max_source_length is not None:
             check_int("max_source_length", self.max_source_length)
         check_int("num_samples", self.num_samples, least=0)
+        if not isinstance(self.prefix, bool):
+            raise ValueError(f"`prefix` must be True or False; got {self.prefix!r}.")
+        # Plain numbers, as JSON needs them.
+        object.__setattr__(self, "banned", plain_ids("banned", self.banned))
         # These check the other options.
         _ = self.lengths, options_of(self, (), self.n_best), self._sampling
 

@@ -19,14 +19,15 @@ def write_warmup(
     Args:
         folder: folder of the version.
         name: name of the model.
-        text: the source in the requests.
+        text: the source in the requests. Their other texts are empty, as every vocabulary allows.
         signatures: the inputs of each signature, by name of the signature.
     """
     with tf.io.TFRecordWriter(str(folder / WARMUP_REQUESTS)) as writer:
         for batch_size in BATCH_SIZES:
             for signature, inputs in signatures.items():
-                values = {each: [0 if each == "seed" else text] * batch_size for each in inputs}
-                writer.write(_log(name, signature, values))
+                values: dict[str, str | int] = {"text": text, "seed": 0}
+                given = {each: [values.get(each, "")] * batch_size for each in inputs}
+                writer.write(_log(name, signature, given))
 
 
 def _log(name: str, signature: str, inputs: Mapping[str, list[str | int]]) -> bytes:

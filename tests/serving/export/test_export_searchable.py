@@ -1,5 +1,6 @@
 """A user's model as a SavedModel answers like search."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from seq2seq_memattn import (
     beam_search,
     export_searchable,
 )
+from seq2seq_memattn.serving.errors import RequestError
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 from seq2seq_memattn.vocabulary import CharacterVocabulary
@@ -131,6 +133,26 @@ def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
     assert_close(found["log_probs"][:1], expected.log_probs)
 
 
+def test_a_given_text_neither_starts_nor_ends_in_its_middle(tmp_path: Path) -> None:
+    words = ["", "[START]", "[END]", *"abcdef"]
+    folder = export_searchable(
+        searchable(),
+        tmp_path / "own",
+        WORDS,  # with words that the target cannot encode
+        words,
+        beam_size=2,
+        n_best=1,
+        prefix=True,
+    )
+    model = LoadedModel(folder)  # runs the requests of the warm-up
+    texts = np.array(["red", "green"], object)
+    prefixes = np.array(["a [END] b", "[START] a"], object)
+    for signature, name in (("complete", "prefix"), ("score", "translation")):
+        for ask in (partial(model.run, signature), model.check):
+            with pytest.raises(RequestError, match=r"unknown symbol '\[END\]'"):
+                ask({"text": texts, name: prefixes})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "vocabulary",
@@ -183,6 +205,7 @@ def model() -> Searchable:
         ),
         ({"example": "4 x"}, "can encode; got '4 x'."),
         ({"example": 4}, "can encode; got 4."),
+        ({"banned": (99,)}, "`banned`: expected ids in 0..8; got 99."),
         ({"example": "4 9"}, "can encode; got '4 9'."),
         ({"example": "4 0"}, "can encode; got '4 0'."),  # padding
     ],

@@ -257,7 +257,8 @@ def test_the_maximum_length_is_kept() -> None:
         ({"max_length": 0}, "`max_length` must be an int >= 1; got 0."),
         ({"max_source_length": 2.5}, "`max_source_length` must be an int >= 1; got 2.5."),
         ({"num_samples": -1}, "`num_samples` must be an int >= 0; got -1."),
-        ({"temperature": 0}, "`temperature` must be positive; got 0."),
+        ({"prefix": "no"}, "`prefix` must be True or False; got 'no'."),
+        ({"temperature": 0}, "`temperature` must be in 0.0001..10000; got 0."),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

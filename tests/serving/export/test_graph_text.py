@@ -122,7 +122,7 @@ def test_a_vocabulary_that_encodes_every_text_has_no_complaint(
 
 
 def test_a_text_of_ids_contains_neither_padding_nor_ids_that_the_model_does_not_embed() -> None:
-    graph = graph_vocabulary(None, num_ids=10, pad_id=0)
+    graph = graph_vocabulary(None, num_ids=10, left_out=[0])
     found = complaints(graph, "1 9", "1 10", "0 1", "-1", "1.5", "9999999999")
     assert found == [
         "",
@@ -137,7 +137,7 @@ def test_the_token_of_padding_is_an_unknown_token_in_a_text(
     unknown: list[str], ids: list[int] | None
 ) -> None:
     tokens = ["<pad>", "a", "b", *unknown, "c", "d"]
-    graph = graph_vocabulary(tokens, num_ids=len(tokens) - 1, pad_id=0)
+    graph = graph_vocabulary(tokens, num_ids=len(tokens) - 1, left_out=[0])
     text = "c <pad> d"  # the model does not embed the last token
     if ids is None:
         assert complaints(graph, text) == ["unknown symbol '<pad>'"]
