@@ -81,11 +81,7 @@ def main(arguments: cli.Arguments) -> None:
     """Translates the file that the flags name."""
     sampling, seed = _sampling(arguments)
     num_translations = arguments.n_best if sampling is None else arguments.sample
-    if arguments.input == arguments.prefixes == STANDARD_STREAM:
-        raise ValueError("--prefixes: expected a file, since --input takes standard input")
-    given = [path for path in (arguments.input, arguments.prefixes) if path]
-    for path in filter(None, (arguments.output, arguments.alignments)):
-        check_output(path, *given)
+    _check_paths(arguments)
     # A file can be read twice: all its lines are checked before the work begins.
     name = display_name(arguments.input, "standard input")
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
@@ -98,10 +94,7 @@ def main(arguments: cli.Arguments) -> None:
         run, arguments, num_translations, bool(arguments.alignments), sampling, seed
     )
     if is_file:
-        number = 1
-        for lines in line_chunks(arguments.input, CHUNK_LINES):
-            translator.sources.check(lines, name, number)
-            number += len(lines)
+        _check_sources(translator, arguments.input, name)
     sources_form = run.text_form if arguments.readable_sources else AS_GIVEN
     form = run.text_form if arguments.readable else AS_GIVEN
     number, seconds = 0, 0.0
@@ -116,23 +109,13 @@ def main(arguments: cli.Arguments) -> None:
                     f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is"
                 )
             started = time.perf_counter()
-            lines = sources_form.as_trained(lines, run.directory)
-            beginnings = None
-            if prefixes is not None:
-                beginnings = prefixes[number : number + len(lines)]
-                if len(beginnings) < len(lines):
-                    raise ValueError(
-                        f"{arguments.prefixes}: expected as many lines as sources, got "
-                        f"{len(prefixes)}"
-                    )
-                beginnings = form.beginnings_as_trained(beginnings)
             translations = translator(
-                lines,
+                sources_form.as_trained(lines, run.directory),
                 arguments.batch_size,
                 name,
                 bar.update,
                 number + 1,
-                beginnings,
+                _beginnings(arguments.prefixes, prefixes, number, len(lines), form),
                 arguments.prefixes,
             )
             seconds += time.perf_counter() - started
@@ -157,6 +140,35 @@ def main(arguments: cli.Arguments) -> None:
         },
         to_stderr=arguments.output == "-",
     )
+
+
+def _check_paths(arguments: cli.Arguments) -> None:
+    """Raises ValueError or OSError for an output that cannot be written, or inputs that clash."""
+    if arguments.input == arguments.prefixes == STANDARD_STREAM:
+        raise ValueError("--prefixes: expected a file, since --input takes standard input")
+    given = [path for path in (arguments.input, arguments.prefixes) if path]
+    for path in filter(None, (arguments.output, arguments.alignments)):
+        check_output(path, *given)
+
+
+def _check_sources(translator: Any, path: str, name: str) -> None:
+    """Raises ValueError for a source that the vocabulary cannot encode."""
+    number = 1
+    for lines in line_chunks(path, CHUNK_LINES):
+        translator.sources.check(lines, name, number)
+        number += len(lines)
+
+
+def _beginnings(
+    name: str, prefixes: list[str] | None, first: int, count: int, form: Any
+) -> list[str] | None:
+    """The prefixes of `count` sources, in the form of the training text; None without prefixes."""
+    if prefixes is None:
+        return None
+    found = prefixes[first : first + count]
+    if len(found) < count:
+        raise ValueError(f"{name}: expected as many lines as sources, got {len(prefixes)}")
+    return form.beginnings_as_trained(found)
 
 
 def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:

@@ -157,7 +157,7 @@ def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_p
         (["--sample=2", "--length_penalty=0.6"], "--length_penalty: expected without --sample"),
         (["--temperature=0.5"], "--temperature: expected --sample too"),
         (["--sample_seed=1"], "--sample_seed: expected --sample too"),
-        (["--sample=2", "--temperature=0"], "`temperature` must be positive; got 0.0"),
+        (["--sample=2", "--temperature=0"], "`temperature` must be in 0.0001..10000; got 0.0"),
         (["--sample=2", "--top_k=-1"], "`top_k` must be an int >= 0; got -1"),
         (["--sample=2", "--top_p=1.5"], "`top_p` must be above 0 and at most 1; got 1.5"),
         (["--sample=2", "--sample_seed=4294967296"], "`seed` must be an int in 0..2147483647"),
