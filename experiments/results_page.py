@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments.reproduction.claims import FEW_UPDATES, MARGIN, Claim
 from experiments.reproduction.pages import (
+    MissingRun,
     code_block,
     markdown_table,
     numbered,
@@ -42,10 +43,11 @@ says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases. *Not*: the effect was not seen. *Contradicted*: the
   opposite was seen.
-* *Undecided*: our runs cannot tell, for one of two reasons. They are too short: a low score after
+* *Undecided*: our runs cannot tell. Most are too short: a low score after
   {FEW_UPDATES} decides nothing, but a high score does. Or the difference
   is no larger than that of two seeds: it must exceed {MARGIN:g} BLEU for one pair of trainings, or
-  {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8 BLEU.
+  {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8 BLEU. Rules 8
+  and 9 have reasons of their own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 
@@ -164,7 +166,7 @@ def write_pages(results_dir: Path) -> list[Path]:
                 continue
             try:
                 written.append(write_page(name, scale, study, results, results_dir))
-            except ValueError as error:  # a figure that needs a run
+            except MissingRun as error:
                 print_note(f"{name}: left out, {error}")
     with open_output(str(results_dir / PAGE)) as stream:
         stream.write(make_page(results_dir))

@@ -211,7 +211,7 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
 
     return Work(
         [functools.partial(decode, *batch) for batch in batches],
-        encode,
+        encode if setting.batch_size > 1 else None,  # a single sentence has one graph for all
         sum(int(lengths.max()) + 1 for _, lengths in batches),
     )
 

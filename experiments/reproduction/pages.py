@@ -18,6 +18,10 @@ PROSE_WIDTH = 100  # characters
 CODE_WIDTH = 96
 
 
+class MissingRun(ValueError):
+    """A figure can only be drawn with a run that does not exist."""
+
+
 def write_page(name: str, scale: Scale, study: Study, results: Results, results_dir: Path) -> Path:
     """Writes the page of a study with the tables and figures of finished rows; returns its path.
 

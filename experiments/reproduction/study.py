@@ -18,6 +18,7 @@ from experiments.reproduction.jobs import Commands
 from experiments.reproduction.results import (
     Result,
     Results,
+    commit,
     portable,
     provenance,
     read_curve,
@@ -38,6 +39,9 @@ from experiments.reproduction.rows import (
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import atomic_binary
+
+# Options of validation, by which the best weights are chosen.
+VALIDATING = ("validate_every", "valid_examples", "beam_size", "patience")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,6 +196,7 @@ class Study:
             _move_aside(run_dir)
         arguments = train_arguments(row, data, run_dir)
         print_note(f"{row.name}: python -m {' '.join(arguments)}")
+        begun = commit()  # training may take hours, in which the checkout may change
         training = commands.run(arguments, row.name)
         evaluation, *tests = (
             {
@@ -214,6 +219,7 @@ class Study:
             "tests": {one.name: found for one, found in zip(row.tests, tests, strict=True)},
             "curve": read_curve(run_dir),
             **provenance(training.pop("hardware")),
+            "commit": begun,
             "command": f"python -m {' '.join(map(portable, arguments))}",
             "jobs": self.jobs,
         }
@@ -235,9 +241,14 @@ def _has_weights(run_dir: Path) -> bool:
 
 
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
-    """Whether an existing run fits the row and can resume; the number of updates may differ."""
+    """Whether an existing run fits the row and can resume.
+
+    Training could resume with other options of validation, too, but the best weights would be those
+    by the old ones. A run that is longer than the row has weights that the row must not have.
+    """
     from seq2seq_memattn.data.model_sizes import fit_to_data
-    from seq2seq_memattn.runs.directory import check_run
+    from seq2seq_memattn.runs.checkpoints import CheckpointFolder
+    from seq2seq_memattn.runs.directory import CHECKPOINTS_NAME, CONFIG_NAME, check_run
 
     preset = row.preset(run_dir.parent)
     try:
@@ -245,7 +256,11 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
         check_run(run_dir, data, model, preset.training, run_of_first_weights(row, run_dir))
     except ValueError:
         return False
-    return True
+    before = read_json(run_dir / CONFIG_NAME)["training"] if run_dir.exists() else {}
+    wanted = preset.training.to_dict()
+    same = all(before.get(name, wanted[name]) == wanted[name] for name in VALIDATING)
+    last = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).last_update
+    return same and last <= preset.training.num_updates
 
 
 def _move_aside(run_dir: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import code_block, commit_in_words
-from experiments.reproduction.results import portable, provenance, read_json, write_json
+from experiments.reproduction.results import commit, portable, provenance, read_json, write_json
 from seq2seq_memattn.notes import print_note
 
 
@@ -21,13 +21,24 @@ def measure_times(
         arguments: arguments of `experiments.speed`.
         prepare: called before the measurement.
     """
-    command = f"python -m {' '.join(map(portable, ['experiments.speed', *arguments]))}"
-    if not path.exists() or read_json(path)["command"] != command:
+    words = ["experiments.speed", *arguments]
+    if not is_of_command(path, words):
         prepare()
-        print_note(f"timing: {command}")
-        timed = run_command(["experiments.speed", *arguments])
-        made = {**provenance(timed["hardware"]), "command": command}
+        print_note(f"timing: {in_words(words)}")
+        begun = commit()  # work may take hours, in which the checkout may change
+        timed = run_command(words)
+        made = {**provenance(timed["hardware"]), "commit": begun, "command": in_words(words)}
         write_json(path, {**made, "rows": timed["rows"]})
+
+
+def is_of_command(path: Path, words: Sequence[str]) -> bool:
+    """Whether a file exists and is the result of a command, given without `python -m`."""
+    return path.exists() and read_json(path)["command"] == in_words(words)
+
+
+def in_words(words: Sequence[str]) -> str:
+    """A command as results record it."""
+    return f"python -m {' '.join(map(portable, words))}"
 
 
 def origin(found: dict[str, Any]) -> str:

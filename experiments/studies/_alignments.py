@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.reproduction.jobs import run_command
-from experiments.reproduction.pages import Draw
+from experiments.reproduction.pages import Draw, MissingRun
 from experiments.reproduction.results import Results
 from experiments.reproduction.study import Study
 from seq2seq_memattn.text.files import read_lines
@@ -24,7 +24,7 @@ def draw_sample(num_tokens: int) -> Draw:
     """Returns the `draw` of a study that draws a sample for its last row, by slot and combined.
 
     If the run no longer exists, existing figures stay as they are. If there are no figures either,
-    `draw` raises a ValueError that says what is needed.
+    `draw` raises a `MissingRun` that says what is needed.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
@@ -36,7 +36,7 @@ def draw_sample(num_tokens: int) -> Draw:
         if source.exists() and run_dir.exists():
             run_command(draw_arguments(run_dir, source, num_tokens, *paths))
         elif not all(path.with_suffix(".png").exists() for path in paths):
-            raise ValueError(
+            raise MissingRun(
                 f"{run_dir}: expected the run, and {source}; to make both again, remove "
                 f"{study.result_path(row)}"
             )

@@ -166,7 +166,10 @@ def judge_times(timed: Mapping[int, Result]) -> Claim:
     )
     if missing := set(LENGTHS) - set(timed):
         return claim.incomplete(len(LENGTHS) - len(missing), len(LENGTHS))
-    ratios = [time_over(timed[length], "k_memory:64", "bahdanau") or 0.0 for length in LENGTHS]
+    found = [time_over(timed[length], "k_memory:64", "bahdanau") for length in LENGTHS]
+    ratios = [ratio for ratio in found if ratio is not None]
+    if len(ratios) < len(LENGTHS):
+        return claim.incomplete(len(ratios), len(LENGTHS))
     _, *longer = ratios
     falls = max(longer) < 1.0 and longer == sorted(longer, reverse=True)
     verdict = from_cases([falls, ratios[-1] < 1.0])

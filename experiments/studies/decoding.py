@@ -65,7 +65,7 @@ def _single(units: int, tokens: int, beam_size: int) -> Part:
             *("--num_sentences=50", f"--beam_size={beam_size}", f"--units={units}"),
             *(f"--vocab_size={tokens}", "--graphs=xla,plain", "--repeats=3", "--parts"),
         ),
-        ("p50", "p95", "of Att", "ms per step"),
+        ("p50", "p95", "of Att"),
         '"of Att" compares times of all 50 sentences; p50 and p95 are quantiles over sentences.',
     )
 

@@ -12,6 +12,7 @@ from experiments.reproduction.pages import markdown_table
 from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
+from experiments.reproduction.timings import is_of_command
 from experiments.studies import flexible_table2
 from experiments.studies._flexible import (
     CORPORA,
@@ -51,18 +52,17 @@ def run(study: Study) -> Results:
     folders = {row.name: row.data.folder for row in study.rows}
     for name, members in by_corpus(chosen_with_thresholds(study)).items():
         data, test = study.data_dir / folders[members[0]["name"]], CORPORA[name].test
-        if not _path(study, name).exists():
-            run_command(
-                [
-                    "experiments.benchmarks.along_references",
-                    f"--runs={','.join(_named(study, result) for result in members)}",
-                    f"--source={data / test}.source.txt",
-                    f"--reference={data / test}.target.txt",
-                    f"--joined={','.join(map(str, JOINED))}",
-                    f"--batch_sizes={','.join(map(str, BATCH_SIZES))}",
-                    f"--output={_path(study, name)}",
-                ]
-            )
+        command = [
+            "experiments.benchmarks.along_references",
+            f"--runs={','.join(_named(study, result) for result in members)}",
+            f"--source={data / test}.source.txt",
+            f"--reference={data / test}.target.txt",
+            f"--joined={','.join(map(str, JOINED))}",
+            f"--batch_sizes={','.join(map(str, BATCH_SIZES))}",
+            f"--output={_path(study, name)}",
+        ]
+        if not is_of_command(_path(study, name), command):
+            run_command(command)
     return results(study)
 
 

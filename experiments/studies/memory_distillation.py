@@ -126,6 +126,7 @@ def introduction(scale: Scale) -> str:
 
 def rows(scale: Scale) -> list[Row]:
     """Attention, K-memory as it is, and what may improve it; "full" is the same as "small"."""
+    scale = "small" if scale == "full" else scale
     trials = {
         **{("att", name): TRIALS[name] for name in ("", "distilled")},
         **{("k64", name): trial for name, trial in TRIALS.items()},

@@ -56,9 +56,9 @@ def compare(
 def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
     """The mean number of encoder states scored per step of the best hypotheses.
 
-    For flexible attention with a threshold, the result also has the smallest possible mean
-    ("window_floor"): every step has the full penalty, and all positions of a source are the centre
-    equally often.
+    For flexible attention with a threshold, the result also has what the mean would be
+    ("window_floor") if every step had the full penalty, and all positions of a source were the
+    centre equally often.
 
     Args:
         translations: results of `Translator`, with alignments.

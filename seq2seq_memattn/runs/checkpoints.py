@@ -230,6 +230,11 @@ class CheckpointFolder:
             return []
         return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
 
+    @property
+    def last_update(self) -> int:
+        """The update of the newest checkpoint; 0 if there is none."""
+        return max((int(path.stem.rpartition("-")[2]) for path in self.paths()), default=0)
+
     def save(self, update: int, variables: Sequence[Any], record: dict[str, Any]) -> Path:
         """Writes a checkpoint, then removes all but the newest `keep`; returns the path."""
         self.folder.mkdir(parents=True, exist_ok=True)

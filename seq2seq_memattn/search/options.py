@@ -93,8 +93,8 @@ class Lengths:
     """How long targets may be, in tokens.
 
     Fields:
-        max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None:
-            twice the source's length and 10 more, after its prefix.
+        max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None, and
+            no `max_ratio`: twice the source's length and 10 more, after its prefix.
         min_length: int. Tokens that a hypothesis has before its end token.
         max_ratio, min_ratio: float or None. The same limits as a share of the source's length: that
             with its end token for `max_ratio`, rounded down, but at least one step; that without

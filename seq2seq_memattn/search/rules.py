@@ -176,15 +176,18 @@ def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> 
         # Both lengths without end token.
         share = _share(source_lengths - 1, lengths.min_ratio, ops.ceil, 1.0 - ROUNDING)
         least = share if least is None else ops.maximum(least, share)
-    if lengths.max_length is not None:
-        limits = 0 * source_lengths + lengths.max_length
-    else:
-        limits = default_limit(source_lengths) + prefix_lengths
-        if least is not None:
-            limits = ops.maximum(limits, least + SPARE)
+    share = None
     if lengths.max_ratio is not None:
         share = _share(source_lengths, lengths.max_ratio, ops.floor, 1.0 + ROUNDING)
-        limits = ops.minimum(limits, ops.maximum(share, 1))
+        share = ops.maximum(share, 1)
+    if lengths.max_length is not None:
+        limits = 0 * source_lengths + lengths.max_length
+        limits = limits if share is None else ops.minimum(limits, share)
+    elif share is not None:
+        limits = share
+    else:
+        limits = default_limit(source_lengths) + prefix_lengths
+        limits = limits if least is None else ops.maximum(limits, least + SPARE)
     if not isinstance(prefix_lengths, int):
         limits = ops.maximum(limits, prefix_lengths + 1)
     return limits, least

@@ -188,7 +188,7 @@ def test_ratios_are_exact() -> None:
     lengths = np.arange(1, 301)
     for percent in (1, 30, 50, 60, 99, 120, 150, 375):
         ratio = percent / 100
-        limits, least = steps_of(Lengths(10**6, max_ratio=ratio, min_ratio=ratio), lengths)
+        limits, least = steps_of(Lengths(max_ratio=ratio, min_ratio=ratio), lengths)
         assert as_array(limits).tolist() == np.maximum(percent * lengths // 100, 1).tolist()
         assert as_array(least).tolist() == (-(-percent * (lengths - 1) // 100)).tolist()
 
@@ -199,6 +199,8 @@ def test_the_default_limit_leaves_room_for_the_least_length() -> None:
         assert (as_array(limits) >= as_array(least) + 10).all()
     limits, _ = steps_of(Lengths(max_length=7, min_length=7), np.array([5, 1]))
     assert as_array(limits).tolist() == [7, 7]
+    limits, _ = steps_of(Lengths(max_length=7, max_ratio=2.0), np.array([5, 1]))
+    assert as_array(limits).tolist() == [7, 2]
 
 
 @pytest.mark.parametrize(

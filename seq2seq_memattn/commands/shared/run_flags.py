@@ -52,7 +52,7 @@ def define_run(flags: Flags, together: bool = False) -> None:
     flags.number(
         "threshold",
         None,
-        "flexible attention: do not score positions with a larger penalty; 0: score all; by "
+        "flexible attention: score only positions with a smaller penalty; 0: score all; by "
         "default as in the run",
         lower_bound=0.0,
     )
@@ -80,7 +80,8 @@ def define_search(flags: Flags) -> None:
     flags.number(
         "max_length_ratio",
         None,
-        "translations have at most this many tokens per token of their source, end tokens included",
+        "translations have at most this many tokens per token of their source, end tokens "
+        "included; by default twice as many and 10 more",
         lower_bound=0.01,
     )
     flags.integer(

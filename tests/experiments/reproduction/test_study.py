@@ -80,6 +80,11 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
             model = fit_to_data(preset.model, read_manifest(data_dir), data_dir)
             open_run(run_dir, data_dir, model, preset.training)  # refuses another row's run
             (run_dir / "metrics.jsonl").write_text(f"{len(commands)}\n")
+            checkpoint = (
+                run_dir / "checkpoints" / f"checkpoint-{preset.training.num_updates:09}.npz"
+            )
+            checkpoint.parent.mkdir(exist_ok=True)
+            checkpoint.touch()
         return {"bleu": 1.0, "hardware": "some"}
 
     monkeypatch.setattr(Commands, "run", run)
@@ -102,9 +107,14 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
     assert (tmp_path / "runs" / "row_before_1" / "metrics.jsonl").read_text() == "2\n"
     # With a larger number of updates, the same run continues.
-    run_study(dataclasses.replace(ROW, options={"learning_rate": 0.125, "num_updates": 7}))
+    longer = {"learning_rate": 0.125, "num_updates": ROW.preset().training.num_updates + 7}
+    run_study(dataclasses.replace(ROW, options=longer))
     assert len(commands) == 12
     assert not (tmp_path / "runs" / "row_before_3").exists()
+    # With a smaller one, or validated in another way, it has other best weights.
+    for count, changed in enumerate(({"num_updates": 7}, {"num_updates": 7, "beam_size": 3}), 3):
+        run_study(dataclasses.replace(ROW, options={**longer, **changed}))
+        assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
 
 
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

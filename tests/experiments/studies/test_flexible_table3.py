@@ -7,6 +7,7 @@ import pytest
 
 from experiments.reproduction.results import write_json
 from experiments.reproduction.study import Study, make_study
+from experiments.reproduction.timings import in_words
 from experiments.studies import flexible_table3
 from tests.experiments.studies.flexible_results import made_up_results
 
@@ -49,9 +50,8 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
 
     def run(command: list[str]) -> None:
         commands.append(command)
-        write_json(
-            tmp_path / "results" / "flexible_table3" / "tiny" / f"{NAME}.json", {"rows": rows}
-        )
+        file = tmp_path / "results" / "flexible_table3" / "tiny" / f"{NAME}.json"
+        write_json(file, {"rows": rows, "command": in_words(command)})
 
     monkeypatch.setattr(flexible_table3, "run_command", run)
     monkeypatch.setattr(Study, "run", Study.finished)
@@ -65,3 +65,6 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     assert "| tuned | 0.8 | - | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page
     assert flexible_table3.run(study) == results
     assert len(commands) == 1
+    monkeypatch.setattr(flexible_table3, "JOINED", (1,))  # another command
+    flexible_table3.run(study)
+    assert len(commands) == 2
