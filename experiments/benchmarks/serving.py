@@ -1,12 +1,12 @@
 """Measures serving: python -m experiments.benchmarks.serving --runs=R,R --input=F --output=F.
 
-Each run is exported and served on this machine. The load generator wrk simulates clients. Each
-client sends a sentence, waits for the answer and sends the next one, through the file again and
-again. One load is measured while another version of the model is exported, another one while
-versions are replaced again and again, with the memory after each. Further rows time sentences of
-`--tokens` tokens one at a time, over HTTP and without HTTP in turns. The last row decodes all
-sentences as a file, and compares the translations with those of the exported model in a separate
-process.
+Each run is exported with each of the `--precisions` and served on this machine. The load generator
+wrk simulates clients. Each client sends a sentence, waits for the answer and sends the next one,
+through the file again and again. One load is measured while another version of the model is
+exported, another one while versions are replaced again and again, with the memory after each.
+Further rows time sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns.
+The last row decodes all sentences as a file in float32, and compares the translations with those of
+the exported model in a separate process.
 """
 
 import contextlib
@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -118,9 +117,16 @@ def requester(server: Server, path: str) -> Callable[[str], None]:
     """Returns a function that has a server translate a line, over one connection."""
     connection = http.client.HTTPConnection(server.address)
 
-    def ask(line: str) -> None:
+    def answer_of(line: str) -> http.client.HTTPResponse:
         connection.request("POST", path, _body(line), {"Content-Type": "application/json"})
-        response = connection.getresponse()
+        return connection.getresponse()
+
+    def ask(line: str) -> None:
+        try:
+            response = answer_of(line)
+        except ConnectionError:  # the server has closed an idle connection
+            connection.close()
+            response = answer_of(line)
         answer = response.read()
         if response.status != http.client.OK:
             raise ValueError(f"{path}: {answer.decode()}")
@@ -210,12 +216,12 @@ def _percentiles(times: np.ndarray) -> dict[str, float]:
     return {"p50_ms": round(float(p50), 2), "p95_ms": round(float(p95), 2)}
 
 
-def export(run_dir: Path, export_dir: Path, beam_size: int) -> None:
+def export(run_dir: Path, export_dir: Path, beam_size: int, precision: str) -> None:
     """Exports a run with the command that users type."""
     command = [
         *(sys.executable, "-m", "experiments.export", f"--run_dir={run_dir}"),
         *(f"--export_dir={export_dir}", f"--beam_size={beam_size}"),
-        f"--n_best={min(beam_size, NUM_BEST)}",
+        *(f"--n_best={min(beam_size, NUM_BEST)}", f"--precision={precision}"),
     ]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
@@ -236,19 +242,26 @@ def of_length(run_dir: Path, lines: Sequence[str], num_tokens: int, count: int) 
 
 
 class Measurement:
-    """The measurements of one run.
+    """The measurements of one run with one precision.
 
     Args:
         run_dir: Path.
+        precision: precision of the export.
         lines: all sentences.
         folder: folder for exports and request bodies.
         arguments: arguments of the command.
     """
 
     def __init__(
-        self, run_dir: Path, lines: Sequence[str], folder: Path, arguments: cli.Arguments
+        self,
+        run_dir: Path,
+        precision: str,
+        lines: Sequence[str],
+        folder: Path,
+        arguments: cli.Arguments,
     ) -> None:
         self._run_dir = run_dir
+        self._precision = precision
         self._lines = lines
         self._name = run_dir.resolve().name
         self._path = f"/v1/models/{self._name}:predict"
@@ -261,8 +274,8 @@ class Measurement:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yields each row when it has been measured."""
         for beam_size, export_dir in self._exports.items():
-            export(self._run_dir, export_dir, beam_size)
-            row = {"model": self._name, "beam_size": beam_size}
+            self._export(beam_size)
+            row = {**self._model(), "beam_size": beam_size}
             with serving(export_dir) as server:
                 over_http, direct = time_singles(
                     requester(server, self._path), caller(export_dir), self._singles
@@ -274,19 +287,23 @@ class Measurement:
             yield {**row, "mode": "single, SavedModel", **direct}
         beam_size = BEAM_SIZES[0]
         found = compare_file(self._run_dir, self._exports[beam_size], self._lines)
-        yield {"model": self._name, "beam_size": beam_size, "mode": "file", **found}
+        yield {**self._model(), "beam_size": beam_size, "mode": "file", **found}
+
+    def _model(self) -> dict[str, str]:
+        return {"model": self._name, "precision": self._precision}
+
+    def _export(self, beam_size: int) -> None:
+        export(self._run_dir, self._exports[beam_size], beam_size, self._precision)
 
     def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
         """Load with each number of clients; with the last once more while a version is exported."""
         numbers = cli.positive_numbers("clients", self._arguments.clients)
         for clients in numbers:
             yield self._load(server, clients)
-        exporting = threading.Thread(
-            target=export, args=(self._run_dir, self._exports[BEAM_SIZES[0]], BEAM_SIZES[0])
-        )
-        exporting.start()
-        found = self._load(server, numbers[-1])
-        exporting.join()
+        with ThreadPoolExecutor(1) as threads:
+            exported = threads.submit(self._export, BEAM_SIZES[0])
+            found = self._load(server, numbers[-1])
+            exported.result()  # raises what the export raised
         yield {**found, "version_at_end": self._version(server)}
         yield {**self._replacements(server, numbers[-1]), "version_at_end": self._version(server)}
 
@@ -324,6 +341,7 @@ def _body(line: str) -> bytes:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.items("runs", None, "run directories", required=True)
+    flags.items("precisions", ["float32"], "precisions of the exports; see `memattn export`")
     flags.string("input", None, "sentences, one per line", required=True)
     flags.string("output", None, "JSON file for the figures", required=True)
     flags.items(
@@ -344,15 +362,14 @@ def main(arguments: cli.Arguments) -> None:
     if shutil.which(arguments.wrk) is None:
         raise ValueError(f"--wrk: expected the load generator wrk; there is no {arguments.wrk}")
     lines = read_lines(arguments.input)
-    rows = []
+    origin, rows = provenance(processor()), []
     with tempfile.TemporaryDirectory() as folder:
-        for run_dir in map(Path, arguments.runs):
-            place = Path(folder) / run_dir.name
-            place.mkdir()
-            for row in Measurement(run_dir, lines, place, arguments).rows():
+        for run_dir, precision in itertools.product(arguments.runs, arguments.precisions):
+            place = Path(tempfile.mkdtemp(dir=folder))
+            for row in Measurement(Path(run_dir), precision, lines, place, arguments).rows():
                 print_note(json.dumps(row))
                 rows.append(row)
-    write_json(Path(arguments.output), {"rows": rows, **provenance(processor())})
+                write_json(Path(arguments.output), {"rows": rows, **origin})
     cli.print_result({"rows": len(rows), "output": arguments.output})
 
 
