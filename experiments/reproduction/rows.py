@@ -106,14 +106,22 @@ class Row:
         return load_preset(self.config).with_options({**self.options, "teacher": teacher})
 
 
-def identity(row: Row) -> dict[str, Any]:
-    """The data and options of a row, in the form of a result's file."""
+def identity(row: Row, rows: Mapping[str, Row] | None = None) -> dict[str, Any]:
+    """The data and options of a row, in the form of a result's file.
+
+    Args:
+        row: the row.
+        rows: all rows of the study by name. The options of those that the row needs are recorded,
+            too; None: they are not.
+    """
     preset = row.preset()
+    needed = {name: dict(rows[name].options) for name in sorted(row.needs)} if rows else {}
     return {
         "name": row.name,
         "length": row.length,
         "data": list(row.data.command),
         "init_from": row.init_from,
+        **({"needs": needed} if needed else {}),
         "options": dict(row.options),
         "configuration": {
             "model": preset.model.to_dict(),
@@ -122,13 +130,15 @@ def identity(row: Row) -> dict[str, Any]:
     }
 
 
-def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
+def is_result_of(row: Row, found: Mapping[str, Any], rows: Mapping[str, Row] | None = None) -> bool:
     """Whether a result was made with the row's current data and options.
+
+    The options of the rows that it needs count, if the result has recorded them; see `identity`.
 
     An option that is newer than the result counts as having had its default. The options in
     `WATCHING` may differ.
     """
-    made = identity(row)
+    made = identity(row, rows)
     recorded = found.get("configuration", {"model": {}, "training": {}})
     try:
         before = {
@@ -139,8 +149,10 @@ def is_result_of(row: Row, found: Mapping[str, Any]) -> bool:
         return False
     for name in WATCHING:
         before["training"][name] = made["configuration"]["training"][name]
-    found = {"init_from": "", **found}
-    same = all(found.get(name) == made[name] for name in ("name", "length", "data", "init_from"))
+    made = {"needs": found.get("needs"), **made}
+    found = {"init_from": "", "needs": made["needs"], **found}
+    compared = ("name", "length", "data", "init_from", "needs")
+    same = all(found.get(name) == made[name] for name in compared)
     return same and before == made["configuration"]
 
 

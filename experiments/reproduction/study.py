@@ -74,9 +74,13 @@ class Study:
         """The names of the rows to run."""
         return list(self.chosen or (row.name for row in self.rows))
 
+    @property
+    def _by_name(self) -> dict[str, Row]:
+        return {row.name: row for row in self.rows}
+
     def run(self) -> Results:
         """Runs the unfinished rows among the chosen ones; returns all chosen results in order."""
-        by_name = {row.name: row for row in self.rows}
+        by_name = self._by_name
         chosen = [by_name[name] for name in reversed(self.names())]
         waiting: dict[str, Row] = {}
         while chosen:
@@ -119,7 +123,7 @@ class Study:
         path = self.result_path(row)
         if not path.exists():
             return False
-        fits = is_result_of(row, read_json(path))
+        fits = is_result_of(row, read_json(path), self._by_name)
         if not fits:
             print_note(f"{row.name}: the result has other options and is made again")
         return fits
@@ -129,7 +133,7 @@ class Study:
         results = []
         for row in self.rows:
             path = self.result_path(row)
-            if path.exists() and is_result_of(row, found := read_json(path)):
+            if path.exists() and is_result_of(row, found := read_json(path), self._by_name):
                 results.append({**found, "label": row.label, "curve_name": row.curve})
             elif path.exists():
                 print_note(f"{row.name}: left out, {path} was made with other options")
@@ -170,7 +174,7 @@ class Study:
             raise ValueError(
                 f"--source_dir: needed for {data.folder}, whose sources are translated"
             )
-        (translator,) = (row for row in self.rows if row.name == data.translated_by)
+        translator = self._by_name[data.translated_by]
         if not (self.data_dir / translator.data.folder).exists():
             self.prepare(translator.data, run)
         translations = self.data_dir / f"{data.folder}.gz"
@@ -209,7 +213,7 @@ class Study:
             if one.keeps_lines:
                 self._keep_lines(row, one, run_dir)
         result = {
-            **identity(row),
+            **identity(row, self._by_name),
             "label": row.label,
             "curve_name": row.curve,
             "paper": dict(row.paper),

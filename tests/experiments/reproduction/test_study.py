@@ -155,6 +155,9 @@ def test_a_row_that_begins_with_another_comes_after_it(
     assert not any(argument.startswith("--init_from") for argument in trained[0])
     assert trained[1][-1] == f"--init_from={tmp_path / 'runs' / 'row'}"
     assert is_result_of(tuned, found[0])
+    other = dataclasses.replace(ROW, options={**ROW.options, "seed": 3})
+    assert is_result_of(tuned, found[0], {"row": ROW})
+    assert not is_result_of(tuned, found[0], {"row": other})  # begins with other weights
     assert not is_result_of(dataclasses.replace(tuned, init_from=""), found[0])
     assert is_result_of(ROW, {k: v for k, v in identity(ROW).items() if k != "init_from"})
 
