@@ -31,7 +31,10 @@ def define(flags: cli.Flags) -> None:
         "train nothing; write tables and figures from existing results",
     )
     flags.integer(
-        "jobs", 1, "rows trained at a time, each with its share of the cores", lower_bound=1
+        "jobs",
+        1,
+        "rows trained at a time, each with its share of the cores (on TensorFlow)",
+        lower_bound=1,
     )
     flags.string("work_dir", "runs", "where data and runs go")
     flags.string("results_dir", None, "where results go, by default `results` in work_dir")

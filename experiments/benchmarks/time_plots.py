@@ -1,6 +1,7 @@
 """Figures of measured times."""
 
 from pathlib import Path
+from typing import Any
 
 from experiments.benchmarks.timed_work import OF_DATA
 from experiments.reproduction.results import Result, Results
@@ -8,7 +9,9 @@ from experiments.studies._copy_claims import paper_seconds
 
 
 def draw_times(rows: Results, path: Path) -> list[Path]:
-    """Draws time by source length, one figure per mode and format, with the paper's ratios dashed.
+    """Draws time by source length, one figure per mode, format and graph.
+
+    The paper's ratios are dashed.
 
     Args:
         rows: rows of `experiments.speed`.
@@ -25,21 +28,23 @@ def draw_times(rows: Results, path: Path) -> list[Path]:
         for attention, seconds in of_length.items()
     ]
     drawn = []
-    kinds = dict.fromkeys(
-        (row["mode"], row["precision"]) for row in rows if row["mode"] not in OF_DATA
-    )
-    for mode, precision in kinds:
-        those = [row for row in rows if (row["mode"], row["precision"]) == (mode, precision)]
+    kinds: dict[tuple[str, str, Any], list[Result]] = {}
+    for row in rows:
+        if row["mode"] not in OF_DATA:
+            kind = (row["mode"], row["precision"], row.get("jit_compile"))
+            kinds.setdefault(kind, []).append(row)
+    for (mode, precision, is_compiled), those in kinds.items():
         is_compared = mode == "uniform" and any(row["attention"] == "bahdanau" for row in those)
         doing = "Training on" if mode == "train" else "Decoding"
-        lengths = "exactly L" if mode == "exact" else "0 to L"
+        lengths = {"exact": "exactly L", "normal": "L on average"}.get(mode, "0 to L")
+        graph = "_plain" if is_compiled is False else ""
         figure = plots.time_by_length(
             those,
             paper if is_compared else [],
             title=f"{doing} {those[0]['num_sentences']:,} sentences of {lengths} tokens; "
             f"{_conditions(those[0])}",
         )
-        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}"))
+        drawn += plots.save(figure, path.with_name(f"{path.name}_{mode}_{precision}{graph}"))
     return drawn
 
 

@@ -360,8 +360,6 @@ def test_curves_of_copies_are_judged_by_high_scores() -> None:
 
 def test_windows_are_judged_by_what_is_left_of_them() -> None:
     found = made_up_results()
-    for result in found:
-        result["name"] = result["name"]
     claims = _flexible_claims.claims(found, [WORDS])
     assert verdict(claims, "flexible is no worse") == "reproduced"
     assert verdict(claims, "tuned windows") == "reproduced"  # 4.0 positions of 12.5
