@@ -328,16 +328,24 @@ def _groups(found: Results) -> dict[str, list[Result]]:
     """Results by figure; attention is in the figures of all models trained as long."""
     groups: dict[str, list[Result]] = {}
     for result in _of_text(found):
-        is_taught = "teacher's" in result["label"]
         is_plain = result["label"].endswith(TRIALS[""].label)
         slots = _slots_of(result)
         for name, (of_slots, longer, taught) in FIGURES.items():
-            is_one = _is_longer(result) == longer and (is_plain or taught in (None, is_taught))
+            is_one = _is_longer(result) == longer and (
+                is_plain or taught in (None, _is_taught(result))
+            )
             if is_one and slots in (of_slots, None):
                 groups.setdefault(name, []).append(result)
     groups = {name: members for name, members in groups.items() if any(map(_slots_of, members))}
     copies = _of_copies(found)
     return groups | ({"copying": copies} if copies else {})
+
+
+def _is_taught(result: Result) -> bool:
+    """Whether a model has a teacher, began with its weights, or learned its translations."""
+    is_translated = any("{translations}" in option for option in result["data"])
+    has_teacher = bool(result["configuration"]["training"]["teacher"])
+    return has_teacher or bool(result["init_from"]) or is_translated
 
 
 def _is_longer(result: Result) -> bool:
