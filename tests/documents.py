@@ -107,6 +107,9 @@ def prepare_folder(folder: Path) -> None:
             with gzip.open(folder / f"{name}.{language}.gz", "wt", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)
     make_multi30k(folder / "multi30k")
+    # What `head` and `printf` write in the page about search.
+    (folder / "sources.txt").write_text("\n".join([*pairs(2, seed=1)[0], ""]), encoding="utf-8")
+    (folder / "beginnings.txt").write_text("Eine Gruppe\n\n", encoding="utf-8")
 
 
 def run_command(command: Command, folder: Path) -> Done:
