@@ -43,6 +43,11 @@ def _command() -> str:
     return " ".join([program, *map(portable, sys.argv[1:])])
 
 
+def in_words(words: Sequence[str]) -> str:
+    """A command, given without `python -m`, as results record it."""
+    return f"python -m {' '.join(map(portable, words))}"
+
+
 def portable(argument: str) -> str:
     """An argument without this machine's folders: absolute paths are cut to their last part."""
     flag, equals, values = argument.rpartition("=")

@@ -19,6 +19,7 @@ from experiments.reproduction.results import (
     Result,
     Results,
     commit,
+    in_words,
     portable,
     provenance,
     read_curve,
@@ -224,7 +225,7 @@ class Study:
             "curve": read_curve(run_dir),
             **provenance(training.pop("hardware")),
             "commit": begun,
-            "command": f"python -m {' '.join(map(portable, arguments))}",
+            "command": in_words(arguments),
             "jobs": self.jobs,
         }
         write_json(self.result_path(row), result)
@@ -260,7 +261,8 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
         check_run(run_dir, data, model, preset.training, run_of_first_weights(row, run_dir))
     except ValueError:
         return False
-    before = read_json(run_dir / CONFIG_NAME)["training"] if run_dir.exists() else {}
+    path = run_dir / CONFIG_NAME
+    before = read_json(path)["training"] if path.exists() else {}  # a start may have been killed
     wanted = preset.training.to_dict()
     same = all(before.get(name, wanted[name]) == wanted[name] for name in VALIDATING)
     last = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).last_update

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import code_block, commit_in_words
-from experiments.reproduction.results import commit, portable, provenance, read_json, write_json
+from experiments.reproduction.results import commit, in_words, provenance, read_json, write_json
 from seq2seq_memattn.notes import print_note
 
 
@@ -34,11 +34,6 @@ def measure_times(
 def is_of_command(path: Path, words: Sequence[str]) -> bool:
     """Whether a file exists and is the result of a command, given without `python -m`."""
     return path.exists() and read_json(path)["command"] == in_words(words)
-
-
-def in_words(words: Sequence[str]) -> str:
-    """A command as results record it."""
-    return f"python -m {' '.join(map(portable, words))}"
 
 
 def origin(found: dict[str, Any]) -> str:

@@ -88,10 +88,10 @@ def main(arguments: cli.Arguments) -> None:
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
-    titles = [f"line {number}" for number in arguments.lines] or [""]
     aligned = {
-        title: align(run, translator, text, name)
-        for title, (name, text) in zip(titles, texts.items(), strict=True)
+        # The figure's title has the sentence of `--text`; "FILE, line 3" gives "line 3".
+        "" if name == "--text" else name.rpartition(", ")[2]: align(run, translator, text, name)
+        for name, text in texts.items()
     }
     run_flags.report_cut(translator.sources)
     title = title_of(run.model.config, list(texts.values()))

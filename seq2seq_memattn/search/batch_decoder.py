@@ -11,7 +11,7 @@ from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.search.rules import steps_of
-from seq2seq_memattn.search.top_successors import DEAD
+from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
@@ -172,7 +172,7 @@ def sorted_batches(
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:
     length = int(found.lengths[row, rank])
-    if found.log_probs[row, rank] <= DEAD / 2:  # there is no such hypothesis: its tokens are chance
+    if is_dead(found.log_probs[row, rank]):  # its tokens are chance
         length = 0
     alignment = positions = scores = None
     if not isinstance(found.alignments, tuple):

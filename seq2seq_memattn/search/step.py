@@ -18,7 +18,7 @@ from seq2seq_memattn.search.scores import (
     score,
     score_bonus,
 )
-from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors
+from seq2seq_memattn.search.top_successors import DEAD, Successors, best_successors, is_dead
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
@@ -271,7 +271,7 @@ def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
     """Whether a sentence's result can no longer change: bool [batch]."""
     options, limits = rules.options, rules.sources.limits
     frozen = _is_frozen(beam, step, rules)
-    all_frozen = ops.all(ops.logical_or(frozen, beam.log_probs <= DEAD / 2), axis=1)
+    all_frozen = ops.all(ops.logical_or(frozen, is_dead(beam.log_probs)), axis=1)
     if not options.early_stopping or options.beam_size == 1:
         return all_frozen
     longest = ops.maximum(beam.lengths, limits)

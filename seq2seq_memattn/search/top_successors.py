@@ -14,6 +14,11 @@ MANY = 4096  # successors of a sentence from which on they are compared in block
 FIRST = END_ID + 1  # no target has padding or the start token; the end token is handled apart
 
 
+def is_dead(log_probs: Any) -> Any:
+    """Whether log-probabilities are of no hypothesis, but of something that must not be chosen."""
+    return log_probs <= DEAD / 2
+
+
 class Successors(NamedTuple):
     """Log-probabilities of the successors of hypotheses; arrays are [batch, beam].
 

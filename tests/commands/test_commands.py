@@ -217,6 +217,10 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     assert len(json.loads(lines.stdout.splitlines()[-1])["texts"]) == 2
     assert_drawn(figure)
     figure.unlink()
+    twice = run_here("experiments.draw_alignment", *options, f"--source={source}", "--lines=3,3")
+    assert twice.returncode == 0, twice.stderr
+    assert len(json.loads(twice.stdout.splitlines()[-1])["texts"]) == 1
+    figure.unlink()
     for wrong, message in (
         (["--text="], "--text: expected a sentence"),
         ([f"--source={source}", "--lines=1000"], "--lines: expected at most"),

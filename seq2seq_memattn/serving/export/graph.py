@@ -20,7 +20,7 @@ from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
 from seq2seq_memattn.search.rules import MAX_SEED, prefix_lengths, steps_of
-from seq2seq_memattn.search.top_successors import DEAD
+from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.rounded_weights import RoundedMatrix, RoundedWeights
@@ -313,17 +313,17 @@ class ServingGraph:
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
         """The outputs of `translate`, for `count` translations of each text.
 
-        As when translating files, an empty text has an empty translation.
+        As when translating files, an empty text has an empty translation, and so has a place
+        without a hypothesis.
         """
         is_empty = sources.is_empty[:, None]
-        is_dead = found.log_probs <= DEAD / 2  # there is no such hypothesis: its tokens are chance
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
         ids = tf.RaggedTensor.from_tensor(
             self._model.written(tokens), tf.reshape(found.lengths, [-1])
         )
         texts = tf.reshape(self._served.target_text.decode(ids), [-1, count])
         return {
-            "translations": tf.where(is_empty | is_dead, "", texts),
+            "translations": tf.where(is_empty | is_dead(found.log_probs), "", texts),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
             "num_tokens": tf.where(is_empty, 0, found.steps),
             "source_is_cut": sources.is_cut,

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,12 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     for count, changed in enumerate(({"num_updates": 7}, {"num_updates": 7, "beam_size": 3}), 3):
         run_study(dataclasses.replace(ROW, options={**longer, **changed}))
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()
+    # A start that was killed before it wrote its configuration goes on.
+    (tmp_path / "results" / "row.json").unlink()
+    shutil.rmtree(tmp_path / "runs" / "row")
+    (tmp_path / "runs" / "row").mkdir()
+    run_study(rows[-1])
+    assert not (tmp_path / "runs" / "row_before_5").exists()
 
 
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -139,6 +146,11 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def trainings(commands: list[list[str]]) -> list[list[str]]:
     return [command for command in commands if command[0] == "experiments.train"]
+
+
+def names_of_trained(commands: list[list[str]]) -> list[str]:
+    """The names of the runs that are trained, in order."""
+    return [Path(command[3].partition("=")[2]).name for command in trainings(commands)]
 
 
 def test_a_row_that_begins_with_another_comes_after_it(
@@ -173,8 +185,7 @@ def test_a_teacher_is_trained_first_and_named_by_its_run(
     found = Study([other, taught, ROW], *where, chosen=["other"]).run()
     trained = trainings(commands)
     assert [result["name"] for result in found] == ["other"]
-    names = [Path(arguments[3].partition("=")[2]).name for arguments in trained]
-    assert names == ["row", "taught", "other"]
+    assert names_of_trained(commands) == ["row", "taught", "other"]
     teacher = tmp_path / "runs" / "row"
     assert trained[1][-1] == f"--teacher={teacher}"
     assert taught.preset(tmp_path / "runs").training.teacher == str(teacher)
@@ -195,16 +206,14 @@ def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
     Study([ROW], *where).run()
     Study([tuned, ROW], *where, chosen=["tuned"]).run()
-    names = [Path(arguments[3].partition("=")[2]).name for arguments in trainings(commands)]
-    assert names == ["row", "row", "tuned"]
+    assert names_of_trained(commands) == ["row", "row", "tuned"]
     Study([tuned, ROW], *where).run()
     again = dataclasses.replace(ROW, name="again", init_from="row")
     weights = tmp_path / "runs" / "row" / "best.npz"
     weights.parent.mkdir(parents=True, exist_ok=True)
     weights.touch()
     Study([again, ROW], *where).run()
-    names = [Path(arguments[3].partition("=")[2]).name for arguments in trainings(commands)]
-    assert names[3:] == ["again"]
+    assert names_of_trained(commands)[3:] == ["again"]
 
 
 def test_translations_by_a_row_take_the_place_of_targets(

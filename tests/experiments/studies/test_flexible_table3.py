@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.reproduction.results import write_json
+from experiments.reproduction.results import in_words, write_json
 from experiments.reproduction.study import Study, make_study
-from experiments.reproduction.timings import in_words
 from experiments.studies import flexible_table3
 from tests.experiments.studies.flexible_results import made_up_results
 
