@@ -393,7 +393,7 @@ def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_row
     assert rows[0]["encoding_seconds"] + rows[0]["steps_seconds"] == pytest.approx(
         rows[0]["seconds"], abs=2e-4
     )
-    assert_drawn(tmp_path / "time_exact_float32.png")
+    assert_drawn(tmp_path / "time_exact_float32_plain.png")
 
 
 @pytest.mark.slow
