@@ -121,7 +121,8 @@ def test_a_search_equals_the_reference(
         changed += early != free
         for found in (result, compiled):
             assert_equals_reference(found, row, early)
-    assert changed >= 3, "the rules change no search"
+    # Of the few tokens that a greedy search writes, hardly a pair repeats.
+    assert changed >= (1 if beam_size == 1 else 3), "the rules change no search"
 
 
 @pytest.mark.parametrize("name", ["all", *slow(*(name for name in OPTIONS if name != "all"))])

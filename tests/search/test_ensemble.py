@@ -92,7 +92,8 @@ def test_samples_are_drawn_from_the_mean() -> None:
     drawn = as_arrays(sample(Ensemble(models()), SOURCES[:1], 400, seed=1, max_length=2))
     first = np.bincount(drawn.tokens[0, :, 0].astype(int), minlength=6) / 400
     expected = np.exp(log_probs_of(0, "probabilities")((START_ID,)))
-    np.testing.assert_allclose(first, expected, atol=0.08)
+    # Padding and the start token cannot be drawn.
+    np.testing.assert_allclose(first, expected / expected.sum(), atol=0.08)
 
 
 def test_a_member_without_attention_does_not_dilute_the_alignment() -> None:
