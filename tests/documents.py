@@ -15,7 +15,6 @@ from tests.texts import make_multi30k, pairs
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-LONGEST_LINE = 160
 BLOCK = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # A line of code whose comment gives its output: a shape, True, or a path.
 PRINTED = re.compile(r"^print\(.*\)  # (\(.*\)|True|[\w/]+/\w+)(?::.*)?$", re.MULTILINE)

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from tests.documents import (
-    LONGEST_LINE,
     README,
     blocks,
     commands,
-    lines_outside_code,
     prepare_folder,
     run_commands,
 )
@@ -23,7 +21,6 @@ MOST_LINES = 180
 
 def test_it_is_short() -> None:
     assert len(TEXT.splitlines()) <= MOST_LINES
-    assert [line for line in lines_outside_code(TEXT) if len(line) > LONGEST_LINE] == []
 
 
 def test_every_make_target_is_there() -> None:

@@ -94,11 +94,12 @@ class Lengths:
 
     Fields:
         max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None, and
-            no `max_ratio`: twice the source's length and 10 more, after its prefix.
+            no `max_length_ratio`: twice the source's length and 10 more, after its prefix.
         min_length: int. Tokens that a hypothesis has before its end token.
-        max_ratio, min_ratio: float or None. The same limits as a share of the source's length: that
-            with its end token for `max_ratio`, rounded down, but at least one step; that without
-            for `min_ratio`, rounded up. None: no such limit. Of two limits, the tighter one holds.
+        max_length_ratio: float or None. A limit on the steps as a share of the source's length, end
+            token included: rounded down, but at least one step.
+        min_length_ratio: float or None. A least length as a share of the source's length, end token
+            left out, rounded up. Of two limits, the tighter one holds.
 
     Raises:
         ValueError: if a limit is not a number of its kind or is out of range, or the least length
@@ -107,17 +108,17 @@ class Lengths:
 
     max_length: int | None = None
     min_length: int = 0
-    max_ratio: float | None = None
-    min_ratio: float | None = None
+    max_length_ratio: float | None = None
+    min_length_ratio: float | None = None
 
     def __post_init__(self) -> None:
         if self.max_length is not None:
             check_int("max_length", self.max_length)
         check_int("min_length", self.min_length, least=0)
-        for name, least in (("max_ratio", LEAST_RATIO), ("min_ratio", 0.0)):
+        for name, least in (("max_length_ratio", LEAST_RATIO), ("min_length_ratio", 0.0)):
             if (ratio := getattr(self, name)) is not None:
                 check_number(name, ratio, least, MOST_RATIO)
-        for kind in ("length", "ratio"):
+        for kind in ("length", "length_ratio"):
             least, most = getattr(self, f"min_{kind}"), getattr(self, f"max_{kind}")
             if None not in (least, most) and least > most:
                 raise ValueError(f"`min_{kind}` must be at most `max_{kind}`, {most}; got {least}.")

@@ -172,13 +172,13 @@ def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> 
     least = None
     if lengths.min_length:
         least = 0 * source_lengths + lengths.min_length
-    if lengths.min_ratio:
+    if lengths.min_length_ratio:
         # Both lengths without end token.
-        share = _share(source_lengths - 1, lengths.min_ratio, ops.ceil, 1.0 - ROUNDING)
+        share = _share(source_lengths - 1, lengths.min_length_ratio, ops.ceil, 1.0 - ROUNDING)
         least = share if least is None else ops.maximum(least, share)
     share = None
-    if lengths.max_ratio is not None:
-        share = _share(source_lengths, lengths.max_ratio, ops.floor, 1.0 + ROUNDING)
+    if lengths.max_length_ratio is not None:
+        share = _share(source_lengths, lengths.max_length_ratio, ops.floor, 1.0 + ROUNDING)
         share = ops.maximum(share, 1)
     if lengths.max_length is not None:
         limits = 0 * source_lengths + lengths.max_length

@@ -132,6 +132,11 @@ def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_pat
         (["--coverage_penalty=-1"], "--coverage_penalty"),
         (["--input=-", "--prefixes=-"], "--prefixes: expected a file, since --input takes"),
         (["--max_length_ratio=0"], "flag --max_length_ratio=0: 0.0 is not number >= 0.01"),
+        (
+            ["--min_length_ratio=2", "--max_length_ratio=1"],
+            "`min_length_ratio` must be at most `max_length_ratio`, 1.0; got 2.0.",
+        ),
+        (["--no_repeat_ngram=33"], "`no_repeat_ngram` must be an int in 0..32; got 33."),
     ],
 )
 def test_flags_of_rules_that_do_not_fit_are_refused(

@@ -17,14 +17,12 @@ from seq2seq_memattn.presets.load import PRESETS
 from seq2seq_memattn.serving.export.options import INPUTS as SIGNATURES
 from tests.documents import (
     DOCS,
-    LONGEST_LINE,
     PAGES,
     README,
     START_PROCESSES,
     Command,
     blocks,
     commands,
-    lines_outside_code,
     prepare_folder,
     run_code,
     run_commands,
@@ -120,12 +118,6 @@ def test_the_options_that_correspond_to_others_exist() -> None:
     ours = re.findall(r"^\| `--(\w+)", TEXTS["from_other_toolkits"], re.MULTILINE)
     assert len(ours) > 30
     assert set(ours) <= set(re.findall(r"^`--(?:\[no\])?(\w+)`$", page(), re.MULTILINE))
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_lines_are_short(name: str) -> None:
-    lines = lines_outside_code(TEXTS[name])
-    assert [line for line in lines if len(line) > LONGEST_LINE] == []
 
 
 def test_every_page_is_in_the_contents() -> None:

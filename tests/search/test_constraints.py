@@ -1,6 +1,7 @@
 """Constraints and added scores, against the reference search and exhaustive enumeration."""
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,13 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.model import Seq2Seq
+from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.constraints import repeating
 from seq2seq_memattn.search.options import Lengths
 from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.search.sample import sample
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.errors import refused
 from tests.marks import quick, slow
 from tests.reference import beam_search as reference
@@ -147,6 +149,36 @@ def test_the_tokens_that_would_repeat_a_pair_are_found() -> None:
     assert not as_array(repeating(tf.constant(history, tf.int32), 1, 2)).any()
 
 
+@pytest.mark.parametrize("half", [[3], *slow([4, 4], [])])
+def test_after_half_of_a_target_the_rest_is_what_the_model_scores_highest(half: list[int]) -> None:
+    model, source = small_model(), sources_of(3)
+    tokens = range(NUM_SPECIAL_IDS, model.vocab_size)
+    endings = (e for n in range(5 - len(half)) for e in itertools.product(tokens, repeat=n))
+    targets = [np.array([*half, *ending], np.int32) for ending in endings]
+    scores = PairScorer(model)(source * len(targets), targets, 64)
+    best = np.argsort(-scores)[:5]
+    prefix = np.array([half], np.int32)
+    found = as_arrays(beam_search(model, padded(source), 400, 400, max_length=5, prefix=prefix))
+    ended = np.flatnonzero(found.is_finished[0])[:5]
+    assert_close(found.log_probs[0, ended], scores[best])
+    for rank, target in zip(ended, best, strict=True):
+        written = found.tokens[0, rank, : found.lengths[0, rank]]
+        assert written.tolist() == targets[target].tolist()
+
+
+def test_the_coverage_of_k_memory_is_that_of_its_alignment() -> None:
+    model, source = small_model("k_memory"), padded(sources_of(5, 3))
+    options: dict[str, Any] = {"coverage_penalty": 0.7, "length_reward": 0.2, "min_length": 2}
+    found = as_arrays(beam_search(model, source, 3, 3, 0.0, 5, return_alignments=True, **options))
+    written = (found.tokens != PAD_ID)[:, :, :, None]
+    read = (found.alignments * written).sum(axis=2)  # [batch, n_best, source]
+    is_token = (source != PAD_ID)[:, None]
+    coverage = np.where(is_token, np.log(np.clip(read, 1e-6, 1.0)), 0.0).sum(axis=2)
+    added = 0.7 * coverage + 0.2 * found.lengths
+    assert_close(found.normalised_log_probs, found.log_probs + added)
+    assert (coverage < -0.01).any()
+
+
 @pytest.mark.slow
 def test_a_prefix_of_the_best_target_changes_nothing_and_another_is_kept() -> None:
     model, source = small_model("none", vocab_size=12), padded(sources_of(5, 2, 3))
@@ -179,7 +211,9 @@ def test_a_prefix_of_no_tokens_leaves_all_free() -> None:
 
 
 def test_a_ratio_of_1_lets_a_target_be_as_long_as_its_source() -> None:
-    limits, least = steps_of(Lengths(max_ratio=1.0, min_ratio=1.0), np.array([5, 1, 9]))
+    limits, least = steps_of(
+        Lengths(max_length_ratio=1.0, min_length_ratio=1.0), np.array([5, 1, 9])
+    )
     # A source of 4 tokens and its end token: 4 tokens, then the end token.
     assert as_array(limits).tolist() == [5, 1, 9]
     assert as_array(least).tolist() == [4, 0, 8]
@@ -189,29 +223,29 @@ def test_ratios_are_exact() -> None:
     lengths = np.arange(1, 301)
     for percent in (1, 30, 50, 60, 99, 120, 150, 375):
         ratio = percent / 100
-        limits, least = steps_of(Lengths(max_ratio=ratio, min_ratio=ratio), lengths)
+        limits, least = steps_of(Lengths(max_length_ratio=ratio, min_length_ratio=ratio), lengths)
         assert as_array(limits).tolist() == np.maximum(percent * lengths // 100, 1).tolist()
         assert as_array(least).tolist() == (-(-percent * (lengths - 1) // 100)).tolist()
 
 
 def test_the_default_limit_leaves_room_for_the_least_length() -> None:
-    for lengths in (Lengths(min_ratio=5.0), Lengths(min_length=20)):
+    for lengths in (Lengths(min_length_ratio=5.0), Lengths(min_length=20)):
         limits, least = steps_of(lengths, np.array([5, 1]))
         assert (as_array(limits) >= as_array(least) + 10).all()
     limits, _ = steps_of(Lengths(max_length=7, min_length=7), np.array([5, 1]))
     assert as_array(limits).tolist() == [7, 7]
-    limits, _ = steps_of(Lengths(max_length=7, max_ratio=2.0), np.array([5, 1]))
+    limits, _ = steps_of(Lengths(max_length=7, max_length_ratio=2.0), np.array([5, 1]))
     assert as_array(limits).tolist() == [7, 2]
 
 
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        ({"max_ratio": 1e9}, "`max_ratio` must be in 0.01..100; got 1000000000.0."),
-        ({"min_ratio": -1}, "`min_ratio` must be in 0..100; got -1."),
+        ({"max_length_ratio": 1e9}, "`max_length_ratio` must be in 0.01..100; got 1000000000.0."),
+        ({"min_length_ratio": -1}, "`min_length_ratio` must be in 0..100; got -1."),
         (
-            {"min_ratio": 2.0, "max_ratio": 1.0},
-            "`min_ratio` must be at most `max_ratio`, 1.0; got 2.0.",
+            {"min_length_ratio": 2.0, "max_length_ratio": 1.0},
+            "`min_length_ratio` must be at most `max_length_ratio`, 1.0; got 2.0.",
         ),
         (
             {"max_length": 3, "min_length": 4},

@@ -204,7 +204,9 @@ def make_translator(
 
     banned = banned_ids(arguments.banned, run.target_vocabulary)
     options = options_of(arguments, banned, n_best, sampling)
-    lengths = Lengths(max_ratio=arguments.max_length_ratio, min_ratio=arguments.min_length_ratio)
+    lengths = Lengths(
+        max_length_ratio=arguments.max_length_ratio, min_length_ratio=arguments.min_length_ratio
+    )
     limit = arguments.max_source_length
     return Translator(run, options, lengths, limit, return_alignments, seed)
 
