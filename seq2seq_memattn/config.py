@@ -5,6 +5,7 @@ JSON values, which are stored with a run.
 """
 
 import dataclasses
+import math
 import numbers
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -49,12 +50,14 @@ class Options:
                 raise ValueError(f"`{name}` must be one of {choices}; got {value!r}.")
             if kind in _KINDS and not _is_of_kind(value, kind):
                 raise ValueError(f"`{name}` must be {kind.__name__}; got {value!r}.")
+            if kind is float and not math.isfinite(value):
+                raise ValueError(f"`{name}` must be finite; got {value}.")
 
     def _check_at_least(self, least: int, *names: str) -> None:
         meaning = {0: "not be negative", 1: "be positive"}[least]
         for name in names:
             value = getattr(self, name)
-            if not value >= least:  # `not >=` refuses NaN too
+            if value < least:
                 raise ValueError(f"`{name}` must {meaning}; got {value}.")
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +166,7 @@ class ModelConfig(Options):
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
         "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
     )
-    seed: int = option(0, "seed of the weights and of dropout")
+    seed: int = option(0, "seed of the weights and of dropout; in training, also of the data order")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -331,7 +334,11 @@ class TrainingConfig(Options):
         "corpus",
         "BLEU that selects the best weights: corpus BLEU, or the mean of smoothed sentence BLEU",
     )
-    patience: int = option(0, "stop after this many validations without a better BLEU; 0: never")
+    patience: int = option(
+        0,
+        "stop after this many validations without a better BLEU, or the same BLEU with a lower "
+        "loss; 0: never",
+    )
     stop_at_bleu: float = option(
         101.0, "stop once validation BLEU (0 to 100) reaches this; above 100: never"
     )

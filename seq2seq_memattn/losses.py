@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
@@ -72,7 +73,8 @@ class TokenCrossEntropy(keras.losses.Loss):
             section 7).
         pad_id: int. The id of padding, which has no loss. It may be outside the vocabulary, such as
             -100.
-        name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss.
+        name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss. The loss is
+            computed in float32 at least: float16 and bfloat16 round ids above 2,048 and 256.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -100,7 +102,9 @@ class TokenCrossEntropy(keras.losses.Loss):
         name: str = "token_cross_entropy",
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, **kwargs)
+        policy = keras.dtype_policies.get(kwargs.pop("dtype", None) or keras.config.floatx())
+        is_narrow = policy.compute_dtype in NARROW
+        super().__init__(name=name, dtype="float32" if is_narrow else policy, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"`label_smoothing` must be in [0, 1); got {label_smoothing}.")
         self.label_smoothing = label_smoothing

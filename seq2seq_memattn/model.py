@@ -345,7 +345,7 @@ class _Seeds:
 
     def next(self) -> int:
         self._count += 1
-        return self._seed * 1000 + self._count
+        return (self._seed * 1000 + self._count) % 2**31  # JAX takes 32 bits
 
 
 def _kernel_initializer(config: ModelConfig, seed: int) -> Any:

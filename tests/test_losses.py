@@ -116,6 +116,16 @@ def test_the_mean_of_compile_is_over_all_tokens_of_the_batch() -> None:
     assert_close(TokenCrossEntropy()(TARGETS, tensor(LOGITS)), np.array(expected_sum(LOGITS) / 8))
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "mixed_bfloat16"])
+def test_ids_of_large_vocabularies_are_not_rounded(dtype: str) -> None:
+    logits = np.zeros([1, 1, 3000], np.float32)
+    logits[0, 0, 2999] = 100.0
+    loss = TokenCrossEntropy(dtype=dtype)
+    assert float(loss(np.array([[2999]]), logits)) == 0.0
+    restored = TokenCrossEntropy.from_config(loss.get_config())
+    assert float(restored(np.array([[2998]]), logits)) == 100.0
+
+
 def test_a_mask_that_logits_carry_does_not_change_the_mean() -> None:
     real = (TARGETS != PAD_ID)[:, :, None]
     model = keras.Sequential([keras.Input([4, VOCAB]), keras.layers.Masking()])

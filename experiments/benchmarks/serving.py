@@ -44,6 +44,7 @@ FILE_BATCH = 100  # sentences in a batch, the default of `translate`
 BEAM_SIZES = (10, 1)
 NEAR = 1e-4  # nats; hypotheses with a smaller difference count as equally good
 SECONDS_PER_VERSION = 15  # while versions are replaced under load
+LONGEST_LOAD = 300  # seconds after which a version counts as failed
 NUM_BEST = 5  # translations of each sentence, the default of `export`
 
 
@@ -319,6 +320,8 @@ class Measurement:
                 shutil.copytree(export_dir / "1", making)
                 making.rename(export_dir / str(version))
                 while self._version(server) < version or time.perf_counter() < due:
+                    if time.perf_counter() > due + LONGEST_LOAD:
+                        raise RuntimeError(f"version {version} was not loaded")
                     time.sleep(0.5)
                 memory.append(round(process_tree_mib(server.pid)))
             return {**load.result(), "replacements": count, "memory_mib": memory}

@@ -2,10 +2,10 @@
 
 Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by the length of the
 reference, and standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's
-signature. References must have the form of the training text. `--baseline` compares the run with
-the output of another system, in the same form, by sacrebleu's paired bootstrap. If the data
-directory states the language and the form of the text, lines are tokenised or detokenised for the
-scores that need it. Otherwise they are scored as they are.
+signature. Sources and references must have the form of the training text. `--baseline` compares the
+run with the output of another system, in the same form, by sacrebleu's paired bootstrap. If the
+data directory states the language and the form of the text, lines are tokenised or detokenised for
+the scores that need it. Otherwise they are scored as they are.
 """
 
 import json
@@ -22,7 +22,7 @@ from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.search.options import RULES
 from seq2seq_memattn.text.files import open_output, read_lines
-from seq2seq_memattn.text.form import FormedLines
+from seq2seq_memattn.text.form import FormedLines, TextForm
 
 STATED = (*RULES, "ensemble_mean")  # flags that the result states if they are given
 
@@ -111,6 +111,7 @@ def main(arguments: cli.Arguments) -> None:
     if baseline is not None:
         run_flags.check_lines(arguments.baseline, baseline, len(references))
     run = run_flags.load_runs(arguments)
+    _prepare_end(arguments, run.text_form)
     for name in ("window", "slots"):
         if getattr(arguments, name) and isinstance(run.update, list):
             raise ValueError(f"--{name}: expected one run, got several")
@@ -166,8 +167,18 @@ def main(arguments: cli.Arguments) -> None:
     cli.print_result(result)
 
 
+def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
+    """Raises an error now, not after the work, for a missing package or a folder that cannot be."""
+    from seq2seq_memattn.metrics import corpus_scores, ribes
+
+    line = FormedLines(["a b"], form)
+    for score in (corpus_scores, ribes) if arguments.ribes else (corpus_scores,):
+        score(line, line)
+    if arguments.output_dir:
+        Path(arguments.output_dir).mkdir(parents=True, exist_ok=True)
+
+
 def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     with open_output(str(folder / "hypotheses.txt")) as stream:
         stream.writelines(f"{line}\n" for line in hypotheses)
     with open_output(str(folder / "evaluation.json")) as stream:

@@ -2,7 +2,8 @@
 
 Writes the log-probability of each target given its source, one per line, in nats. It is the sum
 over the target's tokens and the end token, like the log-probabilities of `memattn translate
---n_best`. The model does not see empty sources, which `translate` always answers with an empty
+--n_best`. Sources and targets must have the form of the training text: if it was tokenised, they
+must be, too. The model does not see empty sources, which `translate` always answers with an empty
 line. An empty source gives an empty target the log-probability 0 and any other target -inf. Pairs
 with an empty source do not count in the totals.
 """
@@ -33,6 +34,8 @@ def main(arguments: cli.Arguments) -> None:
     """Scores the pairs that the flags name."""
     check_output(arguments.output, arguments.source, arguments.target)
     source_lines, target_lines = run_flags.read_pair(arguments.source, arguments.target)
+    if arguments.precision == "int8_products":
+        raise ValueError("--precision: int8_products is for search; scores take another precision")
     run = run_flags.load_run(arguments)
     from seq2seq_memattn.runs.pair_scorer import PairScorer
     from seq2seq_memattn.runs.translator import SourceReader, encode_lines

@@ -1,6 +1,6 @@
 """Prepares small_parallel_enja: 50,000 short sentence pairs, English to or from Japanese.
 
-    memattn small_parallel_enja --pair=en-ja --output_dir=D --kind=words
+    memattn small_parallel_enja --pair=en-ja --output_dir=D --kind=words --vocab_size=5000
 
 Downloads the files, or reads them from `--source_dir`. Both sides are already tokenised. See
 https://github.com/odashi/small_parallel_enja, which states no licence.

@@ -32,7 +32,7 @@ from seq2seq_memattn.text.files import (
     open_output,
     read_lines,
 )
-from seq2seq_memattn.text.form import AS_GIVEN, looks_tokenised
+from seq2seq_memattn.text.form import AS_GIVEN, TextForm, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
 
 CHUNK_LINES = 20_000  # lines at most that are sorted by length, translated and written together
@@ -104,10 +104,8 @@ def main(arguments: cli.Arguments) -> None:
         tqdm(total=total, unit="sentence", file=sys.stderr) as bar,
     ):
         for lines in line_chunks(arguments.input, CHUNK_LINES):
-            if not number and sources_form.is_tokenised and looks_tokenised(lines):
-                print_note(
-                    f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is"
-                )
+            if not number:
+                _report_form(sources_form, lines, name)
             started = time.perf_counter()
             translations = translator(
                 sources_form.as_trained(lines, run.directory),
@@ -147,8 +145,22 @@ def _check_paths(arguments: cli.Arguments) -> None:
     if arguments.input == arguments.prefixes == STANDARD_STREAM:
         raise ValueError("--prefixes: expected a file, since --input takes standard input")
     given = [path for path in (arguments.input, arguments.prefixes) if path]
-    for path in filter(None, (arguments.output, arguments.alignments)):
+    outputs = list(filter(None, (arguments.output, arguments.alignments)))
+    for path in outputs:
         check_output(path, *given)
+    if len({Path(path).resolve() for path in outputs}) < len(outputs):
+        raise ValueError("--alignments: expected another file than --output")
+
+
+def _report_form(form: TextForm, lines: list[str], name: str) -> None:
+    """Prints a note if lines are tokenised already, or must be."""
+    if form.tokenises_sources and looks_tokenised(lines):
+        print_note(f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is")
+    elif form.is_tokenised and not form.tokenises_sources:
+        print_note(
+            f"{name}: expected spaces between the words; {form.source_language} is written without "
+            "them, and this command does not find its words"
+        )
 
 
 def _check_sources(translator: Any, path: str, name: str) -> None:

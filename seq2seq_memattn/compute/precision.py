@@ -21,6 +21,7 @@ from keras import ops
 from seq2seq_memattn.compute.backend import bfloat16_product
 from seq2seq_memattn.compute.int8 import Int8Matrix, int8_matrix, int8_product
 
+NARROW = ("float16", "bfloat16")
 INT8 = "int8_products"  # the precision that rounds to eight bits, in search and in exports
 
 
@@ -59,7 +60,7 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
 
 def at_least_float32(x: Any) -> Any:
     """`x` in float32 if its floating-point dtype is narrower, else unchanged."""
-    is_narrow = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
+    is_narrow = keras.backend.standardize_dtype(x.dtype) in NARROW
     return ops.cast(x, "float32") if is_narrow else x
 
 

@@ -80,6 +80,9 @@ class TextOptions(Options):
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        if 0 < self.max_length_ratio < 1:
+            got = self.max_length_ratio
+            raise ValueError(f"max_length_ratio: expected 0 or at least 1, got {got}")
         if self.max_length == 1:
             raise ValueError("max_length: expected at least 2, a token and the end token, got 1")
         if not 0.98 <= self.character_coverage <= 1.0:

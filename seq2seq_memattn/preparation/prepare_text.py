@@ -91,7 +91,7 @@ def prepare_text(
             seed=options.seed,
         )
         source, target, splits = preparation.run()
-        versions = write_once.versions("sentencepiece")
+        versions = write_once.versions(*["sentencepiece"] * (options.kind == "subwords"))
         form = _kept_form(files.form, options, directory)
         return Manifest(task, source, target, splits, kept, versions, form.to_dict())
 

@@ -36,12 +36,13 @@ def average_checkpoints(
     """
     folder = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=sys.maxsize)
     config = read_model_config(run_dir)
-    _check_count(folder, last, [])
+    paths = folder.paths()
+    _check_count(folder, len(paths), last, [])
     weights = Seq2Seq(config).weights
     sums = [np.zeros(weight.shape, np.float64) for weight in weights]
     updates: list[int] = []
     problems: list[str] = []
-    for path in reversed(folder.paths()):
+    for path in reversed(paths):
         if len(updates) == last:
             break
         try:
@@ -53,15 +54,14 @@ def average_checkpoints(
             total += np.asarray(weight, np.float64)
         updates.append(record["update"])
         on_file()
-    _check_count(folder, last, problems)
+    _check_count(folder, len(updates), last, problems)
     for total, weight in zip(sums, weights, strict=True):
         weight.assign(total / last)
     write_arrays(output, weights, {"update": updates[0], "averaged": updates[::-1]})
     return updates[::-1], problems
 
 
-def _check_count(folder: CheckpointFolder, last: int, problems: list[str]) -> None:
-    whole = len(folder.paths()) - len(problems)
+def _check_count(folder: CheckpointFolder, whole: int, last: int, problems: list[str]) -> None:
     if whole < last:
         damaged = f", and {len(problems)} damaged ({'; '.join(problems)})" if problems else ""
         raise ValueError(

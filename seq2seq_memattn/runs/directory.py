@@ -45,7 +45,8 @@ CHECKPOINTS_NAME = "checkpoints"
 BEST = "best"
 LATEST = "latest"
 
-# Options that may differ between two starts of a run, because they do not change the updates.
+# Options that may differ between two starts of a run, because they change neither the updates nor
+# the validation BLEU, by which the best weights are chosen.
 # (A teacher may have moved; its weights are compared.)
 # (`accumulate` changes rounding and dropout masks, like another number of replicas. With
 # `balance_weight` it changes the loss, and is not free.)
@@ -55,8 +56,6 @@ FREE_OPTIONS = frozenset(
         "checkpoint_minutes",
         "keep",
         "validate_every",
-        "valid_examples",
-        "beam_size",
         "patience",
         "stop_at_bleu",
         "log_every",
@@ -65,8 +64,6 @@ FREE_OPTIONS = frozenset(
         "accumulate",
     }
 )
-# With the plateau schedule, the learning rate depends on these.
-PLATEAU_OPTIONS = frozenset({"validate_every", "valid_examples", "beam_size"})
 
 
 def versions() -> dict[str, str]:
@@ -182,10 +179,11 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     # Options that are newer than the run count as having their defaults.
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
-    is_plateau = new["training"]["schedule"] == "plateau"
-    free = FREE_OPTIONS - PLATEAU_OPTIONS if is_plateau else FREE_OPTIONS
+    free = set(FREE_OPTIONS)
+    if new["training"]["schedule"] == "plateau":  # the learning rate depends on validations
+        free.remove("validate_every")
     if new["training"]["balance_weight"]:
-        free = free - {"accumulate"}
+        free.remove("accumulate")
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
     if found := differences(saved, new, free):
         differing = "; ".join(f"{name} was {old!r}, is {now!r}" for name, old, now in found)

@@ -1,6 +1,5 @@
 """`Ensemble`: several models that search together."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,7 +94,7 @@ class Ensemble:
 
     def count_params(self) -> int:
         """The number of weights of all models."""
-        return sum(math.prod(variable.shape) for variable in self.variables)
+        return sum(model.count_params() for model in self.models)
 
     def numbers(self, ids: Any) -> Any:
         """The token numbers of search for ids; see `Searchable.numbers`."""

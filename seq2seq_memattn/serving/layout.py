@@ -22,10 +22,18 @@ def version_folders(folder: Path) -> dict[int, Path]:
 
 
 def find_versions(folder: Path) -> dict[int, Path]:
-    """The versions in a folder that have a graph, by number.
+    """The versions in a folder that have a graph or cannot be read, by number.
 
     Raises:
         OSError: if the folder does not exist.
     """
     found = version_folders(folder)
-    return {version: one for version, one in found.items() if (one / SAVED_MODEL).is_file()}
+    return {version: one for version, one in found.items() if _may_have_graph(one)}
+
+
+def _may_have_graph(folder: Path) -> bool:
+    """Whether a folder has a graph, or cannot be read."""
+    try:
+        return (folder / SAVED_MODEL).is_file()
+    except OSError:
+        return True

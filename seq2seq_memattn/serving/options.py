@@ -17,8 +17,7 @@ class ServerOptions(Options):
     port: int = option(8501, "port to listen on; 0: any free port", group="Address")
     allowed_hosts: str = option(
         "",
-        "names under which browsers reach the server, separated by commas, if it is behind a proxy "
-        "or is used by pages of another site",
+        "names under which browsers reach the server, separated by commas, if it is behind a proxy",
         group="Address",
     )
     max_batch: int = option(32, "most sentences per batch", group="Batches")

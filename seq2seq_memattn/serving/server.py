@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import logging
 import re
 import resource
 import signal
@@ -53,7 +54,11 @@ def serve(
                 "--export_dir=NAME=DIR sets it"
             )
     token = _read_token(Path(options.token_file)) if options.token_file else None
-    with contextlib.closing(_bind(options.host, options.port)) as listener, _quick_collections():
+    with (
+        contextlib.closing(_bind(options.host, options.port)) as listener,
+        _quick_collections(),
+        _access_log(options.access_log),
+    ):
         service = Service(folders, options)
         try:
             app = make_app(service, options, token)
@@ -127,6 +132,18 @@ def _quick_collections() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@contextlib.contextmanager
+def _access_log(is_wanted: bool) -> Iterator[None]:
+    """Writes uvicorn's log of requests to standard error while the block runs, if it is wanted."""
+    logger, handler = logging.getLogger("uvicorn.access"), logging.StreamHandler()
+    if is_wanted:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Reads and writes UTF-8 text files: plain, `.gz`, or `-` for standard input and output.
 
-Only a newline ends a line: U+00A0, U+2028 and a lone carriage return stay inside a line.
+Only a newline, with or without carriage returns before it, ends a line: U+00A0, U+2028 and a lone
+carriage return stay inside a line. A byte order mark at the start of a file is left out.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
+BYTE_ORDER_MARK = "\ufeff".encode()
 STANDARD_STREAM = "-"  # stands for standard input or output
 LINES_PER_REPORT = 4096  # lines between two calls of `on_read`
 READ_BYTES = 1 << 18  # decompressed at a time; without such a buffer gzip's readline is slow
@@ -57,7 +59,8 @@ def iterate_bytes(
                     f"{name}: line {number}: expected UTF-8, got byte 0x{line[error.start]:02x} "
                     f"at byte {start + error.start} of the file"
                 ) from None
-            yield line.removesuffix(b"\n")
+            text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            yield text.removesuffix(b"\n").rstrip(b"\r")
             start += len(line)
             if on_read is not None and number % LINES_PER_REPORT == 0:
                 on_read(file.tell())

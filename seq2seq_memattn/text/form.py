@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,6 +13,8 @@ from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.packages import needed
 
 TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
+# Languages written without spaces between words, which Moses' tokeniser does not find.
+UNSPACED_LANGUAGES = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +32,7 @@ class TextForm(Options):
     )
     is_tokenised: bool = option(
         False,
-        "the text was tokenised by Moses' tokenizer.perl",
+        "the text was tokenised by Moses' tokenizer.perl; Chinese or Japanese: divided into words",
         group="Form of the text",
     )
     splits_hyphens: bool = option(
@@ -71,6 +74,14 @@ class TextForm(Options):
         """Whether the text is plain text, as people write it."""
         return not (self.is_tokenised or self.is_truecased or self.is_lowercased)
 
+    @property
+    def tokenises_sources(self) -> bool:
+        """Whether `as_trained` tokenises.
+
+        It takes words with spaces between them as they are if their language is written without.
+        """
+        return self.is_tokenised and self.source_language not in UNSPACED_LANGUAGES
+
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Converts plain source lines to the form of the corpus.
 
@@ -78,17 +89,26 @@ class TextForm(Options):
             sources: lines.
             folder: directory of the truecase model. Without a model, the case of words stays.
         """
-        lines = list(sources)
-        if self.is_tokenised:
-            normalise = _normaliser(self.source_language)
-            tokenise = _tokeniser(self.source_language, self.splits_hyphens, self.has_escapes)
-            lines = [tokenise(normalise(line)) for line in lines]
+        return self.source_converter(folder)(sources)
+
+    def source_converter(self, folder: Path) -> Callable[[Sequence[str]], list[str]]:
+        """A function that does what `as_trained` does, and reads the folder no more."""
+        steps: list[Callable[[str], str]] = []
+        if self.tokenises_sources:
+            steps.append(_normaliser(self.source_language))
+            steps.append(_tokeniser(self.source_language, self.splits_hyphens, self.has_escapes))
         if self.truecase_model:
-            truecase = _truecaser(folder / self.truecase_model)
-            lines = [truecase(line) for line in lines]
+            steps.append(_truecaser(folder / self.truecase_model))
         if self.is_lowercased:
-            lines = [line.lower() for line in lines]
-        return lines
+            steps.append(str.lower)
+
+        def convert(sources: Sequence[str]) -> list[str]:
+            lines = list(sources)
+            for step in steps:
+                lines = [step(line) for line in lines]
+            return lines
+
+        return convert
 
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
         """Converts plain beginnings of target lines to the form of the corpus; keeps their case.
@@ -96,7 +116,7 @@ class TextForm(Options):
         Only lower-cased corpora are an exception. A truecase model of targets is not known.
         """
         lines = list(beginnings)
-        if self.is_tokenised:
+        if self.is_tokenised and self.target_language not in UNSPACED_LANGUAGES:
             tokenise = _tokeniser(self.target_language, self.splits_hyphens, self.has_escapes)
             lines = [tokenise(line) for line in lines]
         return [line.lower() for line in lines] if self.is_lowercased else lines
@@ -200,6 +220,7 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesTruecaser
 
+    MosesTruecaser.MAX_MODEL_ENTRIES = sys.maxsize  # the models of large corpora have more
     truecaser: Any = MosesTruecaser(model_file)
     # As in truecase.perl, a word whose case the model knows keeps it inside a sentence.
     return lambda line: truecaser.truecase(line, return_str=True, use_known=True)

@@ -39,6 +39,7 @@ class Validator:
         self.scorer: Any = PairScorer(model)
         self._split = split
         self._form = TextForm.from_dict(dict(split.manifest.text_form))
+        self._form.tokenised([])  # a missing package is an error now, not after many updates
         self._bleu = config.validation_bleu
         self._workers = workers
         self._count = min(len(split), config.valid_examples)

@@ -34,7 +34,7 @@ def files_in(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
 def test_only_the_newline_splits(name: str, tmp_path: Path) -> None:
-    lines = ["a\u00a0b", "c\u2028d", "e\rf", "g\x0bh\x0ci\x85j", "", "k\r", "ü"]
+    lines = ["a\u00a0b", "c\u2028d", "e\rf", "g\x0bh\x0ci\x85j", "", "\rk", "ü"]
     path = write(tmp_path / name, ("\n".join(lines) + "\n").encode())
     assert read_lines(path) == lines
 
@@ -53,6 +53,12 @@ def test_a_newline_at_the_end_begins_no_line(
     content: bytes, lines: list[str], tmp_path: Path
 ) -> None:
     assert read_lines(write(tmp_path / "text", content)) == lines
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
+def test_line_ends_and_byte_order_marks_of_windows_are_left_out(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, b"\xef\xbb\xbfa\r\n\r\nb\rc\r\r\n\xef\xbb\xbfd")
+    assert read_lines(path) == ["a", "", "b\rc", "\ufeffd"]
 
 
 def test_a_dash_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

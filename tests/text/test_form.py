@@ -66,6 +66,21 @@ def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
     assert lower.as_trained(["Ärger im Park"], truecase_model.parent) == ["ärger im park"]
 
 
+def test_a_truecase_model_is_read_once_and_may_then_go(truecase_model: Path) -> None:
+    form = TextForm("en", "de", is_truecased=True, truecase_model=truecase_model.name)
+    convert = form.source_converter(truecase_model.parent)
+    truecase_model.unlink()
+    assert convert(["The london fact"]) == ["the London fact"]
+
+
+def test_languages_without_spaces_are_taken_as_they_were_divided() -> None:
+    form = TextForm("ja", "zh", is_tokenised=True, is_lowercased=True)
+    assert not form.tokenises_sources
+    assert form.as_trained(["彼 は A です 。"], Path()) == ["彼 は a です 。"]
+    assert form.beginnings_as_trained(["他 是"]) == ["他 是"]
+    assert form.readable(["他 是 。"]) == ["他是。"]
+
+
 def test_a_file_that_is_no_truecase_model_is_named(tmp_path: Path) -> None:
     for content in (b"the (9/10) The\n", b"\x1f\x8b\x00"):
         (tmp_path / "model").write_bytes(content)

@@ -94,6 +94,7 @@ def export_searchable(
         "source_language": source_language,
         "target_language": target_language,
         "kind": _kind(source_vocabulary),
+        "target_kind": _kind(target_vocabulary),
         "precision": searchable.cell.dtype_policy.name,
         "parameters": sum(math.prod(v.shape) for v in searchable.variables if v.trainable),
         "example": example,
@@ -201,7 +202,7 @@ def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
 
 
 def _kind(vocabulary: Any) -> str:
-    """The kind of vocabulary, for the web page."""
+    """The kind of vocabulary, for the web page and the model card."""
     if vocabulary is None:
         return "symbols"
     return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"

@@ -92,7 +92,8 @@ def searchable_card(name: str, version: int, description: Mapping[str, Any]) -> 
 def _answers(description: Mapping[str, Any]) -> str:
     others = COMPLETE if description["prefix"] else ""
     others += SAMPLES if description["num_samples"] else ""
-    ops = f" and tensorflow_text's {TEXT_OPS}" if description["kind"] == "subwords" else ""
+    kinds = (description["kind"], description["target_kind"])
+    ops = f" and tensorflow_text's {TEXT_OPS}" if "subwords" in kinds else ""
     return ANSWERS.format(ops=ops, others=others)
 
 

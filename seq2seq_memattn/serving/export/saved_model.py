@@ -71,6 +71,7 @@ def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]
     return {
         **shared_fields(options, attentions, run.text_form),
         "kind": run.source_vocabulary.to_dict()["kind"],
+        "target_kind": run.target_vocabulary.to_dict()["kind"],
         "precision": precision,
         "update": run.update,
         "parameters": run.model.count_params(),

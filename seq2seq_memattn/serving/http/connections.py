@@ -12,7 +12,7 @@ from seq2seq_memattn.serving.http.error_response import error_response
 from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 HEAD_SECONDS = 10.0  # time limit for a request's line and headers
-SEND_SECONDS = 60.0  # time limit for a client that takes nothing of its answer
+SEND_SECONDS = 60.0  # between two looks at what a client has not taken of its answer
 
 
 class Connection(H11Protocol):
@@ -36,6 +36,7 @@ class Connection(H11Protocol):
             headers = {**error.headers, "Connection": "close"}
             self.app = error_response(error.status, error.message, headers)
         self._time_head()
+        self._look_at_answer(None, 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._head_timer, self._send_timer):
@@ -47,17 +48,23 @@ class Connection(H11Protocol):
         super().data_received(data)
         self._time_head()
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._send_timer = self.loop.call_later(SEND_SECONDS, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._send_timer is not None:
-            self._send_timer.cancel()
-
     def send_400_response(self, msg: str) -> None:
         self._end(400, f"Malformed request: {msg}")
+
+    def _look_at_answer(self, cycle: Any, num_bytes: int) -> None:
+        """Ends a connection whose client took nothing of its answer since the last look.
+
+        Args:
+            cycle: the request that was answered at the last look.
+            num_bytes: bytes that waited to be sent then.
+        """
+        waiting = self.transport.get_write_buffer_size()
+        if cycle is self.cycle and waiting and waiting >= num_bytes > 0:
+            self.transport.abort()
+            return
+        self._send_timer = self.loop.call_later(
+            SEND_SECONDS, self._look_at_answer, self.cycle, waiting
+        )
 
     def _time_head(self) -> None:
         """Starts the clock for a head, unless it runs; stops it while a request is answered."""

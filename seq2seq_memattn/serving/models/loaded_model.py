@@ -98,7 +98,7 @@ class LoadedModel:
         try:
             given = self._written.inputs(inputs)
             outputs = function(**{name: tf.constant(value) for name, value in given.items()})
-            found = {name: np.asarray(value.numpy()) for name, value in sorted(outputs.items())}
+            found = {name: _array(value) for name, value in sorted(outputs.items())}
             return self._written.outputs(found)
         except tf.errors.InvalidArgumentError as error:
             raise invalid(_readable(error)) from None
@@ -115,6 +115,11 @@ class LoadedModel:
             request = log.predict_log.request
             inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
             self.run(request.model_spec.signature_name or DEFAULT_SIGNATURE, inputs)
+
+
+def _array(value: Any) -> np.ndarray:
+    """A tensor as an array; strings as bytes in an array of objects, whatever their shape."""
+    return np.asarray(value.numpy(), object if value.dtype == tf.string else None)
 
 
 def _destroy(resources: Iterable[Any]) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -169,15 +169,20 @@ class ServedModel:
         self._thread.join()
 
     def _watch(self) -> None:
+        said = ""
         while not self._ending.wait(self._poll_seconds):
-            with contextlib.suppress(OSError):  # for instance if the folder is missing for a moment
+            try:
                 self.look()
+            except OSError as error:  # for instance if the folder is missing for a moment
+                if str(error) != said:
+                    _LOG.warning("%s: %s", self._folder, error)
+                said = str(error)
 
     def look(self) -> None:
         """Loads and serves the newest version, unless it is the current one."""
         self._free_replaced()
         versions = find_versions(self._folder)
-        stamps = {version: _stamp(folder) for version, folder in versions.items()}
+        stamps = self._stamps(versions)
         newest = max(
             (v for v, stamp in stamps.items() if not self._is_waiting(stamp)), default=None
         )
@@ -188,25 +193,48 @@ class ServedModel:
             return
         if newest != current:
             self._report(VersionStatus(newest, State.LOADING))
-        try:
-            model = self._load(versions[newest])
-        except ValueError as error:
-            _LOG.warning("%s", error)
-            state = State.AVAILABLE if newest == current else State.END
-            self._report(VersionStatus(newest, state, str(error)))
-            failure = _Failure.after(self._failures.get(stamps[newest]))
-            self._failures[stamps[newest]] = failure
+        model = self._loaded(versions[newest], stamps[newest])
+        if model is None:
+            _release_memory()  # what was loaded of it before it failed
             return
         self._stamp = stamps[newest]
         self._replaced = weakref.ref(self._current)
         self._switch(model)
         self._free_replaced()
 
+    def _loaded(self, folder: Path, stamp: Stamp) -> LoadedModel | None:
+        """Loads a version; None if it cannot be, which is reported."""
+        try:
+            return self._load(folder)
+        except ValueError as error:
+            _LOG.warning("%s", error)
+            version = int(folder.name)
+            state = State.AVAILABLE if version == self._current.version else State.END
+            self._report(VersionStatus(version, state, str(error)))
+            self._failures[stamp] = _Failure.after(self._failures.get(stamp))
+            return None
+
     def _free_replaced(self) -> None:
         """Frees a replaced model; at the next look if its last batch is still referred to."""
         if self._replaced is not None:
             _release_memory()
             self._replaced = self._replaced if self._replaced() else None
+
+    def _stamps(self, versions: Mapping[int, Path]) -> dict[int, Stamp]:
+        """The stamps of the versions that can be read; reports why the others cannot."""
+        stamps = {}
+        for version, folder in versions.items():
+            try:
+                stamps[version] = _stamp(folder)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            except OSError as error:
+                unreadable = VersionStatus(version, State.END, f"{folder}: {error}")
+                known = self._statuses.get(version)
+                if version > self._current.version and known != unreadable:
+                    _LOG.warning("%s", unreadable.error)
+                    self._report(unreadable)
+        return stamps
 
     def _is_waiting(self, stamp: Stamp) -> bool:
         """Whether a version failed and must not be tried again yet."""

@@ -21,21 +21,23 @@ class WrittenText:
 
     Args:
         form: dict of a `TextForm`; {} if the training text was plain text.
-        folder: folder with the truecase model.
+        folder: folder with the truecase model, which is read once.
+
+    Raises:
+        ModuleNotFoundError: if the form needs a package that is not installed.
     """
 
     def __init__(self, form: Mapping[str, Any], folder: Path) -> None:
         self._form = TextForm.from_dict(dict(form))
-        self._folder = folder
+        self._as_trained = self._form.source_converter(folder)
+        self._form.readable([])  # a missing package is an error now, not at the first request
 
     def inputs(self, arrays: Arrays) -> Arrays:
         """Returns the inputs of a signature, with sources in the form of the training text."""
         if GIVEN in arrays:
             return arrays
         arrays = self._changed(arrays, PREFIX, self._form.beginnings_as_trained)
-        return self._changed(
-            arrays, SOURCES, lambda texts: self._form.as_trained(texts, self._folder)
-        )
+        return self._changed(arrays, SOURCES, self._as_trained)
 
     def outputs(self, arrays: Arrays) -> Arrays:
         """Returns the outputs of a signature, with translations as plain text."""

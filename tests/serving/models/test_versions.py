@@ -5,6 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,45 @@ def test_a_damaged_version_is_an_error_at_the_start(folder: Path) -> None:
     with pytest.raises(ValueError, match="damaged"):
         serve(folder)
     assert not set(threading.enumerate()) - before
+
+
+def test_a_version_that_cannot_be_read_is_reported_and_the_next_one_is_served(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, stamp = folder / "2", versions._stamp
+
+    def denied(of: Path) -> versions.Stamp:
+        if of == closed:
+            raise PermissionError(13, "Permission denied", str(of))
+        return stamp(of)
+
+    monkeypatch.setattr(versions, "_stamp", denied)
+    model = serve(folder)
+    add_version(folder, 2)
+    model.look()
+    (_, status) = model.statuses()
+    assert (status.version, status.state) == (2, State.END)
+    assert "Permission denied" in status.error and model.version == 1
+    add_version(folder, 3)
+    model.look()
+    assert model.version == 3
+    model.close()
+
+
+def test_memory_is_given_back_after_a_version_that_failed_and_one_that_was_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimmed: list[int] = []
+    library = SimpleNamespace(malloc_trim=trimmed.append)
+    monkeypatch.setattr(versions.ctypes, "CDLL", lambda name: library)
+    model = serve(folder)
+    add_version(folder, 2, "damaged")
+    model.look()
+    assert trimmed == [0] and model.version == 1
+    add_version(folder, 3)
+    model.look()
+    assert trimmed == [0, 0] and model.version == 3
+    model.close()
 
 
 def test_a_new_version_is_found_and_the_old_one_answers_what_it_has(folder: Path) -> None:

@@ -4,7 +4,7 @@ const REFUSED_BY_NETWORK = "The server did not answer. Is it still running?";
 
 // The description of a SavedModel that this project did not export.
 const NOTHING_KNOWN = {
-  attention: "", source_language: "", target_language: "", kind: "", example: "",
+  attention: "", source_language: "", target_language: "", kind: "", target_kind: "", example: "",
 };
 
 /** A failed request; the message is for the user. */

@@ -46,7 +46,8 @@ export class AttentionView {
     if (!alignment) return;
     Object.assign(this, alignment);
     this.source = this.sourcePieces.map((piece) => shownPiece(piece, exported.kind));
-    this.target = this.targetPieces.map((piece) => shownPiece(piece, exported.kind));
+    const targetKind = exported.target_kind || exported.kind; // older exports have one kind
+    this.target = this.targetPieces.map((piece) => shownPiece(piece, targetKind));
     this.sourceList.setPieces(this.source, exported.source_language);
     this.targetList.setPieces(this.target, exported.target_language);
     this.heatMap.setPieces(this.source, this.target);
