@@ -28,6 +28,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 import json
 
+import jax
 import keras
 import numpy as np
 
@@ -52,6 +53,9 @@ for name in names:
             assert "expected padding after the real tokens" in str(error)
         else:
             raise AssertionError("padding before real tokens was taken")
+        source = jax.numpy.asarray(ids["source"])  # captured by the compiled function
+        compiled = jax.jit(lambda inputs: model({"source": source, "target_inputs": inputs}))
+        np.testing.assert_allclose(compiled(ids["target_inputs"]), model(ids), atol=1e-5)
         model.compile(keras.optimizers.SGD(0.5), TokenCrossEntropy())
         options = {"sample_weight": weights, "batch_size": len(outputs), "epochs": 3, "verbose": 0}
         history = model.fit(ids, outputs, **options)

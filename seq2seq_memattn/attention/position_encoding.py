@@ -21,7 +21,8 @@ def position_encoding(
 
     Args:
         num_slots: int > 0.
-        max_source_length: int > 0. Longest source of the corpus in tokens, end token included.
+        max_source_length: int > 0. Longest source of the corpus in tokens, end token included. The
+            encodings of later positions have no meaning.
         mask: bool [batch, source_length], true on real tokens.
         kind: "masked", "sum_to_one" or "mean_one".
         dtype: float dtype to compute in; positions need float32 at least.

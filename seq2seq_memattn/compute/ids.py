@@ -12,8 +12,7 @@ def ids_below(name: str, ids: Any, bound: int) -> Any:
     """Checks that ids belong to a vocabulary, if their values can be seen.
 
     Values can be seen in NumPy arrays, in eager mode and in plain TensorFlow graphs. Compiled code
-    (`jax.jit`; XLA, which Keras's `fit` uses on GPUs by default) is not checked: its results for
-    ids out of range have no meaning.
+    (`jax.jit`, XLA) is not checked: its results for ids out of range have no meaning.
 
     Args:
         name: name of the argument, for the message.

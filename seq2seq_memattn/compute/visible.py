@@ -34,6 +34,8 @@ def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
         ValueError: in eager mode, if the condition is false. In a graph,
             `tf.errors.InvalidArgumentError` when it runs.
     """
+    if keras.backend.backend() == "jax" and not is_eager(is_right):
+        return x  # an array that a function under `jax.jit` captured
     if not is_eager(x):
         import tensorflow as tf
 

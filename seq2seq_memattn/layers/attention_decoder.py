@@ -45,8 +45,9 @@ class AttentionDecoder(keras.layers.Layer):
         encoder_outputs: float [batch, source_length, encoder_units].
         initial_state: list of float [batch, units], lowest cell first, with the widths of the
             cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. States
-            of a `Bidirectional` layer, twice as many and half as wide, are joined in pairs. None:
-            the states that the cells' `get_initial_state` returns.
+            of `Bidirectional` layers, twice as many and half as wide, are joined in pairs: give
+            the states of one layer, or a list with those of one layer for each cell. None: the
+            states that the cells' `get_initial_state` returns.
         inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
             compiled code (XLA, JAX) does not check that. None: the mask that Keras attached to
             `inputs`, if any.
@@ -229,15 +230,26 @@ class AttentionDecoder(keras.layers.Layer):
             check_rank("initial_state", state, ("batch", "units"))
             check_size("initial_state", "batch", state.shape[0], batch)
         expected = keras.tree.flatten(self._state_units)
-        widths, half = [state.shape[-1] for state in given], len(expected)
-        joins = len(given) == 2 * half
-        parts = list(zip(given[:half], given[half:], strict=True) if joins else zip(given))
+        widths = [state.shape[-1] for state in given]
+        joins = len(given) == 2 * len(expected)
+        parts = self._pairs(initial_state) if joins else [(state,) for state in given]
         if None in widths or [sum(x.shape[-1] for x in each) for each in parts] != expected:
             raise ValueError(
                 f"`initial_state`: expected states {expected} wide, as the cells have them; got "
                 f"{widths}. `Bridge` maps an encoder's states to other widths."
             )
         return parts
+
+    def _pairs(self, initial_state: Any) -> list[Any]:
+        """The states of both directions in pairs, of a layer for each cell or of one for all."""
+        layers = [keras.tree.flatten(states) for states in initial_state]
+        if [len(states) for states in layers] != [2 * len(units) for units in self._state_units]:
+            layers = [keras.tree.flatten(initial_state)]
+        return [
+            pair
+            for states in layers
+            for pair in zip(states[: len(states) // 2], states[len(states) // 2 :], strict=True)
+        ]
 
     def compute_output_spec(
         self,

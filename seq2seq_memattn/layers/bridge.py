@@ -76,6 +76,17 @@ class Bridge(keras.layers.Layer):
             else None
         )
 
+    def __call__(self, states: Any, **kwargs: Any) -> list[list[Any]]:
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        layers = states if _is_list(states) else [states]
+        directions = [each for layer in layers for each in (layer if _is_list(layer) else [layer])]
+        if not (_is_list(states) and all(map(_is_list, [*layers, *directions]))):
+            raise ValueError(
+                "`states`: expected a list of encoder layers, each a list of directions, each a "
+                "list of the cell's states."
+            )
+        return super().__call__(states, **kwargs)
+
     def build(self, states_shape: Any) -> None:
         if self.dense is not None:
             self.dense.build((None, sum(shape[-1] for shape in self._chosen(states_shape))))
@@ -138,3 +149,8 @@ class Bridge(keras.layers.Layer):
             "activation": self.activation,
             "outputs_only": self.outputs_only,
         }
+
+
+def _is_list(x: Any) -> bool:
+    """Whether `x` is a list or tuple with elements."""
+    return isinstance(x, (list, tuple)) and len(x) > 0

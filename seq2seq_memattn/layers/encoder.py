@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_mask, check_rank
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.rows import reverse_prefix
@@ -90,6 +90,8 @@ class Encoder(keras.layers.Layer):
             raise ValueError(
                 f"`units` and `num_layers` must be positive; got {units}, {num_layers}."
             )
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"`dropout` must be in [0, 1); got {dropout}.")
         check_choice("cell", cell, tuple(LAYERS))
         check_choice("stacking", stacking, ("per_direction", "concatenated"))
         self.supports_masking = True
@@ -129,6 +131,8 @@ class Encoder(keras.layers.Layer):
 
     def _initializer(self, number: int) -> Any:
         """A kernel's initialiser with its own seed; with one seed, all kernels would be equal."""
+        if not isinstance(self.kernel_initializer, keras.initializers.Initializer):
+            return self.kernel_initializer  # a function, without a seed
         options = self.kernel_initializer.get_config()
         if "seed" in options:
             options["seed"] = (1_000_003 * self.seed + number) % 2**31
@@ -156,6 +160,15 @@ class Encoder(keras.layers.Layer):
             for layers in self._by_depth()
         ]
         return Encoded(spec(1, 1, self.units * len(self.directions)), states)
+
+    def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Encoded:
+        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        if not isinstance(inputs, StepInputs):
+            check_rank("inputs", inputs, ("batch", "source_length", "embedding_dim"))
+            check_mask("mask", mask, inputs)
+        # Keras hands on a mask only if it is given by name.
+        given = {} if mask is None else {"mask": mask}
+        return super().__call__(inputs, **given, **kwargs)
 
     def call(
         self, inputs: Any, mask: Any = None, training: bool = False, outputs_only: bool = False
@@ -202,6 +215,8 @@ class Encoder(keras.layers.Layer):
             embedded = ops.take(inputs.table, inputs.values, axis=0)
         positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        # cuDNN refuses sources without real tokens.
+        some = ops.logical_or(mask, positions == 0)
 
         def turn(x: Any, reverse: bool) -> Any:
             return reverse_prefix(x, positions, lengths) if reverse else x
@@ -210,8 +225,8 @@ class Encoder(keras.layers.Layer):
             return turn(x, reverse) * ops.cast(mask, x.dtype)[:, :, None]
 
         def run(layer: Any, given: StepInputs) -> tuple[Any, list[Any]]:
-            outputs, *states = layer(self._drop(given.values, training), mask=mask)
-            return outputs, states
+            outputs, *states = layer(self._drop(given.values, training), mask=some)
+            return outputs, [ops.where(lengths > 0, state, 0.0) for state in states]
 
         return self._stack(StepInputs(embedded), turn, turn_back, run)
 

@@ -327,6 +327,21 @@ def test_states_may_be_given_for_each_cell() -> None:
     )
 
 
+def test_states_of_a_bidirectional_layer_for_each_cell_are_joined_within_the_cell() -> None:
+    cells = [keras.layers.LSTMCell(4), keras.layers.LSTMCell(4)]
+    decoder = AttentionDecoder(cells, BahdanauAttention(3))
+    halves = [[normal(BATCH, 2, seed=4 * layer + i) for i in range(4)] for layer in range(2)]
+    joined = [
+        [np.concatenate([states[i], states[i + 2]], axis=1) for i in range(2)] for states in halves
+    ]
+    inputs, outputs = tensor(INPUTS), tensor(OUTPUTS)
+    found, expected = (
+        decoder(inputs, outputs, keras.tree.map_structure(tensor, states))
+        for states in (halves, joined)
+    )
+    assert_close(found, as_array(expected))
+
+
 def test_masks_may_be_given_by_position() -> None:
     decoder = make()
     arrays = tensor(INPUTS, "float64"), tensor(OUTPUTS, "float64")

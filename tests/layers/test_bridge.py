@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.layers.bridge import Bridge
+from tests.errors import refused
 from tests.inputs import MODES, normal, randomise, run, tensor
 from tests.tolerances import as_array, assert_close
 
@@ -127,6 +128,16 @@ def test_one_state_of_one_unit_by_hand() -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Bridge(state_units=[[3]], **arguments)
+
+
+@pytest.mark.parametrize("kind", ["zero", "copy", "dense"])
+def test_states_nested_in_another_way_are_refused(kind: Any) -> None:
+    state = np.zeros([2, 3], np.float32)
+    for states in (state, [state, state], [[state, state]], [[]]):
+        assert refused(Bridge(kind, [[3]]), states) == (
+            "`states`: expected a list of encoder layers, each a list of directions, each a list "
+            "of the cell's states."
+        )
 
 
 def test_backward_needs_a_backward_direction() -> None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from seq2seq_memattn.layers.encoder import Encoded, Encoder
 from seq2seq_memattn.loops.step_inputs import StepInputs
 from tests import as_reference
+from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.loops.test_scan import MODES, run
 from tests.marks import slow
@@ -276,12 +277,42 @@ def test_the_seed_decides_dropout() -> None:
         ({"units": 0}, "`units` and `num_layers` must be positive; got .*0"),
         ({"num_layers": 0}, "`units` and `num_layers` must be positive; got .*0"),
         ({"cell": "rnn"}, "`cell` must be one of lstm, gru; got 'rnn'"),
+        ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
         ({"stacking": "concat"}, "`stacking` must be one of per_direction, concatenated; got"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoder(**{"units": 3, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "mask", "message"),
+    [
+        (
+            (2, 7),
+            None,
+            "`inputs`: expected shape [batch, source_length, embedding_dim]; got [2, 7]",
+        ),
+        ((2, 7, 5), (2, 5), "`mask`: expected length 7; got 5."),
+        ((2, 7, 5), (1, 7), "`mask`: expected batch 2; got 1."),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(inputs: Any, mask: Any, message: str) -> None:
+    given = None if mask is None else np.ones(mask, bool)
+    assert refused(Encoder(3), np.zeros(inputs, np.float32), given).startswith(message)
+
+
+def test_a_mask_given_by_position_is_handed_on() -> None:
+    mask = np.array([[True, True, False], [True, False, False]])
+    encoded = Encoder(3)(np.ones([2, 3, 4], np.float32), mask)
+    np.testing.assert_array_equal(as_array(encoded.outputs._keras_mask), mask)
+
+
+def test_kernels_may_be_made_by_a_function() -> None:
+    encoder = Encoder(3, kernel_initializer=lambda shape, dtype: keras.ops.ones(shape, dtype))
+    encoder.build((None, None, 4))
+    assert (as_array(encoder.layers[0].cell.kernel) == 1.0).all()
 
 
 def test_the_record_names_its_fields() -> None:
