@@ -9,13 +9,14 @@ K-memory contributes.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from seq2seq_memattn.attention.registry import label, num_slots
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.runs.alignments import align, draw, draw_slots
 from seq2seq_memattn.text.files import read_lines
 
@@ -42,17 +43,31 @@ def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
     return {f"{arguments.source}, line {number}": lines[number - 1] for number in wanted}
 
 
-def title_of(model: ModelConfig, texts: Sequence[str]) -> str:
-    """The title of a figure: the attention, its scores or threshold, and a single sentence."""
-    title = label(model.attention)
+def task_of(run: Any) -> str:
+    """The task of a run and its languages, such as "multi30k, en-de"."""
+    task = read_manifest(run.directory, check_files=False).task.replace("_", " ")
+    languages = (run.text_form.source_language, run.text_form.target_language)
+    return f"{task}, {'-'.join(languages)}" if all(languages) else task
+
+
+def title_of(task: str, model: ModelConfig, texts: Mapping[str, str]) -> str:
+    """The title of a figure: task, attention, its scores or threshold, and a single sentence.
+
+    Args:
+        task: see `task_of`.
+        model: options of the model.
+        texts: sentences by the number of their lines, such as "line 3"; "" if it has none.
+    """
+    title = f"{task}: {label(model.attention)}"
     if model.threshold:
         title += f", \u03c4 = {model.threshold:g}"
     if num_slots(model.attention):
         title += f", scores {model.encoder_score} / {model.decoder_score}"
     if len(texts) > 1:
         return title
-    text = textwrap.shorten(texts[0], MAX_CHARACTERS, placeholder=" ...")
-    return f'{title}, "{text}"'
+    ((line, text),) = texts.items()
+    shortened = textwrap.shorten(text, MAX_CHARACTERS, placeholder=" ...")
+    return f'{title}, {line}{": " * bool(line)}"{shortened}"'
 
 
 def check_figure(flag: str, path: str) -> Path:
@@ -88,13 +103,12 @@ def main(arguments: cli.Arguments) -> None:
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
-    aligned = {
-        # The figure's title has the sentence of `--text`; "FILE, line 3" gives "line 3".
-        "" if name == "--text" else name.rpartition(", ")[2]: align(run, translator, text, name)
-        for name, text in texts.items()
-    }
+    # "FILE, line 3" becomes "line 3".
+    lines = {name: "" if name == "--text" else name.rpartition(", ")[2] for name in texts}
+    aligned = {lines[name]: align(run, translator, text, name) for name, text in texts.items()}
     run_flags.report_cut(translator.sources)
-    title = title_of(run.model.config, list(texts.values()))
+    by_line = {lines[name]: text for name, text in texts.items()}
+    title = title_of(task_of(run), run.model.config, by_line)
     files = draw(aligned, title, path)
     if arguments.slots_output:
         (one,) = aligned.values()

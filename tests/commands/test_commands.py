@@ -11,7 +11,7 @@ import pytest
 
 from experiments.reproduction import rows as study_rows
 from experiments.studies import table1
-from seq2seq_memattn.commands.draw_alignment import title_of
+from seq2seq_memattn.commands.draw_alignment import task_of, title_of
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.alignments import align, draw_slots
@@ -255,12 +255,19 @@ def test_an_alignment_has_the_tokens_of_its_sentence_as_far_as_it_was_read(work)
 
 def test_the_title_of_an_alignment_names_model_scores_and_sentence():
     slots = ModelConfig(attention="k_memory:4", encoder_score="sigmoid")
-    assert title_of(slots, ["3 1 4"]) == 'K-memory, K = 4, scores sigmoid / softmax, "3 1 4"'
-    assert title_of(slots, ["3 1 4", "5"]) == "K-memory, K = 4, scores sigmoid / softmax"
+    named = "copies: K-memory, K = 4, scores sigmoid / softmax"
+    assert title_of("copies", slots, {"": "3 1 4"}) == f'{named}, "3 1 4"'
+    assert title_of("copies", slots, {"line 7": "3 1 4"}) == f'{named}, line 7: "3 1 4"'
+    assert title_of("copies", slots, {"line 7": "3 1 4", "line 8": "5"}) == named
     narrow = ModelConfig(attention="flexible", threshold=1.2)
-    assert title_of(narrow, ["3", "5"]) == "flexible, \u03c4 = 1.2"
-    long = title_of(ModelConfig(attention="bahdanau"), ["3 " * 200])
-    assert long.startswith('Bahdanau, "3 3') and long.endswith(' ..."') and len(long) < 120
+    both = {"line 1": "3", "line 2": "5"}
+    assert title_of("text", narrow, both) == "text: flexible, \u03c4 = 1.2"
+    long = title_of("text", ModelConfig(attention="bahdanau"), {"": "3 " * 200})
+    assert long.startswith('text: Bahdanau, "3 3') and long.endswith(' ..."') and len(long) < 130
+
+
+def test_the_task_of_an_alignment_is_that_of_its_run(work):
+    assert task_of(load_run(work / "run")) == "copy task"
 
 
 def test_the_slots_of_an_alignment_are_drawn_if_it_has_any(work, tmp_path):

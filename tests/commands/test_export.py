@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,21 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     assert len(description["example"].split()) == 10
     card = (tmp_path / "copy" / "1" / "model_card.md").read_text()
     assert card.startswith("# copy, version 1") and "Moses" not in card
+
+
+@pytest.mark.slow
+def test_several_runs_become_one_model_that_completes_beginnings(
+    work: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(work / "run", tmp_path / "other")
+    runs = f"--run_dir={work / 'run'},{other}"
+    done = run_here(COMMAND, runs, f"--export_dir={tmp_path / 'both'}", "--prefix")
+    assert done.returncode == 0, done.stderr.decode()
+    model = tf.saved_model.load(str(tmp_path / "both" / "1"))
+    text, prefix = tf.constant(["3 1 4", "2"]), tf.constant(["1 4", ""])
+    found = model.signatures["complete"](text=text, prefix=prefix)["translations"].numpy()
+    assert all(translation.startswith(b"1 4") for translation in found[0])
+    assert len(model.signatures["serving_default"](text=text)["translations"]) == 2
 
 
 def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(

@@ -152,6 +152,45 @@ def test_flags_of_rules_that_do_not_fit_are_refused(
     assert not (tmp_path / "out.txt").exists()
 
 
+@pytest.mark.parametrize("flag", ["slots", "window"])
+def test_evaluate_refuses_figures_of_one_run_for_several(work: Path, flag: str) -> None:
+    run = work / "run"
+    files = (f"--source={work / 'text.en'}", f"--reference={work / 'text.en'}")
+    write_lines(work / "text.en", ["ba"])
+    done = run_here("experiments.evaluate", f"--run_dir={run},{run}", *files, f"--{flag}")
+    assert done.returncode == 1
+    assert f"--{flag}: expected one run, got several" in error_lines(done)[-1]
+
+
+def test_evaluate_says_at_once_that_it_could_not_write(work: Path, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "text.en", ["ba"])
+    options = (f"--source={lines}", f"--reference={lines}", f"--output_dir={lines}")
+    done = run_here("experiments.evaluate", f"--run_dir={work / 'run'}", *options)
+    assert done.returncode == 1 and b"sentence" not in done.stderr  # no progress bar
+    assert str(lines) in error_lines(done)[-1]
+
+
+def test_score_has_no_eight_bits_and_translate_writes_two_files_into_two(
+    work: Path, tmp_path: Path
+) -> None:
+    lines = write_lines(tmp_path / "text.en", ["ba"])
+    same = f"{tmp_path / 'same'}"
+    for name, options, message in (
+        (
+            "score",
+            [f"--source={lines}", f"--target={lines}", "--precision=int8_products"],
+            "--precision: int8_products is for search",
+        ),
+        (
+            "translate",
+            [f"--input={lines}", f"--output={same}", f"--alignments={same}"],
+            "--alignments: expected another file than --output",
+        ),
+    ):
+        done = run_here(f"experiments.{name}", f"--run_dir={work / 'run'}", *options)
+        assert done.returncode == 1 and message in error_lines(done)[-1]
+
+
 def test_evaluate_counts_lines_that_are_empty_or_too_long(work: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "source.txt", LINES)
     options = (f"--source={source}", f"--reference={source}", "--beam_size=2")

@@ -22,6 +22,7 @@ from tests.reference import beam_search as reference
 from tests.search.models import (
     SOURCE_LENGTH,
     PrefixModel,
+    assert_same_search,
     padded,
     random_tables,
     small_model,
@@ -164,6 +165,22 @@ def test_after_half_of_a_target_the_rest_is_what_the_model_scores_highest(half: 
     for rank, target in zip(ended, best, strict=True):
         written = found.tokens[0, rank, : found.lengths[0, rank]]
         assert written.tolist() == targets[target].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_search_compiled_by_xla_finds_the_same(name: str) -> None:
+    model, source = small_model("k_memory_sigmoid", vocab_size=9), padded(sources_of(5, 0, 3))
+    given = {
+        key: value[:3] if key in ("prefix", "min_length") and not isinstance(value, int) else value
+        for key, value in OPTIONS[name][0].items()
+    }
+
+    def search(source: Any) -> Any:
+        return beam_search(model, source, 4, 3, 0.6, 6, **as_given(given))
+
+    compiled = tf.function(search, autograph=False, jit_compile=True)(tf.constant(source))
+    assert_same_search(compiled, search(source))
 
 
 def test_the_coverage_of_k_memory_is_that_of_its_alignment() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.ensemble import MEANS, Ensemble
@@ -13,7 +14,9 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 from tests.errors import refused
 from tests.marks import quick
 from tests.reference import beam_search as reference
+from tests.search import own_parts
 from tests.search.models import Array, assert_same_search, padded, small_model, sources_of
+from tests.search.own_parts import SOURCE
 from tests.search.test_beam import as_arrays, assert_equals_reference
 from tests.tolerances import as_array, assert_close
 
@@ -123,6 +126,20 @@ def test_a_member_without_attention_does_not_dilute_the_alignment() -> None:
 )
 def test_what_cannot_search_together_is_refused(given: Any, message: str) -> None:
     assert refused(Ensemble, given()) == message
+
+
+def test_models_of_ones_own_search_together() -> None:
+    first, second = own_parts.make(), own_parts.make(attention=BahdanauAttention(3))
+    found = as_arrays(
+        beam_search(Ensemble([first.searchable(), second.searchable()]), SOURCE, 4, 3)
+    )
+    log_probs = [
+        as_array(own_parts.rescored(own.trained, SOURCE, found.tokens.astype(np.int32)))
+        for own in (first, second)
+    ]
+    written = np.arange(found.tokens.shape[2]) < as_array(found.steps)[:, :, None]
+    together = np.log(np.exp(log_probs).mean(axis=0))
+    assert_close(found.log_probs, (together * written).sum(axis=2))
 
 
 def test_another_mean_is_refused() -> None:
