@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 # Without bytecode files, each of the tests' processes would compile TensorFlow's sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check docs format
+.PHONY: demo test test-all check docs links format
 
 demo: .venv/.installed
 	$(BIN)/python -m experiments.demo --run_dir=runs/demo
@@ -26,6 +26,9 @@ check: .venv/.installed_dev
 
 docs: .venv/.installed_dev
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
+
+links: .venv/.installed_dev
+	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/links
 
 format: .venv/.installed_dev
 	$(BIN)/ruff format

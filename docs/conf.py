@@ -1,5 +1,6 @@
 """Sphinx configuration of the site. `make docs` builds it into docs/_build; warnings are errors."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -32,6 +33,9 @@ autodoc_inherit_docstrings = False  # Keras's docstrings of `build` and `call` d
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings give dtypes and shapes
 add_module_names = False
+
+# The server that a reader starts, and files of this repository, whose links a test checks.
+linkcheck_ignore = [r"http://127\.0\.0\.1", re.escape(repository())]
 
 html_theme = "furo"
 html_static_path = ["static"]
