@@ -46,8 +46,8 @@ says otherwise (a test checks this).
 * *Undecided*: our runs cannot tell. Most are too short: a low score after
   {FEW_UPDATES} decides nothing, but a high score does. Or the difference
   is no larger than that of two seeds: it must exceed {MARGIN:g} BLEU for one pair of trainings, or
-  {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8 BLEU. Rules 8
-  and 9 have reasons of their own.
+  {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8 BLEU, the same
+  seed on another processor by up to 0.7. Rules 8 and 9 have reasons of their own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 

@@ -58,8 +58,11 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     if missing:
         rows = ", ".join(f"{row.label} (`{row.name}`)" for row in missing)
         parts.append(prose(f"Without a result so far: {rows}. `--rows=NAME` makes one."))
-    repeat = f"## How to repeat it\n\n{code_block(command)}"
-    blocks = [part.strip() for part in [*parts, *pictures, repeat] if part]
+    repeat = ["## How to repeat it"]
+    if not default.rows and definition.run is Study.run:
+        repeat.append(prose("Repeat the commands that the files above record. Then:"))
+        command += " --only_tables --results_dir=results"
+    blocks = [part.strip() for part in [*parts, *pictures, *repeat, code_block(command)] if part]
     page = results_dir / f"{name if scale == 'small' else f'{name}_{scale}'}.md"
     _write(page, "\n\n".join(blocks))
     return page

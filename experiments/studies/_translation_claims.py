@@ -137,7 +137,7 @@ def _near_attention(found: Results) -> Claim:
     verdict = from_gains([gain - min(paper) for gain in compared.gains.values()], compared.pairs)
     verdict = "not" if verdict == "contradicted" else verdict
     here = several(list(compared.gains.values()), "+.2f")
-    return claim.judged(f"{here}, mean over seeds", verdict, made_by(compared.rows))
+    return claim.judged(f"{here}, mean of seeds", verdict, made_by(compared.rows))
 
 
 def _ahead(what: str, models: Sequence[tuple[str, str]], found: Results) -> Claim:
@@ -149,7 +149,7 @@ def _ahead(what: str, models: Sequence[tuple[str, str]], found: Results) -> Clai
         return claim
     gains = [gain for one in compared for gain in one.gains.values()]
     verdict = from_gains(gains, sum(one.pairs for one in compared))
-    here = f"{several(gains, '+.2f')}, mean over seeds"
+    here = f"{several(gains, '+.2f')}, mean of seeds"
     return claim.judged(here, verdict, made_by([row for one in compared for row in one.rows]))
 
 

@@ -6,6 +6,16 @@ from pathlib import Path
 
 # Linux's names of the instructions that multiply bfloat16: two on x86, "bf16" on ARM.
 BFLOAT16_FEATURES = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+# Linux's and the usual names of vector instructions, the fastest first: speeds depend on them, and
+# virtual processors with the same name may have others.
+VECTOR_FEATURES = {
+    "amx_tile": "AMX",
+    "avx512_bf16": "AVX-512 with bfloat16",
+    "avx512_vnni": "AVX-512 with VNNI",
+    "avx512f": "AVX-512",
+    "avx2": "AVX2",
+}
+CPUINFO = Path("/proc/cpuinfo")  # Linux's description of the processor
 
 
 def num_cores() -> int:
@@ -23,30 +33,34 @@ def hardware() -> str:
     return f"{gpu}; {processor()}" if gpu else processor()
 
 
-def processor() -> str:
-    """The processor and the number of its cores that this process may use."""
-    name = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as stream:
-            models = [line.split(":", 1)[1].strip() for line in stream if "model name" in line]
-        name = models[0] if models else name
-    except OSError:
-        pass
-    return f"{name}, {num_cores()} cores"
+def processor(cpuinfo: Path = CPUINFO) -> str:
+    """The processor, the cores that this process may use, and its fastest vector instructions."""
+    models = _listed(cpuinfo, "model name")
+    name = models[0] if models else platform.processor() or platform.machine()
+    features = _features(cpuinfo)
+    vectors = [usual for linux, usual in VECTOR_FEATURES.items() if linux in features]
+    return ", ".join([name, f"{num_cores()} cores", *vectors[:1]])
 
 
-def has_bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether the processor has instructions for bfloat16 products; None if unknown.
+def has_bfloat16_units(cpuinfo: Path = CPUINFO) -> bool | None:
+    """Whether the processor has instructions for bfloat16 products; None if unknown."""
+    features = _features(cpuinfo)
+    return bool(features & BFLOAT16_FEATURES) if features else None
 
-    Args:
-        cpuinfo: Linux's description of the processor.
-    """
+
+def _features(cpuinfo: Path) -> set[str]:
+    """Linux's names of the processor's features; none if they are unknown."""
+    listed = [*_listed(cpuinfo, "flags"), *_listed(cpuinfo, "Features")]
+    return {feature for line in listed for feature in line.split()}
+
+
+def _listed(cpuinfo: Path, field: str) -> list[str]:
+    """The values of a field of `cpuinfo`, which has each once per core."""
     if not cpuinfo.exists():
-        return None
+        return []
     lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    listed = [line for line in lines if line.startswith(("flags", "Features"))]
-    features = {feature for line in listed for feature in line.split()}
-    return bool(features & BFLOAT16_FEATURES) if listed else None
+    pairs = (line.partition(":") for line in lines)
+    return [value.strip() for name, _, value in pairs if name.strip() == field]
 
 
 def use_threads(threads: int) -> None:

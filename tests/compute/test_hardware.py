@@ -6,7 +6,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from seq2seq_memattn.compute.hardware import hardware, has_bfloat16_units, processor
+from seq2seq_memattn.compute.hardware import hardware, has_bfloat16_units, num_cores, processor
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,23 @@ def test_units_for_bfloat16_are_among_the_features_that_linux_lists(
     (tmp_path / "cpuinfo").write_text(cpuinfo)
     assert has_bfloat16_units(tmp_path / "cpuinfo") is expected
     assert has_bfloat16_units(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu avx avx2 avx512f avx512_vnni", ", AVX-512 with VNNI"),
+        ("fpu avx avx2", ", AVX2"),
+        ("fpu avx", ""),
+    ],
+)
+def test_a_processor_is_named_with_its_vector_instructions(
+    tmp_path: Path, flags: str, expected: str
+) -> None:
+    core = f"processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: {flags}\n"
+    (tmp_path / "cpuinfo").write_text(core * 2)
+    assert processor(tmp_path / "cpuinfo") == f"Some CPU, {num_cores()} cores{expected}"
+    assert processor(tmp_path / "missing").endswith(f", {num_cores()} cores")
 
 
 def test_results_name_the_gpu_that_their_backend_computes_on(
