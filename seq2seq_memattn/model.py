@@ -197,7 +197,7 @@ class Seq2Seq(keras.Model):
         decoded = self.decoder.teacher_force(inputs, lengths, memory, cell_states, training, asked)
         return self.to_logits(decoded.outputs), decoded
 
-    # The interface for search, which `Searchable` has for other models.
+    # `Preparable`, the interface for search.
 
     pad_id = PAD_ID
 
@@ -218,7 +218,7 @@ class Seq2Seq(keras.Model):
 
     @property
     def num_tokens(self) -> int:
-        """The token numbers of search."""
+        """The number of search's tokens."""
         return self.vocab_size
 
     def token_embeddings(self) -> Any:
@@ -233,12 +233,12 @@ class Seq2Seq(keras.Model):
             return None
         return self.logits.kernel, self.logits.bias
 
-    def written(self, tokens: Any) -> Any:
-        """The ids for the token numbers of search, which are the same here."""
+    def to_ids(self, tokens: Any) -> Any:
+        """The ids of search's tokens, which are the same here."""
         return tokens
 
-    def numbers(self, ids: Any) -> Any:
-        """The token numbers of search for ids: the inverse of `written`."""
+    def to_tokens(self, ids: Any) -> Any:
+        """Search's tokens for ids: the inverse of `to_ids`."""
         return ids
 
     def to_logits(self, mixed: Any) -> Any:

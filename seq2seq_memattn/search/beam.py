@@ -12,22 +12,22 @@ from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.chunks import (
     Compaction,
-    Found,
-    Going,
+    Results,
+    Unfinished,
     drop_done,
-    first_found,
+    first_results,
     keep_all,
     search_by_chunks,
 )
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.options import SearchOptions
-from seq2seq_memattn.search.prepare import OURS, Prepared, pad_id, prepare, written
+from seq2seq_memattn.search.prepare import OURS, Prepared, pad_id, prepare, to_ids
 from seq2seq_memattn.search.prepared import SearchMemory
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, source_rules, step_limits
 from seq2seq_memattn.search.scores import score
-from seq2seq_memattn.search.step import extend_beam, first_state, is_done, trace
+from seq2seq_memattn.search.step import extend_beam, first_state, trace
 from seq2seq_memattn.vocabulary import END_ID
 
 
@@ -184,7 +184,7 @@ def _beam_search(
             memory=_attention_record(memory),
             positions_scored=positions,
         )
-    return result._replace(tokens=written(model, result.tokens))
+    return result._replace(tokens=to_ids(model, result.tokens))
 
 
 def check_aligned(option: str, model: Any) -> None:
@@ -200,14 +200,14 @@ def check_aligned(option: str, model: Any) -> None:
 
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
-    """The token numbers of search for banned ids, sorted; ValueError if one must not be banned."""
+    """Search's tokens for banned ids, sorted; ValueError if one must not be banned."""
     tokens = sorted(set(plain_ids("banned", banned)))
     if tokens and isinstance(model, OURS):
         size = model.vocab_size
         if tokens[-1] >= size:
             raise ValueError(f"`banned`: expected ids in 0..{size - 1}; got {tokens[-1]}.")
-        written = model.written(np.arange(model.num_tokens))
-        tokens = np.flatnonzero(np.isin(written, tokens)).tolist()
+        ids = model.to_ids(np.arange(model.num_tokens))
+        tokens = np.flatnonzero(np.isin(ids, tokens)).tolist()
     if tokens and tokens[0] <= END_ID:
         raise ValueError("`banned`: expected no id of padding, start token or end token.")
     return tuple(tokens)
@@ -233,12 +233,12 @@ def search_sources(
 
     Returns:
         memory, state: from the model's `start`.
-        result: `BeamResult`, with the token numbers of search in place of ids.
+        result: `BeamResult`, with search's tokens in place of ids.
     """
     source, pad = inputs.source, pad_id(model)
     limits, num_steps = step_limits(source, inputs.max_length, pad, inputs.prefix)
-    own = source_rules(options, source, pad, limits, inputs.min_length, inputs.prefix, seeds)
-    rules = Rules(options, own)
+    sources = source_rules(options, source, pad, limits, inputs.min_length, inputs.prefix, seeds)
+    rules = Rules(options, sources)
     memory, state = model.start(source, options.beam_size)
     drops = isinstance(model, Prepared) and not has_static_shapes() and source.shape[0] != 1
     compaction = drop_done() if drops else keep_all()
@@ -261,20 +261,21 @@ def search_in_graph(
     # Memory that stays whole need not be one of the loop's variables.
     carried = read_in_steps(model, memory, rules.options) if compaction.drops else ()
     batch = ops.shape(rules.sources.limits)[0]
-    found = first_found(batch, rules.options, num_steps, compaction.chunk)
+    found = first_results(batch, rules.options, num_steps, compaction.chunk)
     state = first_state(state, rules, num_steps)
-    going = Going(ops.arange(batch, dtype="int32"), carried, state, found.beam)
+    unfinished = Unfinished(ops.arange(batch, dtype="int32"), carried, state, found.beam)
 
-    def extend(going: Going, step: Any) -> tuple[Any, ...]:
-        read = going.memory if compaction.drops else memory
+    def extend(unfinished: Unfinished, step: Any) -> tuple[Any, ...]:
+        read = unfinished.memory if compaction.drops else memory
         sources = keras.tree.map_structure(
-            lambda array: ops.take(array, going.rows, axis=0), rules.sources
+            lambda array: ops.take(array, unfinished.rows, axis=0), rules.sources
         )
-        own = rules._replace(sources=sources)
-        taken = extend_beam(model, read, going.state, going.beam, step, own, compaction.chunk)
-        return *taken, is_done(taken[1], taken[0], own)
+        left = rules._replace(sources=sources)
+        return extend_beam(
+            model, read, unfinished.state, unfinished.beam, step, left, compaction.chunk
+        )
 
-    found = search_by_chunks(extend, going, found, num_steps, compaction)
+    found = search_by_chunks(extend, unfinished, found, num_steps, compaction)
     return best(found, num_steps, rules.options)
 
 
@@ -283,7 +284,7 @@ def read_in_steps(model: Any, memory: Any, options: SearchOptions) -> Any:
     return memory if options.coverage_penalty else model.without_sources(memory)
 
 
-def best(found: Found, num_steps: Any, options: SearchOptions) -> BeamResult:
+def best(found: Results, num_steps: Any, options: SearchOptions) -> BeamResult:
     """The n_best of each sentence, with the tokens of the first `num_steps` steps; None: all.
 
     Samples stay in their order.
@@ -291,7 +292,7 @@ def best(found: Found, num_steps: Any, options: SearchOptions) -> BeamResult:
     beam, tokens = found.beam, trace(found.written)[:, :, :num_steps]
     if options.sampling is not None:
         return BeamResult(tokens, beam.log_probs, beam.log_probs, beam.lengths, beam.is_finished)
-    ranked = score(beam.log_probs, beam.lengths, beam.coverage, options)
+    ranked = score(beam.log_probs, beam.lengths, beam.penalty, options)
     normalised, order = ops.top_k(ranked, options.n_best)
     order = ops.cast(order, "int32")
     return BeamResult(

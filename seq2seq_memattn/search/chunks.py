@@ -20,7 +20,7 @@ DROPPING_CHUNK = 8  # steps between two checks for finished sentences
 WORTH = 0.75  # share of a batch: if more is left, the saving is not worth the copy
 
 
-class Going(NamedTuple):
+class Unfinished(NamedTuple):
     """The n sentences that are still in a search.
 
     Fields:
@@ -36,7 +36,7 @@ class Going(NamedTuple):
     beam: Any
 
 
-class Found(NamedTuple):
+class Results(NamedTuple):
     """The results so far of all sentences of a batch.
 
     Fields:
@@ -54,57 +54,56 @@ class Compaction(NamedTuple):
     Fields:
         chunk: int > 0. Steps between two checks for finished sentences.
         loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
-        put: (found, index, rows, beam, written) -> `Found` with the results of chunk `index`.
-        keep: (going, done) -> `Going` without removed sentences, and whether any is unfinished.
+        put: (found, index, rows, beam, written) -> `Results` with the results of chunk `index`.
+        keep: (unfinished, done) -> `Unfinished` without removed sentences, and whether any is left.
         drops: bool. Whether `keep` ever removes sentences.
     """
 
     chunk: int
     loop: Callable[..., Any]
-    put: Callable[..., Found]
-    keep: Callable[..., tuple[Going, Any]]
+    put: Callable[..., Results]
+    keep: Callable[..., tuple[Unfinished, Any]]
     drops: bool
 
 
 def search_by_chunks(
     extend: Callable[..., tuple[Any, ...]],
-    going: Going,
-    found: Found,
+    unfinished: Unfinished,
+    found: Results,
     num_steps: Any,
     compaction: Compaction,
-) -> Found:
+) -> Results:
     """Searches until all sentences are done.
 
     Args:
-        extend: (going, step) -> step, beam, state and written, as from `extend_beam`, and which
-            sentences are done.
-        going: all sentences, before the first step.
-        found: their results before the first step; see `first_found`.
+        extend: (unfinished, step) -> what `extend_beam` returns.
+        unfinished: all sentences, before the first step.
+        found: their results before the first step; see `first_results`.
         num_steps: int or int32 scalar. The most steps.
         compaction: the policy.
     """
-    structures = going, found
+    structures = unfinished, found
 
     def goes_on(step: Any, is_left: Any, *_: Any) -> Any:
         return (step < num_steps) & is_left
 
     def body(step: Any, is_left: Any, *arrays: Any) -> Any:
         del is_left
-        going, found = map(keras.tree.pack_sequence_as, structures, arrays)
+        unfinished, found = map(keras.tree.pack_sequence_as, structures, arrays)
         index = step // compaction.chunk
-        step, beam, state, written, done = extend(going, step)
-        found = compaction.put(found, index, going.rows, beam, written)
-        going, is_left = compaction.keep(going._replace(state=state, beam=beam), done)
-        return step, is_left, keras.tree.flatten(going), keras.tree.flatten(found)
+        step, beam, state, written, done = extend(unfinished, step)
+        found = compaction.put(found, index, unfinished.rows, beam, written)
+        unfinished, is_left = compaction.keep(unfinished._replace(state=state, beam=beam), done)
+        return step, is_left, keras.tree.flatten(unfinished), keras.tree.flatten(found)
 
     start = np.int32(0), np.True_, *map(keras.tree.flatten, structures)
     return keras.tree.pack_sequence_as(found, compaction.loop(goes_on, body, start)[-1])
 
 
-def first_found(batch: Any, options: SearchOptions, num_steps: Any, chunk: int) -> Found:
+def first_results(batch: Any, options: SearchOptions, num_steps: Any, chunk: int) -> Results:
     """The results before the first step of a search of at most `num_steps`."""
     shape = (-(-num_steps // chunk), batch, options.beam_size)
-    return Found(first_beam(batch, options), nothing_written(shape, chunk))
+    return Results(first_beam(batch, options), nothing_written(shape, chunk))
 
 
 def keep_all(num_steps: int = 0) -> Compaction:
@@ -115,8 +114,8 @@ def keep_all(num_steps: int = 0) -> Compaction:
             0.
     """
 
-    def keep(going: Going, done: Any) -> tuple[Going, Any]:
-        return going, ops.logical_not(ops.all(done))
+    def keep(unfinished: Unfinished, done: Any) -> tuple[Unfinished, Any]:
+        return unfinished, ops.logical_not(ops.all(done))
 
     def once(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
         del goes_on
@@ -131,7 +130,7 @@ def drop_done() -> Compaction:
     return Compaction(DROPPING_CHUNK, _loop_of_any_batch, _put, _drop, drops=True)
 
 
-def _put(found: Found, index: Any, rows: Any, beam: Beam, written: Written) -> Found:
+def _put(found: Results, index: Any, rows: Any, beam: Beam, written: Written) -> Results:
     places = ops.stack([ops.full_like(rows, index), rows], axis=1)
 
     def put(arrays: Any, places: Any, parts: Any) -> Any:
@@ -140,18 +139,18 @@ def _put(found: Found, index: Any, rows: Any, beam: Beam, written: Written) -> F
 
         return keras.tree.map_structure(update, arrays, parts)
 
-    return Found(put(found.beam, rows[:, None], beam), put(found.written, places, written))
+    return Results(put(found.beam, rows[:, None], beam), put(found.written, places, written))
 
 
-def _drop(going: Going, done: Any) -> tuple[Going, Any]:
+def _drop(unfinished: Unfinished, done: Any) -> tuple[Unfinished, Any]:
     import tensorflow as tf
 
     alive = tf.where(~done)[:, 0]
     few = tf.cast(tf.size(alive), tf.float32) <= WORTH * tf.cast(tf.size(done), tf.float32)
-    arrays = keras.tree.flatten(going)
+    arrays = keras.tree.flatten(unfinished)
     # None are left when all are done, which ends the loop.
     kept = tf.cond(few, lambda: [tf.gather(array, alive) for array in arrays], lambda: arrays)
-    return keras.tree.pack_sequence_as(going, kept), tf.size(alive) > 0
+    return keras.tree.pack_sequence_as(unfinished, kept), tf.size(alive) > 0
 
 
 def _loop_of_any_batch(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
@@ -159,7 +158,7 @@ def _loop_of_any_batch(goes_on: Callable[..., Any], body: Callable[..., Any], st
     import tensorflow as tf
 
     start = keras.tree.map_structure(tf.convert_to_tensor, start)
-    step, is_left, going, found = keras.tree.map_structure(lambda array: array.shape, start)
-    going = [tf.TensorShape([None, *shape[1:]]) for shape in going]
-    shapes = (step, is_left, going, found)
+    step, is_left, unfinished, found = keras.tree.map_structure(lambda array: array.shape, start)
+    unfinished = [tf.TensorShape([None, *shape[1:]]) for shape in unfinished]
+    shapes = (step, is_left, unfinished, found)
     return tf.while_loop(goes_on, body, start, shape_invariants=shapes, parallel_iterations=1)

@@ -20,10 +20,10 @@ from seq2seq_memattn.data.batching import round_up
 from seq2seq_memattn.search.beam import BeamResult, best, read_in_steps, search_in_graph
 from seq2seq_memattn.search.chunks import (
     Compaction,
-    Found,
-    Going,
+    Results,
+    Unfinished,
     drop_done,
-    first_found,
+    first_results,
     keep_all,
     search_by_chunks,
 )
@@ -37,7 +37,7 @@ from seq2seq_memattn.search.prepare import (
 )
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, SourceRules
-from seq2seq_memattn.search.step import Beam, Written, extend_beam, first_state, is_done
+from seq2seq_memattn.search.step import Beam, Written, extend_beam, first_state
 from seq2seq_memattn.vocabulary import PAD_ID
 
 Ids = npt.NDArray[np.int32]
@@ -116,11 +116,11 @@ class CompiledSearch:
         if self._per_shape and not isinstance(prefix, tuple):
             missing = round_up(prefix.shape[1], WIDTH_STEP) - prefix.shape[1]
             prefix = np.pad(prefix, ((0, 0), (0, missing)))
-        own = SourceRules(limits.astype(np.int32)[:, None], least, prefix, seeds=seeds)
-        own = _with_rows(own, len(padded))
+        sources = SourceRules(limits.astype(np.int32)[:, None], least, prefix, seeds=seeds)
+        sources = _with_rows(sources, len(padded))
         if self._options.coverage_penalty:
-            own = own._replace(is_token=padded != self._model.pad_id)
-        found = search(padded, own)
+            sources = sources._replace(is_token=padded != self._model.pad_id)
+        found = search(padded, sources)
         found = keras.tree.map_structure(lambda array: np.asarray(array)[:num_sources], found)
         written = found.tokens[:, :, : limits.max()]
         tokens = np.full([*written.shape[:2], limits.max()], PAD_ID, np.int32)
@@ -128,37 +128,37 @@ class CompiledSearch:
         found = found._replace(tokens=tokens)
         if self._replay:
             found = self._with_alignments(found, source)
-        return found._replace(tokens=self._model.written(found.tokens))
+        return found._replace(tokens=self._model.to_ids(found.tokens))
 
     def start(self, source: Ids) -> tuple[Any, Any]:
         """Encodes a batch; returns memory and state of the search before the first step."""
         return self._start(self._weights, self._pad(source))
 
-    def _search_whole(self, source: Ids, own: SourceRules) -> BeamResult:
-        num_steps = max(round_up(int(own.limits.max()), ALONE), ALONE) if self._is_alone else 0
+    def _search_whole(self, source: Ids, sources: SourceRules) -> BeamResult:
+        num_steps = max(round_up(int(sources.limits.max()), ALONE), ALONE) if self._is_alone else 0
         if num_steps not in self._whole:
             graph = partial(self._whole_graph, num_steps)
             self._whole[num_steps] = compiled(self._model, graph, self._jit_compile)
-        return self._whole[num_steps](self._weights, source, own)
+        return self._whole[num_steps](self._weights, source, sources)
 
-    def _search_from_python(self, source: Ids, own: SourceRules) -> BeamResult:
+    def _search_from_python(self, source: Ids, sources: SourceRules) -> BeamResult:
         memory, state = self._start(self._weights, source)
-        num_steps = int(own.limits.max())
-        found = first_found(len(source), self._options, num_steps, CHUNK)
+        num_steps = int(sources.limits.max())
+        found = first_results(len(source), self._options, num_steps, CHUNK)
         found = keras.tree.map_structure(np.array, found)  # writable
         # Few different sizes, so that few graphs are compiled.
-        state = first_state(state, Rules(self._options, own), round_up(num_steps, ALONE))
-        going = Going(np.arange(len(source)), memory, state, found.beam)
+        state = first_state(state, Rules(self._options, sources), round_up(num_steps, ALONE))
+        unfinished = Unfinished(np.arange(len(source)), memory, state, found.beam)
 
-        def extend(going: Going, step: Any) -> tuple[Any, ...]:
-            rest = keras.tree.map_structure(lambda array: array[going.rows], own)
+        def extend(unfinished: Unfinished, step: Any) -> tuple[Any, ...]:
+            rest = keras.tree.map_structure(lambda array: array[unfinished.rows], sources)
             step, *taken, done = self._chunk(
-                self._weights, going.memory, going.state, going.beam, step, rest
+                self._weights, unfinished.memory, unfinished.state, unfinished.beam, step, rest
             )
             return np.int32(step), *taken, np.asarray(done)
 
         compaction = Compaction(CHUNK, _loop, _put, self._keep, drops=True)
-        return self._finish(search_by_chunks(extend, going, found, num_steps, compaction))
+        return self._finish(search_by_chunks(extend, unfinished, found, num_steps, compaction))
 
     def _prepared_weights(self) -> Any:
         return prepared_weights(self._model, self._folded)
@@ -172,22 +172,21 @@ class CompiledSearch:
         return read_in_steps(model, memory, self._options), state
 
     def _chunk_graph(
-        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, own: SourceRules
+        self, weights: Any, memory: Any, state: Any, beam: Any, step: Any, sources: SourceRules
     ) -> tuple[Any, ...]:
-        model, rules = self._prepared(weights), Rules(self._options, own)
-        taken = extend_beam(model, memory, state, beam, step, rules, CHUNK)
-        return *taken, is_done(taken[1], taken[0], rules)
+        model, rules = self._prepared(weights), Rules(self._options, sources)
+        return extend_beam(model, memory, state, beam, step, rules, CHUNK)
 
     def _whole_graph(
-        self, num_steps: int, weights: Any, source: Any, own: SourceRules
+        self, num_steps: int, weights: Any, source: Any, sources: SourceRules
     ) -> BeamResult:
-        model, rules = self._prepared(weights), Rules(self._options, own)
+        model, rules = self._prepared(weights), Rules(self._options, sources)
         compaction = keep_all(num_steps) if num_steps else drop_done()
         memory, state = model.start(source, self._options.beam_size)
-        num_steps = num_steps or ops.max(own.limits)
+        num_steps = num_steps or ops.max(sources.limits)
         return search_in_graph(model, memory, state, rules, num_steps, compaction)
 
-    def _finish_graph(self, found: Found) -> BeamResult:
+    def _finish_graph(self, found: Results) -> BeamResult:
         return best(found, None, self._options)
 
     def _pad(self, source: Ids) -> Ids:
@@ -211,14 +210,14 @@ class CompiledSearch:
             size = (size + 1) // 2
         return size
 
-    def _keep(self, going: Going, done: Any) -> tuple[Going, bool]:
+    def _keep(self, unfinished: Unfinished, done: Any) -> tuple[Unfinished, bool]:
         """Keeps unfinished sentences, and finished ones to fill the batch; is any unfinished?"""
         alive, others = np.flatnonzero(~done), np.flatnonzero(done)
         size = self._size(len(alive))
         if not len(alive) or size == len(done):
-            return going, bool(len(alive))
+            return unfinished, bool(len(alive))
         kept = np.concatenate([alive, others[: size - len(alive)]])
-        return Going(going.rows[kept], *self._take(going[1:], kept)), True
+        return Unfinished(unfinished.rows[kept], *self._take(unfinished[1:], kept)), True
 
     def _replay_graph(self, source: Any, tokens: Any, taken: Any) -> Any:
         model = prepared(self._model, folded=False)
@@ -247,7 +246,7 @@ def _loop(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> 
     return start
 
 
-def _put(found: Found, index: int, rows: Any, beam: Beam, written: Written) -> Found:
+def _put(found: Results, index: int, rows: Any, beam: Beam, written: Written) -> Results:
     def put(whole: Any, part: Any, place: Any) -> None:
         for array, new in zip(keras.tree.flatten(whole), keras.tree.flatten(part), strict=True):
             array[place] = np.asarray(new)

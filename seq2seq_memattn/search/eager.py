@@ -68,7 +68,7 @@ def call_compiled(
 
 
 def _checked(inputs: Inputs, ours: Any) -> Inputs:
-    """The inputs as tensors, with the token numbers of search in the prefix.
+    """The inputs as tensors, with search's tokens in the prefix.
 
     Args:
         inputs: `Inputs`.
@@ -86,7 +86,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         check_rank("prefix", prefix, ("batch", "length"))
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
-            prefix = ours.numbers(ids_below("prefix", prefix, ours.vocab_size))
+            prefix = ours.to_tokens(ids_below("prefix", prefix, ours.vocab_size))
         prefix = checked_prefix(prefix, max_length)
     return Inputs(
         source=source,

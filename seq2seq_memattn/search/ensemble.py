@@ -66,7 +66,7 @@ class Ensemble:
                         f"and {theirs} in model {number}."
                     )
             tokens = np.arange(first.num_tokens)
-            if not np.array_equal(first.written(tokens), model.written(tokens)):
+            if not np.array_equal(first.to_ids(tokens), model.to_ids(tokens)):
                 raise ValueError(
                     "`models`: expected the same ids of padding, start and end token; those of "
                     f"model {number} differ from those of model 1."
@@ -84,7 +84,7 @@ class Ensemble:
     @property
     def longest_source(self) -> int | None:
         """The most tokens of a source, end token included; None: no limit."""
-        limits = [getattr(model, "longest_source", None) for model in self.models]
+        limits = [model.longest_source for model in self.models]
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
@@ -96,13 +96,13 @@ class Ensemble:
         """The number of weights of all models."""
         return sum(model.count_params() for model in self.models)
 
-    def numbers(self, ids: Any) -> Any:
-        """The token numbers of search for ids; see `Searchable.numbers`."""
-        return self.models[0].numbers(ids)
+    def to_tokens(self, ids: Any) -> Any:
+        """Search's tokens for ids: the inverse of `to_ids`."""
+        return self.models[0].to_tokens(ids)
 
-    def written(self, tokens: Any) -> Any:
-        """The ids for the token numbers of search."""
-        return self.models[0].written(tokens)
+    def to_ids(self, tokens: Any) -> Any:
+        """The ids of search's tokens."""
+        return self.models[0].to_ids(tokens)
 
 
 def members(model: Any) -> list[Any]:

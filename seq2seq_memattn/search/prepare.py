@@ -8,7 +8,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.ensemble import Ensemble, PreparedEnsemble, members
 from seq2seq_memattn.search.folding import fold, folding_pays
 from seq2seq_memattn.search.prepared import PreparedModel, make_weights
-from seq2seq_memattn.search.protocol import SearchedModel
+from seq2seq_memattn.search.protocol import Preparable, SearchedModel
 from seq2seq_memattn.search.searchable import Searchable
 from seq2seq_memattn.vocabulary import PAD_ID
 
@@ -38,7 +38,7 @@ def prepare(model: Any, num_queries: int) -> SearchedModel:
     )
 
 
-def prepared(model: Any, folded: Any = True, weights: Any = None) -> Prepared:
+def prepared(model: Preparable | Ensemble, folded: Any = True, weights: Any = None) -> Prepared:
     """Makes a `PreparedModel` or a `PreparedEnsemble`.
 
     Args:
@@ -50,10 +50,10 @@ def prepared(model: Any, folded: Any = True, weights: Any = None) -> Prepared:
         return PreparedModel(model, folded, weights)
     weights = [None] * len(model.models) if weights is None else weights
     parts = zip(model.models, _of_each(model, folded), weights, strict=True)
-    return PreparedEnsemble(model, [PreparedModel(*own) for own in parts])
+    return PreparedEnsemble(model, [PreparedModel(*part) for part in parts])
 
 
-def prepared_weights(model: Any, folded: Any = True) -> Any:
+def prepared_weights(model: Preparable | Ensemble, folded: Any = True) -> Any:
     """The weights of a model, or a tuple with those of each model of an ensemble.
 
     Args:
@@ -62,10 +62,10 @@ def prepared_weights(model: Any, folded: Any = True) -> Any:
     if not isinstance(model, Ensemble):
         return make_weights(model, folded)
     parts = zip(model.models, _of_each(model, folded), strict=True)
-    return tuple(make_weights(*own) for own in parts)
+    return tuple(make_weights(*part) for part in parts)
 
 
-def folds_rows(model: Any, num_queries: int) -> Any:
+def folds_rows(model: Preparable | Ensemble, num_queries: int) -> Any:
     """Whether search with a model folds the maps of the context; see `folding_pays`.
 
     Returns:
@@ -77,7 +77,7 @@ def folds_rows(model: Any, num_queries: int) -> Any:
     return folds is not None and folding_pays(folds, model.cell.attention.num_rows, num_queries)
 
 
-def has_fixed_memory(model: Any) -> bool:
+def has_fixed_memory(model: Preparable | Ensemble) -> bool:
     """Whether the memory that a step reads has the same size for every source."""
     return all(one.cell.attention.num_rows is not None for one in members(model))
 
@@ -87,9 +87,9 @@ def pad_id(model: SearchedModel) -> int:
     return model.model.pad_id if isinstance(model, Prepared) else PAD_ID
 
 
-def written(model: SearchedModel, tokens: Any) -> Any:
-    """The ids for the token numbers of search, for a model from `prepare`."""
-    return model.model.written(tokens) if isinstance(model, Prepared) else tokens
+def to_ids(model: SearchedModel, tokens: Any) -> Any:
+    """The ids of search's tokens, for a model from `prepare`."""
+    return model.model.to_ids(tokens) if isinstance(model, Prepared) else tokens
 
 
 def _of_each(model: Ensemble, folded: Any) -> tuple[bool, ...]:

@@ -14,6 +14,7 @@ from seq2seq_memattn.compute.precision import (
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
 from seq2seq_memattn.search.folding import Folds, fold, folded_steps
+from seq2seq_memattn.search.protocol import Preparable
 
 
 class PreparedWeights(NamedTuple):
@@ -67,7 +68,7 @@ class PreparedModel:
 
     def __init__(
         self,
-        model: Any,
+        model: Preparable,
         folded: bool = True,
         weights: PreparedWeights | None = None,
     ) -> None:
@@ -151,7 +152,7 @@ class _RoundedProducts(Products):
         return product(scores, self.rows)
 
 
-def make_weights(model: Any, folded: bool = True) -> PreparedWeights:
+def make_weights(model: Preparable, folded: bool = True) -> PreparedWeights:
     """The `PreparedWeights` of a model's current weights."""
     cell = model.cell
     embeddings = model.token_embeddings()

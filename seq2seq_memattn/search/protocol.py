@@ -1,4 +1,4 @@
-"""The interface of models for search."""
+"""The interfaces of models for search."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -39,6 +39,60 @@ class SearchedModel(Protocol):
             scores: [batch, queries, rows]. The attention's.
             state: the new state, with the structure of the old one.
         """
+
+
+class Preparable(Protocol):
+    """What search needs of a `Seq2Seq` or a `Searchable` to prepare it.
+
+    Search counts tokens from 0: padding, start, end, then all others. Its tokens are the ids of a
+    `Seq2Seq`; a `Searchable` translates them.
+
+    Attributes:
+        cell: `AttentionCell`.
+        pad_id: int. The id of padding in sources and targets.
+        vocab_size: int. The number of target ids.
+        num_tokens: int. The number of search's tokens: more, if one id has several roles.
+        source_vocab_size: int or None. The number of source ids, if it is known.
+        longest_source: int or None. The most tokens of a source, end token included; None: any
+            number.
+        variables: list of the model's variables.
+    """
+
+    cell: Any
+    pad_id: int
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def num_tokens(self) -> int: ...
+
+    @property
+    def source_vocab_size(self) -> int | None: ...
+
+    @property
+    def longest_source(self) -> int | None: ...
+
+    @property
+    def variables(self) -> list[Any]: ...
+
+    def encode(self, source: Any) -> tuple[Any, Any]:
+        """The attention's memory of sources, and the cells' first states or None."""
+
+    def token_embeddings(self) -> Any:
+        """What each token is fed back as: float [num_tokens, n]."""
+
+    def output_map(self) -> tuple[Any, Any] | None:
+        """Matrix [units, num_tokens] and bias of a linear output layer; None for another."""
+
+    def to_logits(self, mixed: Any) -> Any:
+        """Logits [..., num_tokens] of the cell's outputs, in float32 at least."""
+
+    def to_ids(self, tokens: Any) -> Any:
+        """The ids of search's tokens."""
+
+    def to_tokens(self, ids: Any) -> Any:
+        """Search's tokens for ids: the inverse of `to_ids`."""
 
 
 @runtime_checkable

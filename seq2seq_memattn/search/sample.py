@@ -11,7 +11,7 @@ from seq2seq_memattn.search.beam import banned_tokens, search_sources
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
-from seq2seq_memattn.search.prepare import prepare, written
+from seq2seq_memattn.search.prepare import prepare, to_ids
 from seq2seq_memattn.search.rules import MAX_SEED, is_int_array
 
 
@@ -107,5 +107,5 @@ def _sample(model: Any, inputs: Inputs, options: SearchOptions) -> SampleResult:
     model = prepare(model, options.beam_size)
     rows = ops.arange(ops.shape(inputs.source)[0], dtype="int32")
     *_, found = search_sources(model, inputs, options, row_seeds(inputs.seed, rows))
-    found = found._replace(tokens=written(model, found.tokens))
+    found = found._replace(tokens=to_ids(model, found.tokens))
     return SampleResult(*(getattr(found, name) for name in SampleResult._fields))

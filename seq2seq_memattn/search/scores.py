@@ -9,7 +9,7 @@ from seq2seq_memattn.search.options import SearchOptions
 LEAST_COVERAGE = 1e-6  # the logarithm of 0 would rule a hypothesis out
 
 
-def score(log_probs: Any, lengths: Any, coverage: Any, options: SearchOptions) -> Any:
+def score(log_probs: Any, lengths: Any, penalty: Any, options: SearchOptions) -> Any:
     """The scores of hypotheses, by which search ranks them: float32, the shape of `log_probs`.
 
     Source: Wu et al. (2016), equation 14: log P / penalty + coverage penalty. To this, search adds
@@ -18,20 +18,20 @@ def score(log_probs: Any, lengths: Any, coverage: Any, options: SearchOptions) -
     Args:
         log_probs: float32. In nats.
         lengths: int32. Tokens without the end token.
-        coverage: float32, from `coverage_penalty`; () without one.
+        penalty: float32, from `coverage_penalty`; () without one.
         options: the options of the search.
     """
     found = log_probs / length_penalty(lengths, options.length_penalty)
-    bonus = score_bonus(lengths, coverage, options)
+    bonus = score_bonus(lengths, penalty, options)
     return found if isinstance(bonus, tuple) else found + bonus
 
 
-def score_bonus(lengths: Any, coverage: Any, options: SearchOptions) -> Any:
+def score_bonus(lengths: Any, penalty: Any, options: SearchOptions) -> Any:
     """What a score adds to the log-probability after the penalty; () for nothing."""
     if options.length_reward:
         reward = options.length_reward * ops.cast(lengths, "float32")
-        return reward if isinstance(coverage, tuple) else reward + coverage
-    return coverage
+        return reward if isinstance(penalty, tuple) else reward + penalty
+    return penalty
 
 
 def best_score(log_probs: Any, lengths: Any, limits: Any, options: SearchOptions) -> Any:

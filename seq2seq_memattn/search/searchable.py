@@ -80,6 +80,7 @@ class Searchable:
         mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
         self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
+        self.longest_source = getattr(self.cell.attention, "max_source_length", None)
         sizes = [embedding.input_dim for embedding in first_embeddings(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
@@ -141,7 +142,7 @@ class Searchable:
         return self._ordered(kernel, axis=1), self._counted(bias)
 
     def to_logits(self, mixed: Any) -> Any:
-        """Logits in the order of the token numbers in search, in float32 at least."""
+        """Logits in the order of search's tokens, in float32 at least."""
         return at_least_float32(self._counted(self.logits(mixed, training=False)))
 
     def _ordered(self, x: Any, axis: int) -> Any:
@@ -157,17 +158,17 @@ class Searchable:
 
     @property
     def num_tokens(self) -> int:
-        """The token numbers of search: more than ids, if one id has several roles."""
+        """The number of search's tokens: more than ids, if one id has several roles."""
         return len(self.ids)
 
-    def numbers(self, ids: Any) -> Any:
-        """The token numbers of search for ids: the inverse of `written`; refuses unknown ids."""
+    def to_tokens(self, ids: Any) -> Any:
+        """Search's tokens for ids: the inverse of `to_ids`."""
         inverse = np.zeros(self.vocab_size, np.int32)
         inverse[self.ids[::-1]] = np.arange(len(self.ids))[::-1]  # an id's first number
         return ops.take(inverse, ids)
 
-    def written(self, tokens: Any) -> Any:
-        """The token ids that stand behind the numbers with which search writes tokens."""
+    def to_ids(self, tokens: Any) -> Any:
+        """The ids of search's tokens."""
         if self._is_in_order:
             return tokens
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)

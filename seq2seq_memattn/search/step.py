@@ -30,14 +30,14 @@ class Beam(NamedTuple):
         log_probs: float32. Sums so far, in nats.
         lengths: int32. Tokens without the end token.
         is_finished: bool.
-        coverage: float32. The coverage penalty so far; () without one.
+        penalty: float32. The coverage penalty so far; () without one.
     """
 
     tokens: Any
     log_probs: Any
     lengths: Any
     is_finished: Any
-    coverage: Any = ()
+    penalty: Any = ()
 
 
 class BeamState(NamedTuple):
@@ -78,7 +78,7 @@ def first_beam(batch: Any, options: SearchOptions) -> Beam:
         log_probs=ops.where(is_live, 0.0, DEAD) + zeros,
         lengths=ops.zeros(shape, dtype="int32"),
         is_finished=ops.zeros(shape, dtype="bool"),
-        coverage=zeros if options.coverage_penalty else (),
+        penalty=zeros if options.coverage_penalty else (),
     )
 
 
@@ -118,7 +118,7 @@ def extend_beam(
     step: Any,
     rules: Rules,
     num_steps: int,
-) -> tuple[Any, Beam, BeamState, Written]:
+) -> tuple[Any, Beam, BeamState, Written, Any]:
     """Takes steps until all sentences are done, at most `num_steps`.
 
     Args:
@@ -133,6 +133,7 @@ def extend_beam(
     Returns:
         step, beam, state: after these steps.
         written: what the hypotheses of `beam` wrote in these steps; padding where none was taken.
+        done: bool [batch]. Which sentences are done; see `is_done`.
     """
     batch, beam_size = ops.shape(beam.tokens)[0], rules.options.beam_size
     written = nothing_written((batch, beam_size), num_steps)
@@ -158,8 +159,8 @@ def extend_beam(
 
     start = (step, tuple(beam), keras.tree.flatten(state), tuple(written))
     step, beam, carried, written = ops.while_loop(goes_on, body, start)
-    state = keras.tree.pack_sequence_as(structure, carried)
-    return step, Beam(*beam), state, Written(*written)
+    state, beam = keras.tree.pack_sequence_as(structure, carried), Beam(*beam)
+    return step, beam, state, Written(*written), is_done(beam, step, rules)
 
 
 def _noted(
@@ -197,10 +198,8 @@ def select(
     options, logits = rules.options, ops.cast(logits, "float32")
     frozen = _is_frozen(beam, step, rules)
     if options.coverage_penalty:
-        coverage = coverage_penalty(
-            state.coverage, rules.sources.is_token, options.coverage_penalty
-        )
-        beam = beam._replace(coverage=coverage)
+        penalty = coverage_penalty(state.coverage, rules.sources.is_token, options.coverage_penalty)
+        beam = beam._replace(penalty=penalty)
     go_on = beam.log_probs - ops.logsumexp(logits, axis=-1)
     logits = allowed(logits, state.history, step, rules)
     successors = _successors(beam, go_on, logits, frozen, options)
@@ -262,8 +261,8 @@ def _successors(
         go_on=ops.where(frozen, DEAD, go_on),
         end_penalty=length_penalty(beam.lengths, options.length_penalty),
         go_on_penalty=length_penalty(longer, options.length_penalty),
-        end_bonus=score_bonus(beam.lengths, beam.coverage, options),
-        go_on_bonus=score_bonus(longer, beam.coverage, options),
+        end_bonus=score_bonus(beam.lengths, beam.penalty, options),
+        go_on_bonus=score_bonus(longer, beam.penalty, options),
     )
 
 
@@ -277,7 +276,7 @@ def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
     longest = ops.maximum(beam.lengths, limits)
     reachable = best_score(beam.log_probs, beam.lengths, longest, options)
     reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1)
-    own = score(beam.log_probs, beam.lengths, beam.coverage, options)
+    own = score(beam.log_probs, beam.lengths, beam.penalty, options)
     worst = ops.top_k(ops.where(beam.is_finished, own, DEAD), options.n_best)[0][:, -1]
     return ops.logical_or(all_frozen, worst > reachable)
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.search.searchable import Searchable
-from seq2seq_memattn.serving.export.graph import ServedModel
+from seq2seq_memattn.serving.export.graph import TextModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import searchable_card
 from seq2seq_memattn.serving.export.options import ExportOptions
@@ -127,18 +127,18 @@ def _served(
     target_vocabulary: Any,
     source_end_id: int | None,
     max_source_length: int | None,
-) -> ServedModel:
-    """The `ServedModel` of arguments of `export_searchable`, which are checked."""
+) -> TextModel:
+    """The `TextModel` of arguments of `export_searchable`, which are checked."""
     pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
     source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, [pad_id])
     special = searchable.ids[: END_ID + 1].tolist()  # texts do not start or end in their middle
     target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable)
-    limits = (max_source_length, getattr(searchable.cell.attention, "max_source_length", None))
+    limits = (max_source_length, searchable.longest_source)
     limit = min((limit for limit in limits if limit), default=None)
     end_id = None if source_end_id is None else int(source_end_id)
-    return ServedModel(searchable, source_text, target_text, end_id, limit)
+    return TextModel(searchable, source_text, target_text, end_id, limit)
 
 
 def _in_graph(
@@ -173,7 +173,7 @@ def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -
         )
 
 
-def _check_example(example: str, served: ServedModel) -> None:
+def _check_example(example: str, served: TextModel) -> None:
     """Raises ValueError if a text cannot be encoded."""
     try:
         served.source_text.encode(tf.constant([example], tf.string))
@@ -208,7 +208,7 @@ def _kind(vocabulary: Any) -> str:
     return vocabulary.to_dict()["kind"] if isinstance(vocabulary, Vocabulary) else "words"
 
 
-def _first_token(served: ServedModel) -> str:
+def _first_token(served: TextModel) -> str:
     """The first token that a text can contain."""
     vocabulary = served.source_text
     ids = range(vocabulary.first_id, vocabulary.first_id + 3)  # padding and "" may be before it

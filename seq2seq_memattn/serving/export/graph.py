@@ -44,7 +44,7 @@ class _Sources(NamedTuple):
     is_cut: Any
 
 
-class ServedModel(NamedTuple):
+class TextModel(NamedTuple):
     """A model with what it needs to read and write text.
 
     Fields:
@@ -62,9 +62,9 @@ class ServedModel(NamedTuple):
     limit: int | None
 
 
-def served_run(run: Run, options: ExportOptions) -> ServedModel:
-    """The `ServedModel` of a run."""
-    return ServedModel(
+def text_model_of(run: Run, options: ExportOptions) -> TextModel:
+    """The `TextModel` of a run."""
+    return TextModel(
         run.model,
         graph_vocabulary(run.source_vocabulary),
         graph_vocabulary(run.target_vocabulary),
@@ -77,7 +77,7 @@ class ServingGraph:
     """The signatures of an exported model, as functions of tensors [batch].
 
     Args:
-        served: `ServedModel`.
+        served: `TextModel`.
         options: `ExportOptions`.
         in_int8: bool. Whether matrices are stored in eight bits.
 
@@ -85,7 +85,7 @@ class ServingGraph:
         modules: the vocabularies, which the SavedModel must keep beside the variables.
     """
 
-    def __init__(self, served: ServedModel, options: ExportOptions, in_int8: bool = False) -> None:
+    def __init__(self, served: TextModel, options: ExportOptions, in_int8: bool = False) -> None:
         self._model = served.model
         self._served = served
         self._options = options
@@ -169,7 +169,7 @@ class ServingGraph:
         given = self._served.target_text.encode(prefix)
         # One long prefix would make its batch take many steps.
         given, is_cut = _cut(given, self._options.max_source_length, has_end=True)
-        given = _padded(given.with_flat_values(self._model.numbers(given.flat_values)), PAD_ID)
+        given = _padded(given.with_flat_values(self._model.to_tokens(given.flat_values)), PAD_ID)
         options = self._options.search(self._model)
         *_, found = self._search(decoder, sources.ids, options, given)
         return {**self._translations(sources, found, options.n_best), "prefix_is_cut": is_cut}
@@ -198,7 +198,7 @@ class ServingGraph:
             "source_pieces": self._source_pieces(sources.ids),
             "target_pieces": pieces_with_ends(
                 self._served.target_text,
-                self._model.written(tokens),
+                self._model.to_ids(tokens),
                 is_end=tokens == END_ID,
                 is_padding=tokens == PAD_ID,
             ),
@@ -222,7 +222,7 @@ class ServingGraph:
         sources, target = self._read(text), self._served.target_text.encode(translation)
         # One long translation would make the logits of its batch large.
         target, is_cut = _cut(target, self._options.max_source_length, has_end=True)
-        target = target.with_flat_values(self._model.numbers(target.flat_values))
+        target = target.with_flat_values(self._model.to_tokens(target.flat_values))
         outputs = _padded(tf.concat([target, _column(target, END_ID)], axis=1), PAD_ID)
         if not isinstance(self._model, Seq2Seq):
             decoder = self._decoder()
@@ -319,7 +319,7 @@ class ServingGraph:
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
         ids = tf.RaggedTensor.from_tensor(
-            self._model.written(tokens), tf.reshape(found.lengths, [-1])
+            self._model.to_ids(tokens), tf.reshape(found.lengths, [-1])
         )
         texts = tf.reshape(self._served.target_text.decode(ids), [-1, count])
         return {

@@ -15,7 +15,7 @@ from seq2seq_memattn.compute.precision import INT8
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
 from seq2seq_memattn.search.ensemble import Ensemble, members
-from seq2seq_memattn.serving.export.graph import ServedModel, ServingGraph, served_run
+from seq2seq_memattn.serving.export.graph import ServingGraph, TextModel, text_model_of
 from seq2seq_memattn.serving.export.model_card import model_card
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.warmup import write_warmup
@@ -50,7 +50,7 @@ def export(
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
     with new_version(export_dir) as (folder, version):
-        served = served_run(run, options)
+        served = text_model_of(run, options)
         write(served, options, folder, description, example or "a", precision == INT8)
         copied = [run.text_form.truecase_model] if run.text_form.truecase_model else []
         if isinstance(run.model, Ensemble):
@@ -103,7 +103,7 @@ def _example(run: Run) -> str:
 
 
 def write(
-    served: ServedModel,
+    served: TextModel,
     options: ExportOptions,
     folder: Path,
     description: dict[str, Any],

@@ -13,7 +13,7 @@ from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.sample import sample
-from seq2seq_memattn.serving.export.graph import ServingGraph, served_run
+from seq2seq_memattn.serving.export.graph import ServingGraph, text_model_of
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import END_ID, SymbolVocabulary
@@ -30,7 +30,7 @@ Function = Callable[..., dict[str, Any]]
 
 
 def graph_of(run: Any, options: ExportOptions) -> ServingGraph:
-    return ServingGraph(served_run(run, options), options)
+    return ServingGraph(text_model_of(run, options), options)
 
 
 def run_of(attention: str, **options: Any) -> Run:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from seq2seq_memattn.serving.export.graph import ServingGraph, served_run
+from seq2seq_memattn.serving.export.graph import ServingGraph, text_model_of
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.rounded_weights import RoundedMatrix, RoundedWeights
 from seq2seq_memattn.serving.export.saved_model import write
@@ -55,7 +55,7 @@ def folder(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A version with matrices in eight bits."""
     path = tmp_path_factory.mktemp("rounded") / "1"
     path.mkdir()
-    write(served_run(run, OPTIONS), OPTIONS, path, {}, "", in_int8=True)
+    write(text_model_of(run, OPTIONS), OPTIONS, path, {}, "", in_int8=True)
     return path
 
 
@@ -71,7 +71,7 @@ def test_matrices_are_stored_as_int8(folder: Path) -> None:
 
 
 def test_answers_are_close_to_the_run_s(run: Any, folder: Path) -> None:
-    expected = call(ServingGraph(served_run(run, OPTIONS), OPTIONS).function("score"), *PAIRS)
+    expected = call(ServingGraph(text_model_of(run, OPTIONS), OPTIONS).function("score"), *PAIRS)
     found = tf.saved_model.load(str(folder)).signatures["score"]
     log_probs = found(text=tf.constant(PAIRS[0]), translation=tf.constant(PAIRS[1]))["log_probs"]
     np.testing.assert_allclose(log_probs, expected["log_probs"], rtol=0.05)
