@@ -31,7 +31,11 @@ def test_a_directory_is_of_one_process_until_that_is_gone(tmp_path: Path) -> Non
         ):
             pytest.fail("both have it")
         other.kill()
-    with locked(tmp_path, "writing it"), pytest.raises(ValueError), locked(tmp_path, "writing it"):
+    with (
+        locked(tmp_path, "writing it"),
+        pytest.raises(ValueError, match="another process is writing it"),
+        locked(tmp_path, "writing it"),
+    ):
         pytest.fail("one process has it twice")
     with locked(tmp_path, "writing it"):
         pass

@@ -26,6 +26,7 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
     "bahdanau": {"attention": "bahdanau"},
     "luong_dot": {"attention": "luong_dot", "encoder_projection_units": 7},
     "luong_general": {"attention": "luong_general"},
+    "luong_concat": {"attention": "luong_concat"},
     "k_memory": {"attention": "k_memory:3"},
     "k_memory_sigmoid": {
         "attention": "k_memory:3",
