@@ -185,13 +185,13 @@ def _repeats_overlap(timed: Result) -> bool:
 
 
 def remark_on_times(found: Results) -> str:
-    """A remark for a page if the decoding times of its results are superseded, otherwise ""."""
+    """A remark for a page if decoding times of its results are superseded, otherwise ""."""
     commits = {result["timed"]["commit"] for result in found if "timed" in result}
     if SUPERSEDED not in commits:
         return ""
     return (
-        "These times are superseded: they are from before this project's Bahdanau attention became "
-        "faster. [Decoding speed](decoding.md) has newer ones."
+        'Times whose commit is marked "superseded" are from before this project\'s Bahdanau '
+        "attention became faster."
     )
 
 

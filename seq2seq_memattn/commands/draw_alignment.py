@@ -105,9 +105,13 @@ def main(arguments: cli.Arguments) -> None:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
     # "FILE, line 3" becomes "line 3".
     lines = {name: "" if name == "--text" else name.rpartition(", ")[2] for name in texts}
-    aligned = {lines[name]: align(run, translator, text, name) for name, text in texts.items()}
-    run_flags.report_cut(translator.sources)
     by_line = {lines[name]: text for name, text in texts.items()}
+    aligned = {
+        # The figure's title has the line of a single sentence.
+        lines[name] if len(texts) > 1 else "": align(run, translator, text, name)
+        for name, text in texts.items()
+    }
+    run_flags.report_cut(translator.sources)
     title = title_of(task_of(run), run.model.config, by_line)
     files = draw(aligned, title, path)
     if arguments.slots_output:
