@@ -24,7 +24,7 @@ MAX_CHARACTERS = 100  # of a sentence in a title; the rest is cut
 
 
 def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
-    """The sentences to draw, in the form of the training text, each under a name for errors.
+    """The sentences to draw, in the form of the training text, by line: "line 3", "" for `--text`.
 
     Raises:
         ValueError: for flags that do not go together, or line numbers beyond the end of the file.
@@ -34,13 +34,13 @@ def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
     ):
         raise ValueError("--text: expected either --text, or --source and --lines")
     if arguments.text is not None:
-        return {"--text": run.text_form.as_trained([arguments.text], run.directory)[0]}
+        return {"": run.text_form.as_trained([arguments.text], run.directory)[0]}
     lines = read_lines(arguments.source)
     wanted = cli.positive_numbers("lines", arguments.lines)
     for number in wanted:
         if number > len(lines):
             raise ValueError(f"--lines: expected at most {len(lines)}, got {number}")
-    return {f"{arguments.source}, line {number}": lines[number - 1] for number in wanted}
+    return {f"line {number}": lines[number - 1] for number in wanted}
 
 
 def task_of(run: Any) -> str:
@@ -56,7 +56,7 @@ def title_of(task: str, model: ModelConfig, texts: Mapping[str, str]) -> str:
     Args:
         task: see `task_of`.
         model: options of the model.
-        texts: sentences by the number of their lines, such as "line 3"; "" if it has none.
+        texts: see `read_texts`.
     """
     title = f"{task}: {label(model.attention)}"
     if model.threshold:
@@ -103,16 +103,13 @@ def main(arguments: cli.Arguments) -> None:
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:
         raise ValueError(f"--slots_output: expected one sentence, got {len(texts)}")
-    # "FILE, line 3" becomes "line 3".
-    lines = {name: "" if name == "--text" else name.rpartition(", ")[2] for name in texts}
-    by_line = {lines[name]: text for name, text in texts.items()}
-    aligned = {
+    aligned = {}
+    for line, text in texts.items():
+        name = f"{arguments.source}, {line}" if line else "--text"
         # The figure's title has the line of a single sentence.
-        lines[name] if len(texts) > 1 else "": align(run, translator, text, name)
-        for name, text in texts.items()
-    }
+        aligned[line if len(texts) > 1 else ""] = align(run, translator, text, name)
     run_flags.report_cut(translator.sources)
-    title = title_of(task_of(run), run.model.config, by_line)
+    title = title_of(task_of(run), run.model.config, texts)
     files = draw(aligned, title, path)
     if arguments.slots_output:
         (one,) = aligned.values()

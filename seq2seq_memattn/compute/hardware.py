@@ -50,17 +50,16 @@ def has_bfloat16_units(cpuinfo: Path = CPUINFO) -> bool | None:
 
 def _features(cpuinfo: Path) -> set[str]:
     """Linux's names of the processor's features; none if they are unknown."""
-    listed = [*_listed(cpuinfo, "flags"), *_listed(cpuinfo, "Features")]
-    return {feature for line in listed for feature in line.split()}
+    return {feature for line in _listed(cpuinfo, "flags", "Features") for feature in line.split()}
 
 
-def _listed(cpuinfo: Path, field: str) -> list[str]:
-    """The values of a field of `cpuinfo`, which has each once per core."""
+def _listed(cpuinfo: Path, *fields: str) -> list[str]:
+    """The values of fields of `cpuinfo`, which has each once per core."""
     if not cpuinfo.exists():
         return []
     lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.partition(":") for line in lines)
-    return [value.strip() for name, _, value in pairs if name.strip() == field]
+    return [value.strip() for name, _, value in pairs if name.strip() in fields]
 
 
 def use_threads(threads: int) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -182,7 +182,7 @@ class ServedModel:
         """Loads and serves the newest version, unless it is the current one."""
         self._free_replaced()
         versions = find_versions(self._folder)
-        stamps = self._stamps(versions)
+        stamps = {version: _stamp(folder) for version, folder in versions.items()}
         newest = max(
             (v for v, stamp in stamps.items() if not self._is_waiting(stamp)), default=None
         )
@@ -219,22 +219,6 @@ class ServedModel:
         if self._replaced is not None:
             _release_memory()
             self._replaced = self._replaced if self._replaced() else None
-
-    def _stamps(self, versions: Mapping[int, Path]) -> dict[int, Stamp]:
-        """The stamps of the versions that can be read; reports why the others cannot."""
-        stamps = {}
-        for version, folder in versions.items():
-            try:
-                stamps[version] = _stamp(folder)
-            except FileNotFoundError:  # removed meanwhile
-                continue
-            except OSError as error:
-                unreadable = VersionStatus(version, State.END, f"{folder}: {error}")
-                known = self._statuses.get(version)
-                if version > self._current.version and known != unreadable:
-                    _LOG.warning("%s", unreadable.error)
-                    self._report(unreadable)
-        return stamps
 
     def _is_waiting(self, stamp: Stamp) -> bool:
         """Whether a version failed and must not be tried again yet."""
@@ -273,6 +257,11 @@ def _release_memory() -> None:
 
 
 def _stamp(folder: Path) -> Stamp:
-    graph = (folder / SAVED_MODEL).stat()
-    num_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    try:
+        graph = (folder / SAVED_MODEL).stat()
+        num_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    except FileNotFoundError:  # removed meanwhile
+        raise
+    except OSError:  # loading it fails too, and says why
+        return int(folder.name), 0, 0, 0
     return int(folder.name), graph.st_ino, graph.st_mtime_ns, num_bytes

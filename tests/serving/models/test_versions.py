@@ -112,15 +112,20 @@ def test_a_damaged_version_is_an_error_at_the_start(folder: Path) -> None:
 def test_a_version_that_cannot_be_read_is_reported_and_the_next_one_is_served(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed, stamp = folder / "2", versions._stamp
+    closed, stat = folder / "2", Path.stat
 
-    def denied(of: Path) -> versions.Stamp:
+    def denied(path: Path, **options: Any) -> Any:
+        if path.parent == closed:  # these tests may run as root, whom modes do not stop
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    def load(of: Path) -> Any:
         if of == closed:
-            raise PermissionError(13, "Permission denied", str(of))
-        return stamp(of)
+            raise ValueError(f"{of}: the model cannot be loaded: Permission denied")
+        return FakeModel(of)
 
-    monkeypatch.setattr(versions, "_stamp", denied)
-    model = serve(folder)
+    monkeypatch.setattr(Path, "stat", denied)
+    model = ServedModel("model", folder, 1000.0, load)
     add_version(folder, 2)
     model.look()
     (_, status) = model.statuses()
