@@ -15,6 +15,8 @@ VECTOR_FEATURES = {
     "avx512f": "AVX-512",
     "avx2": "AVX2",
 }
+# Linux's names of the instructions that multiply numbers of eight bits and add up the products.
+INT8_FEATURES = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
 CPUINFO = Path("/proc/cpuinfo")  # Linux's description of the processor
 
 
@@ -46,6 +48,11 @@ def has_bfloat16_units(cpuinfo: Path = CPUINFO) -> bool | None:
     """Whether the processor has instructions for bfloat16 products; None if unknown."""
     features = _features(cpuinfo)
     return bool(features & BFLOAT16_FEATURES) if features else None
+
+
+def has_int8_units(cpuinfo: Path = CPUINFO) -> bool:
+    """Whether the processor is known to have instructions for int8 products (VNNI or AMX)."""
+    return bool(_features(cpuinfo) & INT8_FEATURES)
 
 
 def _features(cpuinfo: Path) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.backend import has_static_shapes, int8_sums
+from seq2seq_memattn.compute.backend import has_int8_kernel, has_static_shapes, int8_sums
 
 LARGEST = 127  # not 128: a matrix and its negative then have the same magnitudes
 LEAST_SCALE = 1e-30  # of a slice of zeros
@@ -22,10 +22,12 @@ class Int8Matrix(NamedTuple):
     Fields:
         values: int8 [units, n], or the same numbers as float32, see `outside_loops`.
         scales: float32 [1, n].
+        column_sums: float32 [n]. The sums of the columns of `values`.
     """
 
     values: Any
     scales: Any
+    column_sums: Any
 
     @property
     def shape(self) -> Any:
@@ -36,7 +38,7 @@ class Int8Matrix(NamedTuple):
 def int8_matrix(matrix: Any) -> Int8Matrix:
     """Rounds a matrix, float [units, n]."""
     values, scales = rounded(matrix, axis=0)
-    return Int8Matrix(ops.cast(values, "int8"), scales)
+    return Int8Matrix(ops.cast(values, "int8"), scales, ops.sum(values, axis=0))
 
 
 def int8_product(x: Any, matrix: Int8Matrix) -> Any:
@@ -51,16 +53,16 @@ def int8_product(x: Any, matrix: Int8Matrix) -> Any:
     """
     units, n = matrix.shape
     rows, scales = rounded(ops.reshape(x, (-1, units)), axis=1)
-    product = int8_sums(rows, matrix.values) * scales * matrix.scales
+    product = int8_sums(rows, matrix.values, matrix.column_sums) * scales * matrix.scales
     return ops.cast(ops.reshape(product, (*ops.shape(x)[:-1], n)), x.dtype)
 
 
 def outside_loops(weights: Any) -> Any:
     """A structure with `Int8Matrix` whose conversions a loop need not repeat at each step.
 
-    TensorFlow's plain graph multiplies float32 numbers, see `int8_sums`.
+    TensorFlow's plain graph may have to multiply float32 numbers, see `int8_sums`.
     """
-    if has_static_shapes():
+    if has_static_shapes() or has_int8_kernel():
         return weights
     return keras.tree.map_structure(_int8_as_float32, weights)
 
@@ -82,6 +84,7 @@ def rounded(x: Any, axis: int) -> tuple[Any, Any]:
         scales: float32 [1, columns] or [rows, 1]. `values * scales` is `x`, rounded.
     """
     x = ops.cast(x, "float32")
-    largest = ops.max(ops.abs(x), axis=axis, keepdims=True)
-    scales = ops.maximum(largest / LARGEST, LEAST_SCALE)
-    return ops.round(x / scales), scales
+    # Two extremes and a factor: outside XLA faster than absolute values and a division.
+    highest, lowest = ops.max(x, axis=axis, keepdims=True), ops.min(x, axis=axis, keepdims=True)
+    scales = ops.maximum(ops.maximum(highest, -lowest) / LARGEST, LEAST_SCALE)
+    return ops.round(x * (1.0 / scales)), scales

@@ -9,8 +9,8 @@ products on CPUs. Decoding never rounds the products, so scores are the same wit
 Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
 multiplies the rounded operands as float32 and gains no speed.
 
-`Int8Products` is for search alone. The matrices of a step are rounded once, by `weights_for`, and
-its inputs in each step.
+`Int8Products` is for search alone. The matrices of the cells, the mixing and the output layer are
+rounded once, by `weights_for`, and the inputs of their products in each step.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ class BFloat16Products(keras.DTypePolicy):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Int8Products(keras.DTypePolicy):
-    """Dtype policy: float32, but the products of a step of search are those of int8 numbers."""
+    """Dtype policy: float32, but the cells' and the output layer's products are those of int8."""
 
     rounds_to_int8 = True
 
@@ -69,9 +69,14 @@ def product_dtype(layer: Any) -> str:
     return getattr(layer.dtype_policy, "product_dtype", layer.compute_dtype)
 
 
+def rounds_to_int8(layer: Any) -> bool:
+    """Whether a layer's products are those of int8 numbers."""
+    return getattr(layer.dtype_policy, "rounds_to_int8", False)
+
+
 def weights_for(layer: Any, matrix: Any) -> Any:
-    """A matrix in the form in which search multiplies by it: rounded as the layer's policy says."""
-    if getattr(layer.dtype_policy, "rounds_to_int8", False):
+    """A matrix in the form in which loops multiply by it: rounded as the layer's policy says."""
+    if rounds_to_int8(layer):
         return int8_matrix(matrix)
     return ops.cast(matrix, product_dtype(layer))
 

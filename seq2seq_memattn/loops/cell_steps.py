@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.precision import product, product_dtype
+from seq2seq_memattn.compute.precision import product, weights_for
 from seq2seq_memattn.compute.seeds import seed_states
 from seq2seq_memattn.loops.products import Products
 
@@ -52,7 +52,7 @@ class CellStep(abc.ABC):
 
     @abc.abstractmethod
     def weights(self) -> dict[str, Any]:
-        """The matrices of the products inside the loop, by name."""
+        """The matrices of the products inside the loop, by name; see `weights_for`."""
 
     @abc.abstractmethod
     def take(
@@ -81,7 +81,7 @@ class LSTMStep(CellStep):
     def weights(self) -> dict[str, Any]:
         cell = self.cell
         kernel = ops.concatenate([cell.kernel[self.ahead :], cell.recurrent_kernel], axis=0)
-        return {self.name: _for_product(cell, kernel)}
+        return {self.name: weights_for(cell, kernel)}
 
     def take(
         self, products: Products, projected: Any, inside: Any, states: Any
@@ -103,9 +103,9 @@ class GRUStep(CellStep):
 
     def weights(self) -> dict[str, Any]:
         cell = self.cell
-        weights = {self.name: _for_product(cell, cell.recurrent_kernel)}
+        weights = {self.name: weights_for(cell, cell.recurrent_kernel)}
         if cell.kernel.shape[0] > self.ahead:
-            weights[f"{self.name}_inside"] = _for_product(cell, cell.kernel[self.ahead :])
+            weights[f"{self.name}_inside"] = weights_for(cell, cell.kernel[self.ahead :])
         return weights
 
     def take(
@@ -184,7 +184,7 @@ def _project(step: CellStep, inputs: Any, bias: Any, training: bool) -> Any:
     """The known inputs' part of the gates: [rows, ahead] -> [rows, n]; `bias` is [1, n]."""
     if not step.ahead:
         return bias
-    kernel = _for_product(step.cell, step.cell.kernel[: step.ahead])
+    kernel = weights_for(step.cell, step.cell.kernel[: step.ahead])
     return product(inputs, kernel, training) + bias
 
 
@@ -199,10 +199,6 @@ def _plain(cell: Any) -> bool:
 
 def _cast(cell: Any, weight: Any) -> Any:
     return ops.cast(weight, cell.compute_dtype)
-
-
-def _for_product(cell: Any, weight: Any) -> Any:
-    return ops.cast(weight, product_dtype(cell))
 
 
 def _beside(left: Any, right: Any) -> Any:

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.compute.backend import has_static_shapes
+from seq2seq_memattn.compute.int8 import outside_loops
 from seq2seq_memattn.loops.cell_steps import CellStep, output_units
 from seq2seq_memattn.loops.padded import PaddedSteps
 from seq2seq_memattn.loops.products import Products
@@ -159,7 +160,7 @@ def scan_cell(
         return states, [output, *states[shown]]
 
     units = [output_units(step.cell), *(state.shape[-1] for state in states[shown])]
-    products = Products(step.weights(), training=training)
+    products = Products(outside_loops(step.weights()), training=training)
     outputs, *kept = scan(
         take, list(states), [projected], products, steps, units, training, step.seeds()
     )

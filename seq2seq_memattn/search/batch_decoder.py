@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seq2seq_memattn.compute.backend import has_int8_kernel
+from seq2seq_memattn.compute.precision import rounds_to_int8
 from seq2seq_memattn.data.batching import pad_batch, with_ends
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
@@ -51,7 +53,8 @@ class BatchDecoder:
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: from 64 sources on.
+            shape takes a second or more. None: from 64 sources on, unless the plain graph has
+            faster products (see `has_int8_kernel`).
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
@@ -134,7 +137,7 @@ class BatchDecoder:
 
     def _search(self, batch_size: int, num_sources: int) -> CompiledSearch:
         """The search for batches of this size, with the weights as they are now."""
-        jit = uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
+        jit = self._uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = CompiledSearch(
                 self._model,
@@ -148,10 +151,11 @@ class BatchDecoder:
             self._searches[batch_size, jit].update_weights()
         return self._searches[batch_size, jit]
 
-
-def uses_xla(num_sources: int) -> bool:
-    """Whether XLA saves more time on this many sources than it takes to compile."""
-    return num_sources >= MANY
+    def _uses_xla(self, num_sources: int) -> bool:
+        """Whether XLA saves more time on this many sources than it takes to compile."""
+        models = getattr(self._model, "models", [self._model])
+        is_int8 = any(rounds_to_int8(model.cell) for model in models)
+        return num_sources >= MANY and not (is_int8 and has_int8_kernel())
 
 
 def sorted_batches(

@@ -162,11 +162,7 @@ def make_weights(model: Preparable, folded: bool = True) -> PreparedWeights:
     return PreparedWeights(
         embeddings=embeddings,
         table=steps[0].project(embeddings),
-        products={
-            name: weights_for(cell, weights)
-            for step in steps
-            for name, weights in step.weights().items()
-        },
+        products={name: each for step in steps for name, each in step.weights().items()},
         folds=_for_products(cell, folds) if folds else (),
         output=output if isinstance(output, tuple) else weights_for(cell, output),
         bias=bias if isinstance(bias, tuple) else ops.convert_to_tensor(bias),

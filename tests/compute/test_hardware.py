@@ -6,7 +6,13 @@ import keras
 import pytest
 import tensorflow as tf
 
-from seq2seq_memattn.compute.hardware import hardware, has_bfloat16_units, num_cores, processor
+from seq2seq_memattn.compute.hardware import (
+    hardware,
+    has_bfloat16_units,
+    has_int8_units,
+    num_cores,
+    processor,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +31,17 @@ def test_units_for_bfloat16_are_among_the_features_that_linux_lists(
     (tmp_path / "cpuinfo").write_text(cpuinfo)
     assert has_bfloat16_units(tmp_path / "cpuinfo") is expected
     assert has_bfloat16_units(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [("avx2 avx512_vnni", True), ("avx_vnni", True), ("avx512f", False)]
+)
+def test_units_for_int8_are_among_the_features_that_linux_lists(
+    tmp_path: Path, flags: str, expected: bool
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"flags\t\t: fpu {flags}\n")
+    assert has_int8_units(tmp_path / "cpuinfo") is expected
+    assert not has_int8_units(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(

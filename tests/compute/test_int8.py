@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from seq2seq_memattn.compute.backend import has_int8_kernel, int8_sums
+from seq2seq_memattn.compute.hardware import has_int8_units
 from seq2seq_memattn.compute.int8 import int8_matrix, int8_product, rounded
 from tests.inputs import MODES, run
 from tests.tolerances import as_array, assert_close
@@ -37,3 +39,22 @@ def test_products_are_those_of_the_rounded_numbers(mode: str) -> None:
 def test_a_product_has_the_dtype_of_its_inputs() -> None:
     product: Any = int8_product(ops.cast(INPUTS, "bfloat16"), int8_matrix(MATRIX))
     assert str(product.dtype).endswith("bfloat16'>") or str(product.dtype) == "bfloat16"
+
+
+@pytest.mark.parametrize("has_units", [False, True])
+def test_the_plain_graph_has_exact_sums_with_and_without_units_for_eight_bits(
+    has_units: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_units and not has_int8_units():
+        pytest.skip("needs a processor with VNNI")
+    monkeypatch.setattr("seq2seq_memattn.compute.backend.has_int8_units", lambda: has_units)
+    has_int8_kernel.cache_clear()
+    try:
+        assert has_int8_kernel() == has_units
+        # The largest sums: without VNNI, oneDNN's would overflow.
+        x, y = np.full([3, 64], 127, np.float32), np.full([64, 5], 127, np.int8)
+        x[1], y[:, 2] = -127, -127
+        found = run("graph", lambda x, y: int8_sums(x, y, ops.sum(ops.cast(y, "float32"), 0)), x, y)
+        np.testing.assert_array_equal(as_array(found), x.astype(np.int64) @ y.astype(np.int64))
+    finally:
+        has_int8_kernel.cache_clear()

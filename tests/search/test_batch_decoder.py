@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, sam
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
-from tests.search.models import padded, small_model, sources_of
+from tests.search.models import padded, small_model, sources_of, with_rounded_products
 from tests.tolerances import as_array, assert_close
 
 LENGTHS = (3, 0, 8, 3, 5, 1, 8, 2, 6, 4, 0)
@@ -102,6 +104,28 @@ def test_weights_that_stay_as_they_are_are_read_once(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("precision", "has_kernel", "expected"),
+    [("float32", True, True), ("int8_products", True, False), ("int8_products", False, True)],
+)
+def test_many_sources_are_compiled_by_xla_unless_the_plain_graph_is_faster(
+    precision: str, has_kernel: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "seq2seq_memattn.search.batch_decoder"
+    monkeypatch.setattr(f"{module}.has_int8_kernel", lambda: has_kernel)
+    monkeypatch.setattr(f"{module}.MANY", len(SOURCES))
+    compiled = []
+
+    def plain_search(model: Any, options: Any, size: int, aligns: bool, jit: bool, *_: Any) -> Any:
+        compiled.append(jit)
+        return CompiledSearch(model, options, size, aligns)
+
+    monkeypatch.setattr(f"{module}.CompiledSearch", plain_search)
+    decoder = BatchDecoder(with_rounded_products(small_model(), precision), lengths=Lengths(2))
+    decoder(SOURCES, len(SOURCES))
+    assert compiled == [expected]
+
+
 def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
     decoder = BatchDecoder(small_model(), SearchOptions(3, 2), return_alignments=True)
     together = decoder(SOURCES, 4)

@@ -160,6 +160,14 @@ def test_steps_of_eight_bits_are_close_to_those_of_float32(
     assert 0 < np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("name", ["k_memory", "gru"])
+def test_the_encoder_of_eight_bits_is_close_to_that_of_float32(name: str) -> None:
+    model, source = small_model(**OPTIONS[name]), padded(SOURCES)
+    rounding = with_rounded_products(model, "int8_products")
+    expected, found = (as_array(each.encode(source)[0].rows) for each in (model, rounding))
+    assert 0 < np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
+
+
 def test_alignment_and_positions_are_those_of_the_attention() -> None:
     model, source = small_model("bahdanau"), padded(SOURCES)
     decoding = PreparedModel(model)
