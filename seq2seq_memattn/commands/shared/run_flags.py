@@ -46,8 +46,8 @@ def define_run(flags: Flags, together: bool = False) -> None:
         "dtype policy for decoding, whatever the run was trained with; bfloat16_products rounds "
         "the operands of products to bfloat16, which is faster on CPUs with bfloat16 units, for "
         "files of 64 lines or more; short files and exported models gain nothing; int8_products "
-        "rounds the operands of each step's products to eight bits, and stores the matrices of an "
-        "exported model in eight bits",
+        "rounds the operands of the cells' and the output layer's products to eight bits, which is "
+        "faster on CPUs with VNNI, and stores the matrices of an exported model in eight bits",
     )
     flags.number(
         "threshold",
@@ -212,16 +212,23 @@ def make_translator(
 
 
 def report_slow_products(*precisions: str) -> None:
-    """Prints a note if bfloat16 products will be slow: the processor has no units for them."""
-    if "bfloat16_products" not in precisions:
+    """Prints a note for each precision that gains no speed: the processor has no units for it."""
+    if not {"bfloat16_products", "int8_products"} & set(precisions):
         return
     from seq2seq_memattn.compute.backend import gpu_name
-    from seq2seq_memattn.compute.hardware import has_bfloat16_units
+    from seq2seq_memattn.compute.hardware import has_bfloat16_units, has_int8_units
 
-    if gpu_name() is None and has_bfloat16_units() is False:
+    if gpu_name() is not None:
+        return
+    if "bfloat16_products" in precisions and has_bfloat16_units() is False:
         print_note(
             "bfloat16_products will be slow: this processor has no units for bfloat16; float32 is "
             "faster here"
+        )
+    if "int8_products" in precisions and not has_int8_units():
+        print_note(
+            "int8_products will be slow in batches: this processor has no units for eight bits "
+            "(VNNI); single sentences may gain"
         )
 
 

@@ -5,6 +5,18 @@ from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.commands.shared.run_flags import report_slow_products
 
 
+@pytest.mark.parametrize("has_units", [False, True])
+def test_products_of_eight_bits_without_units_for_them_are_said_to_be_slow(
+    has_units: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("seq2seq_memattn.compute.hardware.has_int8_units", lambda: has_units)
+    monkeypatch.setattr("seq2seq_memattn.compute.backend.gpu_name", lambda: None)
+    report_slow_products("float32", "int8_products")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == (not has_units)
+    assert all(line.startswith("int8_products will be slow in batches: ") for line in said)
+
+
 @pytest.mark.parametrize(
     ("precisions", "has_units", "is_said"),
     [
