@@ -43,7 +43,8 @@ def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]
     """Returns each system's command by label. The protocol's flags are appended later.
 
     Args:
-        systems: each SCRIPT:ATTENTION or SCRIPT:ATTENTION+OPTION, such as "ours:k_memory:64+plain".
+        systems: each SCRIPT:ATTENTION, then +OPTION for each option of the script, such as
+            "ours:k_memory:64+int8+plain".
         environments: folder of the other systems' environments.
 
     Raises:
@@ -54,7 +55,7 @@ def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]
     found = {}
     for system in systems:
         name, _, which = system.partition(":")
-        attention, _, option = which.partition("+")
+        attention, *options = which.split("+")
         if name not in (OURS, *PACKAGES) or not attention:
             known = ", ".join((OURS, *PACKAGES))
             raise ValueError(f"--systems: expected SCRIPT:ATTENTION of {known}; got {system!r}")
@@ -64,7 +65,7 @@ def commands(systems: Sequence[str], environments: Path) -> dict[str, list[str]]
             raise ValueError(f"{python}: not found; install it with `{set_up}`")
         found[f"{name.replace('_', '-')} {which}"] = [
             *(python, "-m", f"experiments.benchmarks.peers.{name}", "--attention", attention),
-            *(["--option", option] if option else []),
+            *(word for option in options for word in ("--option", option)),
         ]
     return found
 
