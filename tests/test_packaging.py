@@ -129,6 +129,7 @@ def test_the_repository_has_one_address_and_one_version() -> None:
         "CITATION.cff",
         "README.md",
         "docs/first_steps.md",
+        "docs/index.md",
         "notebooks/tour.ipynb",
         "pyproject.toml",
     ):

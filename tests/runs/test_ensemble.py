@@ -8,6 +8,7 @@ import pytest
 from seq2seq_memattn.runs.directory import Run, load_run
 from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.text.form import TextForm
+from seq2seq_memattn.vocabulary.symbols import SymbolVocabulary
 from tests.errors import refused
 
 FORM = TextForm("en", "de", is_tokenised=True, is_truecased=True, truecase_model="source.truecase")
@@ -23,6 +24,25 @@ def with_truecase_model(run: Run, directory: Path, name: str, content: str) -> R
     (directory / name).write_text(content)
     form = dataclasses.replace(FORM, truecase_model=name)
     return dataclasses.replace(run, directory=directory, text_form=form)
+
+
+def test_the_models_of_all_runs_are_together(run: Run, tmp_path: Path) -> None:
+    other = dataclasses.replace(run, model=run.model.__class__(run.model.config))
+    both = ensemble_of([run, other], "log_probabilities").model
+    assert (both.models, both.mean) == ([run.model, other.model], "log_probabilities")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_runs_with_other_vocabularies_do_not_decode_together(
+    side: str, run: Run, tmp_path: Path
+) -> None:
+    vocabulary = SymbolVocabulary(5)
+    other = dataclasses.replace(
+        run, directory=tmp_path / "other", **{f"{side}_vocabulary": vocabulary}
+    )
+    assert refused(ensemble_of, [run, other]) == (
+        f"{other.directory}: expected the {side} vocabulary of {run.directory}; it has another one"
+    )
 
 
 def test_truecase_models_are_the_same_if_their_content_is(run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -50,6 +51,28 @@ def test_xla_finds_the_same_in_batches_of_its_own_sizes(attention: str) -> None:
     for chosen in (slice(None), slice(2, 5)):
         source, limits = padded(SOURCES[chosen]), LIMITS[chosen]
         assert_same_search(search(source, limits), beam_search(model, source, 4, 3, 0.6, limits))
+
+
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)])
+def test_rules_hold_while_finished_sentences_leave_the_batch(
+    jit_compile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "WORTH", 1.0)  # each finished sentence leaves at once
+    model, source = small_model("k_memory", vocab_size=9), padded(SOURCES)
+    rules = {"length_reward": 0.3, "coverage_penalty": 0.4, "no_repeat_ngram": 2}
+    least = LIMITS // 2
+    prefix = np.array([[3, 4], [5, 0], [0, 0], [6, 6], [7, 0], [4, 3], [0, 0]], np.int32)
+    options = SearchOptions(4, 3, 0.6, **rules, banned=(8,))
+    search = CompiledSearch(model, options, len(SOURCES), jit_compile=jit_compile)
+    together = keras.tree.map_structure(as_array, search(source, LIMITS, least, prefix))
+    for row, limit in enumerate(LIMITS):
+        one = slice(row, row + 1)
+        alone = beam_search(
+            *(model, source[one], 4, 3, 0.6, LIMITS[one]),
+            **{**rules, "min_length": least[one], "banned": [8], "prefix": prefix[one]},
+        )
+        found = keras.tree.map_structure(lambda array, one=one: array[one], together)
+        assert_same_search(found._replace(tokens=found.tokens[:, :, :limit]), alone)
 
 
 @pytest.mark.slow

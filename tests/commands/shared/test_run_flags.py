@@ -1,8 +1,37 @@
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from seq2seq_memattn.commands import train
-from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.commands.shared.run_flags import report_slow_products
+from seq2seq_memattn.runs import translator
+from seq2seq_memattn.search.options import Lengths, SearchOptions
+
+
+RULES: dict[str, Any] = {
+    "beam_size": 7,
+    "length_penalty": 0.5,
+    "length_reward": 0.25,
+    "coverage_penalty": 0.125,
+    "no_repeat_ngram": 3,
+}
+RATIOS = {"min_length_ratio": 0.75, "max_length_ratio": 1.5}
+
+
+def test_every_flag_of_search_reaches_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = {"a": [5], "b": [9, 3]}
+    run = SimpleNamespace(target_vocabulary=SimpleNamespace(ids_of=ids.get))
+    flags = cli.Flags()
+    run_flags.define_search(flags)
+    flags.integer("max_source_length", None, "as in `define_run`")
+    words = [f"--{name}={value}" for name, value in {**RULES, **RATIOS}.items()]
+    arguments = flags.parse([*words, "--banned=a,b", "--max_source_length=40"])
+    monkeypatch.setattr(translator, "Translator", lambda *given: given)
+    given = run_flags.make_translator(run, arguments, n_best=2)
+    options = SearchOptions(**RULES, n_best=2, banned=(3, 5, 9))
+    assert given[:4] == (run, options, Lengths(**RATIOS), 40)
 
 
 @pytest.mark.parametrize("has_units", [False, True])
