@@ -11,7 +11,9 @@ from seq2seq_memattn.compute.precision import rounds_to_int8
 from seq2seq_memattn.data.batching import pad_batch, with_ends
 from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.options import Lengths, SearchOptions
+from seq2seq_memattn.search.prepare import has_fixed_memory
 from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.vocabulary import PAD_ID
@@ -53,8 +55,8 @@ class BatchDecoder:
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: from 64 sources on, unless the plain graph has
-            faster products (see `has_int8_kernel`).
+            shape takes a second or more. None: from 64 sources on, unless the plain graph is
+            faster (see `has_int8_kernel`).
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
@@ -137,7 +139,9 @@ class BatchDecoder:
 
     def _search(self, batch_size: int, num_sources: int) -> CompiledSearch:
         """The search for batches of this size, with the weights as they are now."""
-        jit = self._uses_xla(num_sources) if self._jit_compile is None else self._jit_compile
+        jit = self._jit_compile
+        if jit is None:
+            jit = num_sources >= MANY and not self._is_faster_without_xla(batch_size)
         if (batch_size, jit) not in self._searches:
             self._searches[batch_size, jit] = CompiledSearch(
                 self._model,
@@ -151,11 +155,15 @@ class BatchDecoder:
             self._searches[batch_size, jit].update_weights()
         return self._searches[batch_size, jit]
 
-    def _uses_xla(self, num_sources: int) -> bool:
-        """Whether XLA saves more time on this many sources than it takes to compile."""
-        models = getattr(self._model, "models", [self._model])
-        is_int8 = any(rounds_to_int8(model.cell) for model in models)
-        return num_sources >= MANY and not (is_int8 and has_int8_kernel())
+    def _is_faster_without_xla(self, batch_size: int) -> bool:
+        """Whether the plain graph has faster products, and little besides that XLA would fuse.
+
+        The kernel prepares a matrix at each call, so one source gains nothing. Additive scores of
+        long sources need XLA.
+        """
+        is_int8 = all(rounds_to_int8(model.cell) for model in members(self._model))
+        fits = batch_size > 1 and has_fixed_memory(self._model)
+        return is_int8 and fits and has_int8_kernel()
 
 
 def sorted_batches(

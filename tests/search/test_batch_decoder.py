@@ -105,11 +105,22 @@ def test_weights_that_stay_as_they_are_are_read_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("precision", "has_kernel", "expected"),
-    [("float32", True, True), ("int8_products", True, False), ("int8_products", False, True)],
+    ("precision", "attention", "batch_size", "has_kernel", "expected"),
+    [
+        ("float32", "k_memory", 4, True, True),
+        ("int8_products", "k_memory", 4, True, False),
+        ("int8_products", "k_memory", 4, False, True),
+        ("int8_products", "k_memory", 1, True, True),
+        ("int8_products", "bahdanau", 4, True, True),
+    ],
 )
 def test_many_sources_are_compiled_by_xla_unless_the_plain_graph_is_faster(
-    precision: str, has_kernel: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+    precision: str,
+    attention: str,
+    batch_size: int,
+    has_kernel: bool,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = "seq2seq_memattn.search.batch_decoder"
     monkeypatch.setattr(f"{module}.has_int8_kernel", lambda: has_kernel)
@@ -121,8 +132,8 @@ def test_many_sources_are_compiled_by_xla_unless_the_plain_graph_is_faster(
         return CompiledSearch(model, options, size, aligns)
 
     monkeypatch.setattr(f"{module}.CompiledSearch", plain_search)
-    decoder = BatchDecoder(with_rounded_products(small_model(), precision), lengths=Lengths(2))
-    decoder(SOURCES, len(SOURCES))
+    model = with_rounded_products(small_model(attention), precision)
+    BatchDecoder(model, lengths=Lengths(2))(SOURCES, batch_size)
     assert compiled == [expected]
 
 
