@@ -47,7 +47,8 @@ says otherwise (a test checks this).
   {FEW_UPDATES} decides nothing, but a high score does. In others, two seeds
   of one model may differ as much: a difference must exceed {MARGIN:g} BLEU for one pair of
   trainings, or {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8
-  BLEU, a repeated training on another machine by up to 0.7. Rules 8 and 9 have reasons of their own.
+  BLEU, a repeated training on another machine by up to 0.7. Rules 8 and 9 have reasons of their
+  own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 

@@ -55,8 +55,8 @@ class BatchDecoder:
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: from 64 sources on, unless the plain graph is
-            faster (see `has_int8_kernel`).
+            shape takes a second or more. None: from 64 sources on, but batches of a model with a
+            fixed-size memory and eight bits are faster in the plain graph if the CPU has VNNI.
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for

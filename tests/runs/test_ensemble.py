@@ -36,7 +36,7 @@ def test_the_models_of_all_runs_are_together(run: Run, tmp_path: Path) -> None:
 def test_runs_with_other_vocabularies_do_not_decode_together(
     side: str, run: Run, tmp_path: Path
 ) -> None:
-    vocabulary = SymbolVocabulary(5)
+    vocabulary = SymbolVocabulary(["x", "y"])
     other = dataclasses.replace(
         run, directory=tmp_path / "other", **{f"{side}_vocabulary": vocabulary}
     )

@@ -61,7 +61,7 @@ def test_rules_hold_while_finished_sentences_leave_the_batch(
     model, source = small_model("k_memory", vocab_size=9), padded(SOURCES)
     rules = {"length_reward": 0.3, "coverage_penalty": 0.4, "no_repeat_ngram": 2}
     least = LIMITS // 2
-    prefix = np.array([[3, 4], [5, 0], [0, 0], [6, 6], [7, 0], [4, 3], [0, 0]], np.int32)
+    prefix = np.array([[3, 4], [0, 0], [0, 0], [6, 6], [7, 0], [4, 3], [0, 0]], np.int32)
     options = SearchOptions(4, 3, 0.6, **rules, banned=(8,))
     search = CompiledSearch(model, options, len(SOURCES), jit_compile=jit_compile)
     together = keras.tree.map_structure(as_array, search(source, LIMITS, least, prefix))

@@ -9,7 +9,6 @@ from seq2seq_memattn.commands.shared.run_flags import report_slow_products
 from seq2seq_memattn.runs import translator
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 
-
 RULES: dict[str, Any] = {
     "beam_size": 7,
     "length_penalty": 0.5,
