@@ -5,12 +5,14 @@ the inputs gets one when it is multiplied. The states of standard cells are boun
 has no outliers at the expense of its other numbers.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from seq2seq_memattn.compute.backend import has_int8_kernel, has_static_shapes, int8_sums
+from seq2seq_memattn.compute.backend import gpu_name, has_static_shapes
+from seq2seq_memattn.compute.hardware import has_int8_units
 
 LARGEST = 127  # not 128: a matrix and its negative then have the same magnitudes
 LEAST_SCALE = 1e-30  # of a slice of zeros
@@ -88,3 +90,66 @@ def rounded(x: Any, axis: int) -> tuple[Any, Any]:
     highest, lowest = ops.max(x, axis=axis, keepdims=True), ops.min(x, axis=axis, keepdims=True)
     scales = ops.maximum(ops.maximum(highest, -lowest) / LARGEST, LEAST_SCALE)
     return ops.round(x * (1.0 / scales)), scales
+
+
+@functools.cache
+def has_int8_kernel() -> bool:
+    """Whether TensorFlow's plain graph multiplies int8 matrices faster than float32.
+
+    oneDNN does on processors with VNNI. On others, it is slow, and its sums may overflow.
+    """
+    if keras.backend.backend() != "tensorflow" or gpu_name() is not None or not has_int8_units():
+        return False
+    import tensorflow as tf
+
+    with tf.init_scope():  # not part of a graph that is being traced
+        one = tf.ones([1, 1])
+        sums = _int8_sums_by_onednn(one, one, one[0])
+        return sums.numpy().tolist() == [[1.0]]  # without oneDNN, it is empty
+
+
+def int8_sums(x: Any, y: Any, column_sums: Any) -> Any:
+    """The product of two matrices of whole numbers in -127..127: float32 [rows, n].
+
+    XLA multiplies them as int8, with sums in int32, and so does the plain graph of TensorFlow if
+    `has_int8_kernel`. If not, the plain graph multiplies the same numbers as float32, which is
+    exact for up to 1,040 terms.
+
+    Args:
+        x: float32 [rows, units].
+        y: int8 or float32 [units, n].
+        column_sums: float32 [n]. The sums of the columns of y.
+    """
+    if keras.backend.backend() == "jax":
+        import jax.numpy as jnp
+
+        sums = jnp.matmul(ops.cast(x, "int8"), y, preferred_element_type="int32")
+        return ops.cast(sums, "float32")
+    if not has_static_shapes():
+        if has_int8_kernel():
+            return _int8_sums_by_onednn(x, y, column_sums)
+        return ops.matmul(x, ops.cast(y, "float32"))
+    import tensorflow as tf
+
+    sums = tf.matmul(tf.cast(x, tf.int8), y, output_type=tf.int32)
+    return tf.cast(sums, tf.float32)
+
+
+def _int8_sums_by_onednn(x: Any, y: Any, column_sums: Any) -> Any:
+    """As `int8_sums`. The kernel takes uint8, so 128 is added to x and subtracted again."""
+    import tensorflow as tf
+
+    return tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
+        a=tf.bitcast(tf.cast(x + 128.0, tf.uint8), tf.quint8),
+        b=tf.bitcast(tf.cast(y, tf.int8), tf.qint8),  # loops cannot take qint8 from outside
+        bias=-128.0 * column_sums,
+        # With these ranges, both scales are 1.
+        min_a=0.0,
+        max_a=255.0,
+        min_b=-127.0,
+        max_b=127.0,
+        min_freezed_output=0.0,  # not used: the result is float32
+        max_freezed_output=1.0,
+        Toutput=tf.float32,
+        input_quant_mode="SCALED",
+    )

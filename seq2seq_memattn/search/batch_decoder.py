@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seq2seq_memattn.compute.backend import has_int8_kernel
+from seq2seq_memattn.compute.int8 import has_int8_kernel
 from seq2seq_memattn.compute.precision import rounds_to_int8
 from seq2seq_memattn.data.batching import pad_batch, with_ends
 from seq2seq_memattn.search.beam import BeamResult

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seq2seq_memattn.compute.backend import has_int8_kernel, int8_sums
 from seq2seq_memattn.compute.hardware import has_int8_units
-from seq2seq_memattn.compute.int8 import int8_matrix, int8_product, rounded
+from seq2seq_memattn.compute.int8 import (
+    has_int8_kernel,
+    int8_matrix,
+    int8_product,
+    int8_sums,
+    rounded,
+)
 from tests.inputs import MODES, run
 from tests.tolerances import as_array, assert_close
 
@@ -47,7 +52,7 @@ def test_the_plain_graph_has_exact_sums_with_and_without_units_for_eight_bits(
 ) -> None:
     if has_units and not has_int8_units():
         pytest.skip("needs a processor with VNNI")
-    monkeypatch.setattr("seq2seq_memattn.compute.backend.has_int8_units", lambda: has_units)
+    monkeypatch.setattr("seq2seq_memattn.compute.int8.has_int8_units", lambda: has_units)
     has_int8_kernel.cache_clear()
     try:
         assert has_int8_kernel() == has_units
