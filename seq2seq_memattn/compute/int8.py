@@ -64,14 +64,14 @@ def outside_loops(weights: Any) -> Any:
 
     TensorFlow's plain graph may have to multiply float32 numbers, see `int8_sums`.
     """
-    if has_static_shapes() or has_int8_kernel():
+    if has_static_shapes():
         return weights
     return keras.tree.map_structure(_int8_as_float32, weights)
 
 
 def _int8_as_float32(array: Any) -> Any:
     is_int8 = keras.backend.standardize_dtype(array.dtype) == "int8"
-    return ops.cast(array, "float32") if is_int8 else array
+    return ops.cast(array, "float32") if is_int8 and not has_int8_kernel() else array
 
 
 def rounded(x: Any, axis: int) -> tuple[Any, Any]:
@@ -86,7 +86,7 @@ def rounded(x: Any, axis: int) -> tuple[Any, Any]:
         scales: float32 [1, columns] or [rows, 1]. `values * scales` is `x`, rounded.
     """
     x = ops.cast(x, "float32")
-    # Two extremes and a factor: outside XLA faster than absolute values and a division.
+    # In the plain graph, this is faster than absolute values and a division.
     highest, lowest = ops.max(x, axis=axis, keepdims=True), ops.min(x, axis=axis, keepdims=True)
     scales = ops.maximum(ops.maximum(highest, -lowest) / LARGEST, LEAST_SCALE)
     return ops.round(x * (1.0 / scales)), scales
@@ -104,7 +104,7 @@ def has_int8_kernel() -> bool:
 
     with tf.init_scope():  # not part of a graph that is being traced
         one = tf.ones([1, 1])
-        sums = _int8_sums_by_onednn(one, one, one[0])
+        sums = _int8_sums_by_onednn(one, tf.cast(one, tf.int8), one[0])
         return sums.numpy().tolist() == [[1.0]]  # without oneDNN, it is empty
 
 
@@ -136,12 +136,15 @@ def int8_sums(x: Any, y: Any, column_sums: Any) -> Any:
 
 
 def _int8_sums_by_onednn(x: Any, y: Any, column_sums: Any) -> Any:
-    """As `int8_sums`. The kernel takes uint8, so 128 is added to x and subtracted again."""
+    """As `int8_sums`, by a kernel that takes uint8.
+
+    128 is added to x, and 128 times the columns' sums are subtracted from the result.
+    """
     import tensorflow as tf
 
     return tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
         a=tf.bitcast(tf.cast(x + 128.0, tf.uint8), tf.quint8),
-        b=tf.bitcast(tf.cast(y, tf.int8), tf.qint8),  # loops cannot take qint8 from outside
+        b=tf.bitcast(y, tf.qint8),  # loops cannot take qint8 from outside
         bias=-128.0 * column_sums,
         # With these ranges, both scales are 1.
         min_a=0.0,

@@ -103,7 +103,6 @@ def test_weights_that_stay_as_they_are_are_read_once(
     assert len(read) == (1 if is_frozen else 3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "attention", "batch_size", "has_kernel", "expected"),
     [
@@ -137,6 +136,7 @@ def test_many_sources_are_compiled_by_xla_unless_the_plain_graph_is_faster(
     assert compiled == [expected]
 
 
+@pytest.mark.slow
 def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
     decoder = BatchDecoder(small_model(), SearchOptions(3, 2), return_alignments=True)
     together = decoder(SOURCES, 4)

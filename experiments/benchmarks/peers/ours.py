@@ -50,7 +50,10 @@ def examples(batch: Batch) -> list[np.ndarray]:
 
 
 def make_decoder(setting: Setting) -> Decode:
-    """Returns a function that decodes with `CompiledSearch`, as `translate` does."""
+    """Returns a function that decodes with `CompiledSearch`, as `translate` does.
+
+    For eight bits and VNNI, `translate` does so with K-memory as with the option `plain`.
+    """
     hardware.use_threads(setting.threads)
     search = CompiledSearch(
         endless(Seq2Seq(model_config(setting), dtype=dtype_policy(precision(setting)))),

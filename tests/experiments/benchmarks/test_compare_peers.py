@@ -41,12 +41,12 @@ def row(system: str, speed: float, clean: bool = True, lengths: str = "50") -> d
 
 def test_each_system_has_its_command(tmp_path: Path) -> None:
     python = stand_in(tmp_path, "opennmt_py")
-    found = commands(["opennmt_py:luong+full_units", "ours:k_memory:64"], tmp_path)
+    found = commands(["opennmt_py:luong+full_units", "ours:k_memory:64+int8+plain"], tmp_path)
     luong = ["--attention", "luong", "--option", "full_units"]
-    ours = ["--attention", "k_memory:64"]
+    ours = ["--attention", "k_memory:64", "--option", "int8", "--option", "plain"]
     assert found == {
         "opennmt-py luong+full_units": [str(python), "-m", f"{PEERS}.opennmt_py", *luong],
-        "ours k_memory:64": [sys.executable, "-m", f"{PEERS}.ours", *ours],
+        "ours k_memory:64+int8+plain": [sys.executable, "-m", f"{PEERS}.ours", *ours],
     }
 
 
