@@ -44,17 +44,17 @@ says otherwise (a test checks this).
 * *Partly*: the finding holds in some cases. *Not*: the effect was not seen. *Contradicted*: the
   opposite was seen.
 * *Undecided*: our runs cannot tell. Some are too short: a low score after
-  {FEW_UPDATES} decides nothing, but a high score does. In others, two seeds
-  of one model may differ as much: a difference must exceed {MARGIN:g} BLEU for one pair of
-  trainings, or {MARGIN:g}/√n for the mean of n pairs. Two seeds of one row differ by up to 0.8
-  BLEU, a repeated training on another machine by up to 0.7. Rules 8 and 9 have reasons of their
-  own.
+  {FEW_UPDATES} decides nothing, but a high score does. In others, chance may
+  explain the difference: we ask for more than {MARGIN:g}/√n BLEU, where n is the smaller number of
+  seeds of the two models. Two seeds of one row differ by up to 0.8 BLEU, a repeated training on
+  another machine by up to 0.7. Rules 8 and 9 have reasons of their own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 
 *Timed*: untrained models were timed at this commit; "+" means that files differed from the commit.
 """
-MEMORY = ("table1", "one_slot", "table2", "table3", "decoding")
+MEMORY = ("table1", "table2", "table3", "decoding")
+FURTHER = ("one_slot",)  # more runs for findings of the tables
 FIGURES = ("figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "figure8")
 FLEXIBLE = (
     *("flexible_table1", "flexible_table2", "flexible_table3", "flexible_figure3"),
@@ -74,14 +74,14 @@ FULL = (
 
 def make_page(results_dir: Path) -> str:
     """Returns the first page of the results in a folder, with links to the existing pages."""
-    names = dict.fromkeys((*MEMORY, *FIGURES, *FLEXIBLE, *study_names()))
+    names = dict.fromkeys((*MEMORY, *FURTHER, *FIGURES, *FLEXIBLE, *study_names()))
     found = {name: _results(name, results_dir) for name in names}
     linked = {name: (results_dir / f"{name}.md").exists() for name in found}
-    memory, flexible = (
+    memory, flexible, further = (
         {name: load_definition(name).claims(found[name]) for name in names}
-        for names in ((*MEMORY, *FIGURES), FLEXIBLE)
+        for names in ((*MEMORY, *FIGURES), FLEXIBLE, FURTHER)
     )
-    numbers = _numbers([*memory.values(), *flexible.values()])
+    numbers = _numbers([*memory.values(), *flexible.values(), *further.values()])
     sections = [
         "# Results",
         prose(INTRODUCTION),
@@ -90,6 +90,8 @@ def make_page(results_dir: Path) -> str:
         markdown_table(HEADER, _lines(memory, linked, numbers)),
         "Flexible Attention (Shu and Nakayama 2017):",
         markdown_table(HEADER, _lines(flexible, linked, numbers)),
+        "Findings of the memory paper once more, by longer runs:",
+        markdown_table(HEADER, _lines(further, linked, numbers)),
         VERDICTS.strip(),
         "## Rules of the verdicts",
         "\n".join(numbered(number, rule) for rule, number in numbers.items()),
@@ -149,7 +151,7 @@ def _miniature(found: Results) -> str:
 def _pages(linked: Mapping[str, bool]) -> Iterator[Sequence[str]]:
     """Every study, with its page or the command for it; then the pages written by hand."""
     for name, has_page in linked.items():
-        missing = f"not run: `reproduce {name} --scale=small`"
+        missing = f"not run: `python -m experiments.reproduce {name} --scale=small`"
         yield load_definition(name).title, f"[{name}.md]({name}.md)" if has_page else missing
     for title, name in BY_HAND.items():
         yield title, f"[{name}.md]({name}.md)"

@@ -43,7 +43,7 @@ class MinimalCell(keras.layers.Layer):
         return output, [output]
 
 
-_, CODE = blocks("python", README.read_text(encoding="utf-8"))
+(CODE,) = blocks("python", README.read_text(encoding="utf-8"))
 
 
 def the_readmes_model(attention: Any, cell: Any = keras.layers.GRUCell) -> keras.Model:

@@ -2,13 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.documents import (
     README,
-    blocks,
     commands,
     prepare_folder,
     run_commands,
@@ -38,34 +36,26 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     assert (tmp_path / "alignment.png").exists()
 
 
-def test_its_call_of_an_attention_runs() -> None:
-    call, _ = blocks("python", TEXT)  # test_building_block runs the other one
-    names: dict[str, Any] = {}
-    exec(call, names)
-    (shape,) = re.findall(r"# \[([\d, ]+)\]$", call, re.MULTILINE)
-    assert names["context"].shape == tuple(map(int, shape.split(", ")))
-
-
 @pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
 def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
     scoreboard = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
-    memory, flexible = (
+    memory, flexible, _ = (
         [row[4] for line in part.splitlines() if len(row := line.split(" | ")) == 7]
-        for part in scoreboard.split("\nFlexible Attention")
+        for part in re.split(r"\n(?:Flexible Attention|Findings of the memory paper)", scoreboard)
     )
     found = memory[1:]  # without the header
     counts = [found.count(one) for one in ("reproduced", "partly", "undecided")]
     assert not {"contradicted", "not"} & {*found}  # the sentence says so
     text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
     said = re.search(
-        r"We tested (\d+) of the paper's (\d+) findings: (\d+) were reproduced \(one concerns "
-        r"Bahdanau's attention alone\), (\d+) partly reproduced, none contradicted; (\d+) are "
-        r"undecided\. .* Of nine findings of (?:Shu|the other paper) .*?, we tested two: both were "
-        "reproduced",
+        r"Of (\d+) findings that we take from the paper, we tested (\d+): (\d+) were reproduced "
+        r"\(one concerns Bahdanau's attention alone, one follows from the equations\), (\d+) "
+        r"partly, none was contradicted, and (\d+) are undecided\..* Of nine findings of Shu .*?, "
+        "we tested two: both were reproduced",
         text,
     )
     num_judged = sum(counts)
     assert num_judged + found.count("not run here") == len(found)
     assert (len(flexible[1:]), flexible.count("reproduced")) == (9, 2)
     assert {*flexible[1:]} == {"reproduced", "not run here"}
-    assert said and [*map(int, said.groups())] == [num_judged, len(found), *counts]
+    assert said and [*map(int, said.groups())] == [len(found), num_judged, *counts]

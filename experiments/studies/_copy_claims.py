@@ -88,8 +88,8 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
     claim = Claim(
         f"copies, {what}",
         span(paper),
-        f"Reproduced if every row has at least the paper's BLEU less {MARGIN:g}, partly if some "
-        f"have; otherwise not, or undecided after {FEW_UPDATES}.",
+        f"Reproduced if every row is within {MARGIN:g} BLEU of the paper's or above, partly if "
+        f"some are; otherwise not, or undecided after {FEW_UPDATES}.",
     )
     of_cells = [_row(found, length, name) for length, name in cells]
     pairs = [(row["bleu"], theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]

@@ -50,10 +50,10 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "two softmaxes are worst",
         "badly",
-        "Judged for each reading of equation 5 with a row for every pair. Reproduced if two "
-        f"softmaxes are more than {MARGIN:g} validation BLEU behind every other pair, contradicted "
-        "if they lead some pair by more than that; undecided otherwise, or if readings differ. A "
-        f"pair that is behind after {FEW_UPDATES} contradicts nothing.",
+        "For each reading of equation 5 that has all four pairs: reproduced if two softmaxes are "
+        f"more than {MARGIN:g} validation BLEU below each other pair; contradicted if they are as "
+        f"far above some pair, but not after {FEW_UPDATES}; otherwise undecided. Undecided also if "
+        "readings differ.",
     )
     scores: dict[str, list[float]] = {}
     for result in found:

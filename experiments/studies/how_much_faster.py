@@ -19,7 +19,9 @@ BY_LENGTH = "decoding/small/by_length.json"
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
     "speed/decoding_against_peers_avx512.json": "256 units, 1 to L, AVX-512, earlier scripts",
+    "speed/int8_200_against_peers.json": "256 units, 1 to L, AVX-512 with VNNI",
     "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
+    "speed/int8_512_against_peers.json": "512 units, 16,000 subwords, mean L, AVX-512 with VNNI",
     "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
     "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
     "speed/single_512_beam_1_against_peers.json": "512 units, 16,000 symbols, one sentence, greedy",
@@ -75,21 +77,21 @@ def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
 
 
 def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
-    """The ratios over each other system at each length, from one file."""
+    """The ratios over each other system in float32 at each length, from one file."""
     found = []
     for lengths in dict.fromkeys(row["lengths"] for row in compared["summary"]):
         speeds = {
             row["system"]: row["tokens_per_second"]
             for row in compared["summary"]
-            if row["lengths"] == lengths
+            if row["lengths"] == lengths and "+" not in row["system"]
         }
-        ours, own = speeds[f"ours {OURS}"], speeds[f"ours {BAHDANAU}"]
+        ours, own = speeds[f"ours {OURS}"], speeds.get(f"ours {BAHDANAU}")
         found += [
             {
                 "what": what,
                 "length": lengths.partition("+-")[0],
                 "system": system,
-                "ratios": (ours / speed, own / speed, ours / own),
+                "ratios": (ours / speed, own and own / speed, own and ours / own),
                 "hardware": compared["hardware"],
                 "commit": compared["commit"],
                 "file": file,
@@ -115,7 +117,10 @@ def tables(found: Results) -> dict[str, str]:
         if "ratio" in one
     ]
     others = [
-        (one["what"], one["length"], one["system"], *(f"{ratio:.2f}" for ratio in one["ratios"]))
+        (
+            *(one["what"], one["length"], one["system"]),
+            *("-" if ratio is None else f"{ratio:.2f}" for ratio in one["ratios"]),
+        )
         for one in found
         if "ratios" in one
     ]

@@ -33,8 +33,12 @@ class KMemoryAttention(Attention):
     decoder step therefore depends on K and not on the source length.
 
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
+        alpha_t = softmax(W_alpha s_t)  (5)
+        C_k = sum_t alpha_tk s_t        (4)
+        beta = softmax(W_beta h)        (7)
+        c = sum_k beta_k C_k            (6)
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
-        s_t -> encoder_outputs[:, t], h -> queries[:, i].
+        s_t -> encoder_outputs[:, t], h -> queries[:, i], c -> context.
     Differs from the paper: the softmax of eq. 5 is printed over the slots at each position
         (`normalise_over="slots"`). The default here is over the source for each slot, so that each
         slot is an average of the source (results/ambiguities.md). Biases are an option.

@@ -1,4 +1,4 @@
-"""Prepares small_parallel_enja: 50,000 short sentence pairs, English to or from Japanese.
+"""Prepares small_parallel_enja: 50,000 short pairs, English to or from Japanese.
 
     memattn small_parallel_enja --pair=en-ja --output_dir=D --kind=words --vocab_size=5000
 

@@ -21,7 +21,7 @@ from tests.tolerances import as_array, assert_close
 
 SOURCES = sources_of(6, 0, 3)
 
-# Every constraint at once, for a search with an ensemble.
+# Of a search with an ensemble, together and one by one.
 RULES: dict[str, Any] = {
     "min_length": 2,
     "length_reward": 0.2,
@@ -85,9 +85,16 @@ def eight(source):
 def together(source):
     other = Seq2Seq(model.config)
     other.set_weights([0.6 * weight for weight in model.get_weights()])
-    rules = json.load(open(f"{folder}/rules.json"))
-    return beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **rules)
+    return beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **RULES)
 
+
+def under_one(rule):
+    return lambda source: beam_search(model, source, 4, 3, 0.6, 6, **{rule: RULES[rule]})
+
+
+with open(f"{folder}/rules.json") as stream:
+    RULES = json.load(stream)
+globals().update({rule: under_one(rule) for rule in RULES})
 
 try:
     jax.jit(lambda source: beam_search(model, source, 2, max_length=source[:, 0]))(source)
@@ -174,6 +181,19 @@ def test_an_ensemble_under_constraints_finds_what_it_finds_on_tensorflow(tmp_pat
     expected = beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **RULES)
     assert_same(tmp_path / "compiled together.npz", expected)
     assert_same(tmp_path / "eager together.npz", expected)
+
+
+@pytest.mark.slow
+def test_each_rule_alone_finds_what_it_finds_on_tensorflow(tmp_path: Path) -> None:
+    model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
+    search_on_jax(tmp_path, "k_memory_sigmoid", [f"compiled {rule}" for rule in RULES])
+    free = beam_search(model, source, 4, 3, 0.6, 6)
+    for rule, value in RULES.items():
+        expected = beam_search(model, source, 4, 3, 0.6, 6, **{rule: value})
+        assert_same(tmp_path / f"compiled {rule}.npz", expected)
+        assert not np.array_equal(
+            as_array(expected.normalised_log_probs), as_array(free.normalised_log_probs)
+        ), rule
 
 
 @pytest.mark.slow

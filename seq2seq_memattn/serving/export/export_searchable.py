@@ -34,7 +34,7 @@ def export_searchable(
     target_language: str = "",
     **search: Any,
 ) -> Path:
-    """Exports your own Keras model as the next version, like `memattn export` exports a run.
+    """Exports your own Keras model as a new version, as `export` does a run.
 
     `memattn serve` and TensorFlow Serving can serve the result. Its signatures are
     `serving_default`, `align`, `score` and, if asked for, `complete` and `sample`; the page
