@@ -296,7 +296,7 @@ def _steps(found: Results) -> Claim:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Draws time by length for the main attentions and for all, and time per step for three."""
+    """Draws time by length for the main attentions and for all, and time per step."""
     del study
     drawn = {}
     for name in ("by_length", "attentions"):
@@ -306,13 +306,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
                 ending = path.stem.removeprefix(f"{stem.name}_")
                 tokens = "0 to L" if "uniform" in ending else "exactly L"
                 drawn[ending] = f"Decoding time for sources of {tokens} tokens"
-    steps = [row for row in found if _is_contrasted(row)]
-    if steps:
+    if steps := [row for row in found if row["part"] == "growth"]:
         draw_step_times(steps, stem.with_name(f"{stem.name}_step_time"))
         drawn["step_time"] = "Time of a decoder step by length of the source"
     return drawn
-
-
-def _is_contrasted(row: Result) -> bool:
-    """Whether a row belongs to the figure of times per step."""
-    return row["part"] == "growth" and row["attention"] in CONTRASTED

@@ -336,7 +336,11 @@ def _groups(found: Results) -> dict[str, list[Result]]:
             )
             if is_one and slots in (of_slots, None):
                 groups.setdefault(name, []).append(result)
-    groups = {name: members for name, members in groups.items() if any(map(_slots_of, members))}
+    groups = {
+        name: members
+        for name, members in groups.items()
+        if any(map(_is_taught if FIGURES[name][2] else _slots_of, members))
+    }
     copies = _of_copies(found)
     return groups | ({"copying": copies} if copies else {})
 

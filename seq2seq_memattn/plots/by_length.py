@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
@@ -143,21 +144,16 @@ def time_by_length(
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
-    for line, (attention, look) in zip(list(axes.lines), drawn.items(), strict=True):
-        repeats = {
-            row["length"]: times
-            for row in rows
-            if row["attention"] == attention and (times := row.get("all_seconds"))
-        }
-        if repeats:
-            at = sorted(repeats)
-            least, most = ([of(repeats[n]) for n in at] for of in (min, max))
+    for place, (attention, look) in enumerate(drawn.items()):
+        of_one = [row for row in rows if row["attention"] == attention]
+        if repeats := {
+            row["length"]: row["all_seconds"] for row in of_one if row.get("all_seconds")
+        }:
             # Side by side, since many ranges overlap.
-            place = axes.lines.index(line) - (len(drawn) - 1) / 2.0
-            aside = ScaledTranslation(place * BESIDE, 0.0, figure.dpi_scale_trans)
-            line.set_transform(axes.transData + aside)
-            bars = axes.vlines(at, least, most, color=look.colour, linewidth=1.0)
-            bars.set_transform(line.get_transform())
+            beside = (place - (len(drawn) - 1) / 2.0) * BESIDE
+            aside = axes.transData + ScaledTranslation(beside, 0.0, figure.dpi_scale_trans)
+            axes.lines[place].set_transform(aside)
+            _draw_ranges(axes, repeats, look).set_transform(aside)
     dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0}
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
@@ -175,7 +171,7 @@ def time_by_length(
     _name_lengths(axes, lengths)
     axes.xaxis.set_minor_locator(NullLocator())
     if any(row.get("all_seconds") for row in rows):
-        add_note(axes, "bars: all repeats, side by side")
+        add_note(axes, "vertical bars: shortest to longest repeat; points are shifted sideways")
     add_legend(figure, axes)
     return figure
 
@@ -186,7 +182,8 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
 
     Args:
         rows: records with `attention`, `length` (tokens) and `ms_per_step`, all of one mode and
-            machine.
+            machine. With `seconds` and `all_seconds`, the times of repeats, a bar shows the
+            shortest to the longest.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
@@ -195,7 +192,15 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
     times = _by_attention(rows, "rows", "ms_per_step")
     figure = new_figure(3.6, title)
     axes = figure.subplots()
-    _draw_lines(axes, times)
+    for attention, look in _draw_lines(axes, times).items():
+        repeats = {
+            row["length"]: [row["ms_per_step"] * each / row["seconds"] for each in all_seconds]
+            for row in rows
+            if row["attention"] == attention and (all_seconds := row.get("all_seconds"))
+        }
+        _draw_ranges(axes, repeats, look)
+    if any(row.get("all_seconds") for row in rows):
+        add_note(axes, "vertical bars: shortest to longest repeat")
     _name_axes(axes, "time per decoder step (ms)")
     _name_lengths(axes, _apart(_lengths(times)))
     axes.set_xlim(left=0.0)
@@ -209,6 +214,12 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
     for attention, look in drawn.items():
         axes.plot(*_points(times[attention]), **line_of(look))
     return drawn
+
+
+def _draw_ranges(axes: Axes, repeats: Mapping[int, Sequence[float]], look: Look) -> LineCollection:
+    """Draws a bar from the shortest to the longest time at each length."""
+    least, most = ([of(times) for times in repeats.values()] for of in (min, max))
+    return axes.vlines(list(repeats), least, most, color=look.colour, linewidth=1.0)
 
 
 def _name_axes(axes: Axes, label: str) -> None:

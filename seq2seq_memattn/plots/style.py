@@ -72,7 +72,7 @@ class Look(NamedTuple):
 SLOT_MARKERS = {1: "<", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other K
 
 # For labels that name no attention: colours that the eye tells apart and that no attention has.
-OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#ee3377", "#b8a038")
+OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#d4b400", "#ee3377")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LONG_LABEL = 32  # characters; longer labels of a legend are broken after commas
 ADDED_LINES = ("--", ":", "-.")
