@@ -1,9 +1,9 @@
 """Recurrent sequence-to-sequence models with fixed-size-memory attention.
 
 The public names are listed in `__init__.pyi`. Each is imported on first use, so preparing data or
-reading a vocabulary does not load Keras. Importing a layer, or anything once Keras is loaded,
-registers all layers and losses, because `keras.saving.load_model` looks them up by name. After
-`import seq2seq_memattn` and then `import keras`, none is registered until a name is imported.
+reading a vocabulary does not load Keras. `keras.saving.load_model` finds the layers and losses once
+one of them has been imported, for example by `from seq2seq_memattn import AttentionDecoder`;
+`import seq2seq_memattn` alone registers them only if Keras was imported before.
 """
 
 import importlib

@@ -56,11 +56,12 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     parts += [heading, settings, tables]
     missing = [row for row in study.rows if row.name in {*study.names()} - named]
     if missing:
-        rows = ", ".join(f"{row.label} (`{row.name}`)" for row in missing)
-        parts.append(prose(f"Without a result so far: {rows}. `--rows=NAME` makes one."))
+        rows = ", ".join(f"`{row.name}`" for row in missing)
+        parts.append(prose(f"Rows without a result so far (`--rows=NAME` makes one): {rows}."))
     repeat = ["## How to repeat it"]
     if not default.rows and definition.run is Study.run:
-        repeat.append(prose("Repeat the commands that the files above record. Then:"))
+        if any("file" in one for one in results):
+            repeat.append(prose("Repeat the commands that the files above record. Then:"))
         command += " --only_tables --results_dir=results"
     blocks = [part.strip() for part in [*parts, *pictures, *repeat, code_block(command)] if part]
     page = results_dir / f"{name if scale == 'small' else f'{name}_{scale}'}.md"

@@ -1,4 +1,4 @@
-"""A fixed-size memory that learns from attention.
+"""K-memory with and without a teacher.
 
 Not in the papers, but named there as future work: how close does K-memory come to attention over
 the source in translation, if it is trained for longer, uses its slots, or has a teacher?

@@ -27,7 +27,11 @@ def introduction(scale: Scale) -> str:
     )
     if scale == "tiny":
         return f"{text}."
-    return f"{text} (beam 10) after at most {BUDGET['num_updates']:,} updates of 64 sentences."
+    return (
+        f"{text} (beam 10) after at most {BUDGET['num_updates']:,} updates of 64 sentences. The "
+        "learning rate falls as far as in Table 2, but sooner, so scores here cannot be compared "
+        "with scores there after as many updates."
+    )
 
 
 def rows(scale: Scale) -> list[Row]:

@@ -59,8 +59,9 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     Returns:
         context: float [batch, queries, memory_units], 0 where the queries are masked.
-        scores: float [batch, queries, rows], as from `read`. An attention that outside of training
-            scores only a window returns the alignment instead.
+        scores: float [batch, queries, rows], as from `read`. An attention with a window (predictive
+            `LocalAttention`) returns the alignment, [batch, queries, source_length], outside of
+            training.
 
     Raises:
         ValueError: if an argument has a wrong shape, or the attention keeps a state or needs the

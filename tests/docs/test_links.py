@@ -1,6 +1,7 @@
-"""Relative links between the documents have targets; no network is needed."""
+"""Links of the documents and of the notebook have targets; no network is needed."""
 
 import re
+import tomllib
 import subprocess
 from pathlib import Path
 
@@ -40,3 +41,14 @@ def test_relative_links_lead_somewhere(name: str) -> None:
         assert path.exists(), f"{name}: {target}"
         if anchor and path.suffix == ".md":
             assert anchor in anchors(path), f"{name}: {target}"
+
+
+def test_the_notebooks_links_lead_to_files_and_pages_of_the_repository() -> None:
+    text = (ROOT / "notebooks" / "tour.ipynb").read_text(encoding="utf-8")
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    files = re.findall(re.escape(urls["Repository"]) + r"/blob/main/([^)#\s\\]+)", text)
+    files += re.findall(r"colab\.research\.google\.com/github/[^/]+/[^/]+/blob/main/([^)\s]+)", text)
+    pages = re.findall(re.escape(urls["Documentation"].rstrip("/")) + r"/(\w+)\.html", text)
+    assert len(files) >= 5 and len(pages) >= 3
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    assert [name for name in pages if not (ROOT / "docs" / f"{name}.md").exists()] == []
