@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.reproduction.results import SUPERSEDED, Result, Results
+from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study, load_definition, make_study
 from seq2seq_memattn.text.files import open_output
@@ -130,9 +130,8 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def commit_in_words(commit: str) -> str:
-    """A commit as text: the plus sign in words, and whether times of the commit are superseded."""
-    superseded = ", superseded" if commit == SUPERSEDED else ""
-    return commit.replace("+", " with changed files") + superseded
+    """A commit as text, with the plus sign in words."""
+    return commit.replace("+", " with changed files")
 
 
 def trained_on(result: Result) -> str:

@@ -11,9 +11,6 @@ from seq2seq_memattn.text.files import open_output
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The commit of times that newer ones supersede: our Bahdanau attention was slower then.
-SUPERSEDED = "6351f1c555+"
-
 Result = dict[str, Any]
 Results = Sequence[Result]
 

@@ -15,7 +15,7 @@ from experiments.reproduction.claims import (
     timed_at,
 )
 from experiments.reproduction.pages import markdown_table, prose, table_label
-from experiments.reproduction.results import SUPERSEDED, Result, Results
+from experiments.reproduction.results import Result, Results
 from seq2seq_memattn.presets.copy_task import ATTENTIONS, LENGTHS
 
 # The paper's BLEU and decoding seconds, by length and attention.
@@ -71,7 +71,7 @@ def paper_seconds() -> dict[int, dict[str, float]]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """The claims of Table 1 about copies, judged by our rows; `judge_times` judges times."""
+    """The claims of Table 1: about copies, judged by our rows, and about decoding times."""
     *short, longest = LENGTHS
     return [
         _copies(f"K >= 16, L <= {short[-1]}", [(n, k) for n in short for k in WIDE], found),
@@ -80,6 +80,7 @@ def claims(found: Results) -> list[Claim]:
         _copies("Att, every L", [(length, "bahdanau") for length in LENGTHS], found),
         _without_attention(found),
         _one_slot(found),
+        _times({row["length"]: row["timed"] for row in found if "timed" in row}),
     ]
 
 
@@ -151,11 +152,11 @@ def judge_ahead(claim: Claim, pairs: Sequence[tuple[Result | None, Result | None
     return claim.judged(several(gains, "+.1f"), verdict, made_by(rows))
 
 
-def judge_times(timed: Mapping[int, Result]) -> Claim:
+def _times(timed: Mapping[int, Result]) -> Claim:
     """Judges the decoding times of K = 64 and Bahdanau's attention on sources of 0 to L tokens.
 
     Args:
-        timed: the commit of the times and their rows, by L.
+        timed: the file of times of each L.
     """
     claim = Claim(
         "decoding time of K = 64 over Att, by L",
@@ -182,17 +183,6 @@ def _repeats_overlap(timed: Result) -> bool:
     """Whether a repeat of K = 64 took as long as one of Bahdanau's attention."""
     repeats = {row["attention"]: row["all_seconds"] for row in timed["rows"]}
     return bool(max(repeats["k_memory:64"]) >= min(repeats["bahdanau"]))
-
-
-def remark_on_times(found: Results) -> str:
-    """A remark for a page if decoding times of its results are superseded, otherwise ""."""
-    commits = {result["timed"]["commit"] for result in found if "timed" in result}
-    if SUPERSEDED not in commits:
-        return ""
-    return (
-        'Times whose commit is marked "superseded" are from before this project\'s Bahdanau '
-        "attention became faster."
-    )
 
 
 def time_over(timed: Result, attention: str, other: str) -> float | None:

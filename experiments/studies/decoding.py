@@ -16,7 +16,6 @@ from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import measure_times, origin
-from experiments.studies._copy_claims import judge_times
 
 EVERY = (
     "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
@@ -265,19 +264,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Two claims: the time of a step is constant, and K-memory is faster on long sources."""
-    uniform = [row for row in found if (row["part"], row.get("mode")) == ("by_length", "uniform")]
-    timed = {
-        length: {
-            "commit": uniform[0]["commit"],
-            "rows": [r for r in uniform if r["length"] == length],
-        }
-        for length in {row["length"] for row in uniform}
-    }
-    return [_steps(found), judge_times(timed)]
-
-
-def _steps(found: Results) -> Claim:
+    """The time of a step is constant."""
     claim = Claim(
         "the time of a step does not grow, K = 64",
         "constant (section 3)",
@@ -286,13 +273,13 @@ def _steps(found: Results) -> Claim:
     )
     rows = [r for r in found if r["part"] == "growth" and r["attention"] == "k_memory:64"]
     if not rows:
-        return claim
+        return [claim]
     by_length = sorted(rows, key=lambda row: row["length"])
     lengths, steps = ([row[key] for row in by_length] for key in ("length", "ms_per_step"))
     growth = steps[-1] / steps[0]
     verdict = from_cases([growth <= 1.1, growth <= 1.25])
     here = f"{steps[0]:.1f} to {steps[-1]:.1f} ms, L = {span(lengths, ',')}"
-    return claim.judged(here, verdict, timed_at(rows[0]))
+    return [claim.judged(here, verdict, timed_at(rows[0]))]
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

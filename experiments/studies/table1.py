@@ -23,7 +23,6 @@ from experiments.studies._copy_claims import (
     PAPER,
     PAPER_UPDATES,
     paper_seconds,
-    remark_on_times,
     time_over,
 )
 from experiments.studies._setups import COPY, setup_table
@@ -93,7 +92,7 @@ compares these readings.
 DECODING = """
 Times are seconds for decoding 1,000 sources of 0 to L symbols, sorted by length. The models are
 untrained and have the same shapes; each hypothesis is forced to the length of its source. Times are
-medians of runs in turns. The paper measured on a K40m GPU. {}
+medians of runs in turns. The paper measured on a K40m GPU.
 """
 
 
@@ -280,8 +279,7 @@ def _figure(value: float | None) -> str:
 
 def tables(found: Results) -> dict[str, str]:
     """Both tables in Markdown, and the first as CSV, by suffix of file."""
-    said = prose(DECODING.format(remark_on_times(found)))
-    parts = [table(found), "## Decoding time", said, times_table(found)]
+    parts = [table(found), "## Decoding time", prose(DECODING), times_table(found)]
     return {".md": "\n\n".join(part.strip() for part in parts) + "\n", ".csv": _csv(found)}
 
 
