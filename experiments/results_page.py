@@ -47,7 +47,7 @@ says otherwise (a test checks this).
   {FEW_UPDATES} decides nothing, but a high score does. In others, chance may
   explain the difference: we ask for more than {MARGIN:g}/√n BLEU, where n is the smaller number of
   seeds of the two models. Two seeds of one row differ by up to 0.8 BLEU, a repeated training on
-  another machine by up to 0.7. Rules 8 and 9 have reasons of their own.
+  another machine by up to 0.7. A rule may have reasons of its own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 

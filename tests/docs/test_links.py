@@ -1,8 +1,8 @@
 """Links of the documents and of the notebook have targets; no network is needed."""
 
 import re
-import tomllib
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,9 @@ def test_the_notebooks_links_lead_to_files_and_pages_of_the_repository() -> None
     text = (ROOT / "notebooks" / "tour.ipynb").read_text(encoding="utf-8")
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     files = re.findall(re.escape(urls["Repository"]) + r"/blob/main/([^)#\s\\]+)", text)
-    files += re.findall(r"colab\.research\.google\.com/github/[^/]+/[^/]+/blob/main/([^)\s]+)", text)
+    files += re.findall(
+        r"colab\.research\.google\.com/github/[^/]+/[^/]+/blob/main/([^)\s]+)", text
+    )
     pages = re.findall(re.escape(urls["Documentation"].rstrip("/")) + r"/(\w+)\.html", text)
     assert len(files) >= 5 and len(pages) >= 3
     assert [name for name in files if not (ROOT / name).exists()] == []

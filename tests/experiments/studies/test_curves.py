@@ -95,7 +95,7 @@ def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_pat
         stem = tmp_path / "results" / name / f"tiny_{file}"
         assert_drawn(stem.with_suffix(".png"), stem.with_suffix(".svg"))
     missing = of.rows[-1]
-    told = f"Without a result so far: {missing.label} (`{missing.name}`)."
+    told = f"Rows without a result so far (`--rows=NAME` makes one): `{missing.name}`."
     assert told in " ".join(page.split())
     assert definition.tables(results[:-1])[".md"].strip() in page
     assert f"```\npython -m experiments.reproduce {name} --scale=tiny\n```" in page

@@ -59,7 +59,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
     assert page.count("\n## ") == 2  # the last section is "How to repeat it"
-    assert "Without a result so far: Every attention (`attentions`), Time of a step" in page
+    assert "Rows without a result so far (`--rows=NAME` makes one): `attentions`, `growth`" in page
     decoding.run(of)
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
