@@ -145,10 +145,7 @@ def time_by_length(
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
     for place, (attention, look) in enumerate(drawn.items()):
-        of_one = [row for row in rows if row["attention"] == attention]
-        if repeats := {
-            row["length"]: row["all_seconds"] for row in of_one if row.get("all_seconds")
-        }:
+        if repeats := _repeats(rows, attention, "seconds"):
             # Side by side, since many ranges overlap.
             beside = (place - (len(drawn) - 1) / 2.0) * BESIDE
             aside = axes.transData + ScaledTranslation(beside, 0.0, figure.dpi_scale_trans)
@@ -193,12 +190,7 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     for attention, look in _draw_lines(axes, times).items():
-        repeats = {
-            row["length"]: [row["ms_per_step"] * each / row["seconds"] for each in all_seconds]
-            for row in rows
-            if row["attention"] == attention and (all_seconds := row.get("all_seconds"))
-        }
-        _draw_ranges(axes, repeats, look)
+        _draw_ranges(axes, _repeats(rows, attention, "ms_per_step"), look)
     if any(row.get("all_seconds") for row in rows):
         add_note(axes, "vertical bars: shortest to longest repeat")
     _name_axes(axes, "time per decoder step (ms)")
@@ -214,6 +206,15 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
     for attention, look in drawn.items():
         axes.plot(*_points(times[attention]), **line_of(look))
     return drawn
+
+
+def _repeats(rows: Rows, attention: str, value: str) -> dict[int, list[float]]:
+    """Repeats of `value`, which grows with `seconds`, by length; none for rows without repeats."""
+    return {
+        row["length"]: [row[value] * (each / row["seconds"]) for each in all_seconds]
+        for row in rows
+        if row["attention"] == attention and (all_seconds := row.get("all_seconds"))
+    }
 
 
 def _draw_ranges(axes: Axes, repeats: Mapping[int, Sequence[float]], look: Look) -> LineCollection:

@@ -36,8 +36,6 @@ def test_the_class_makes_what_the_command_makes(expression: str, name: str) -> N
     layer = made if not isinstance(made, type) else made()
     longest = 9 if "=S" in expression else 0
     config = ModelConfig(attention=name.replace("K", "4"), max_source_length=longest, **CONFIG)
-    ours, theirs = layer.get_config(), make_attention(config).get_config()
-    for each in (ours, theirs):
-        del each["name"]
-    assert type(layer) is type(make_attention(config))
-    assert ours == theirs
+    expected = make_attention(config)
+    assert type(layer) is type(expected)
+    assert {**layer.get_config(), "name": ""} == {**expected.get_config(), "name": ""}
