@@ -28,7 +28,7 @@ parser.add_argument("--folder", default="runs/placeholders", help="folder for te
 options = parser.parse_args()
 start = time.perf_counter()
 
-SPECIAL = re.compile(r"https?://\S+|\d[\d.,:]*\d|\d")
+SPECIAL = re.compile(r"https?://[^\s)>\]\"]*[\w/]|\d[\d.,:]*\d|\d")
 
 
 def masked(source: str, target: str | None = None) -> tuple[str, str, dict[str, str]]:
@@ -52,7 +52,7 @@ def masked(source: str, target: str | None = None) -> tuple[str, str, dict[str, 
 
 def unmasked(translation: str, values: dict[str, str]) -> str:
     """Puts the values back; a placeholder that the source does not have stays."""
-    return re.sub(r"⟨\d+⟩", lambda match: values.get(match[0], match[0]), translation)
+    return re.sub(r"⟨ ?(\d+) ?⟩", lambda match: values.get(f"⟨{match[1]}⟩", match[0]), translation)
 
 
 random_number = random.Random(1)

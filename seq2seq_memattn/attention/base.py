@@ -71,6 +71,9 @@ class Attention(keras.layers.Layer, abc.ABC):
     needs_inputs = False
     """Whether `score` reads `inputs`. If not, loops do not look them up."""
 
+    has_shares = True
+    """Whether an alignment says which share of a step went to each position: numbers >= 0."""
+
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
         super().__init__(**kwargs)

@@ -50,6 +50,8 @@ class LinearAttention(Attention):
     ((2, 3, 5), (2, 3, 5))
     """
 
+    has_shares = False
+
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if units < 1:

@@ -39,6 +39,8 @@ class NoAttention(Attention):
     ((2, 3, 0), (2, 3, 0))
     """
 
+    has_shares = False
+
     @property
     def num_rows(self) -> int:
         return 0

@@ -13,7 +13,7 @@ from seq2seq_memattn.search.beam import BeamResult
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.options import Lengths, SearchOptions
-from seq2seq_memattn.search.prepare import has_fixed_memory
+from seq2seq_memattn.search.prepare import check_coverage, has_fixed_memory
 from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.vocabulary import PAD_ID
@@ -73,6 +73,8 @@ class BatchDecoder:
         folded: bool | None = None,
         is_frozen: bool = False,
     ) -> None:
+        if options.coverage_penalty:
+            check_coverage(model)
         self._model = model
         self._is_frozen = is_frozen
         self._folded = folded

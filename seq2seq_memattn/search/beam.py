@@ -21,7 +21,7 @@ from seq2seq_memattn.search.chunks import (
 )
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.options import SearchOptions
-from seq2seq_memattn.search.prepare import OURS, Prepared, pad_id, prepare, to_ids
+from seq2seq_memattn.search.prepare import OURS, Prepared, check_coverage, pad_id, prepare, to_ids
 from seq2seq_memattn.search.prepared import SearchMemory
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
@@ -117,13 +117,13 @@ def beam_search(
             positions_scored.
         min_length: int or int32 [batch]. Tokens that a hypothesis has before its end token, unless
             its limit is lower.
-        length_reward: float. Added to the score for each token, without the end token.
-        coverage_penalty: float >= 0. Weight of the coverage penalty of Wu et al. (2016), equation
-            14, which prefers targets whose attention has read every source position: weight *
-            sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i, is added
-            to the score. The model must be an `AlignedModel` with one encoder output per source
-            id. The search computes an alignment at every step, so its time then grows with the
-            source.
+        length_reward: float in -100..100. Added to the score for each token, without the end token.
+        coverage_penalty: float in 0..100. Weight of the coverage penalty of Wu et al. (2016),
+            equation 14, which prefers targets whose attention has read every source position:
+            weight * sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i,
+            is added to the score. The model must be an `AlignedModel` with one encoder output per
+            source id, and its alignments shares of the source, so no linear attention. The search
+            computes an alignment at every step, so its time then grows with the source.
         no_repeat_ngram: int. No hypothesis has a sequence of this many tokens twice; 0: no rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
@@ -168,6 +168,8 @@ def beam_search(
 def _beam_search(
     model: Any, inputs: Inputs, options: SearchOptions, return_alignments: bool
 ) -> BeamResult:
+    if options.coverage_penalty:
+        check_coverage(model)
     model = prepare(model, options.beam_size)
     if return_alignments:
         check_aligned("return_alignments", model)

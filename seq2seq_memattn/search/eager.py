@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_rank, check_size
@@ -74,7 +75,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         inputs: `Inputs`.
         ours: the model if it is one of our own, or None.
     """
-    source = ops.convert_to_tensor(inputs.source, dtype="int32")
+    source = _as_ids("source", inputs.source)
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
     if is_eager(source):
@@ -82,7 +83,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
     max_length = checked_lengths("max_length", inputs.max_length, batch, least=1)
     if prefix is not None:
-        prefix = ops.convert_to_tensor(prefix, dtype="int32")
+        prefix = _as_ids("prefix", prefix)
         check_rank("prefix", prefix, ("batch", "length"))
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
@@ -95,3 +96,15 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )
+
+
+def _as_ids(name: str, ids: Any) -> Any:
+    """Ids as an int32 tensor; ValueError for lists of unequal lengths or other numbers."""
+    if isinstance(ids, (list, tuple)):
+        try:
+            ids = np.array(ids)
+        except ValueError:
+            raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
+    if hasattr(ids, "dtype") and "int" not in str(ids.dtype) and np.prod(ids.shape):
+        raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
+    return ops.convert_to_tensor(ids, dtype="int32")

@@ -18,6 +18,7 @@ RULES = (
 
 MOST_PENALTY = 10.0  # above, powers of lengths are infinite in float32
 MOST_NGRAM = 32
+MOST_WEIGHT = 100.0  # of what is added to scores; above, log-probabilities would lose their digits
 LEAST_RATIO, MOST_RATIO = 0.01, 100.0  # of lengths; memory grows with the most steps
 
 
@@ -76,8 +77,8 @@ class SearchOptions:
                 f"`n_best` must be at most `beam_size`, {self.beam_size}; got {self.n_best}."
             )
         check_number("length_penalty", self.length_penalty, -MOST_PENALTY, MOST_PENALTY)
-        check_number("length_reward", self.length_reward)
-        check_number("coverage_penalty", self.coverage_penalty, least=0.0)
+        check_number("length_reward", self.length_reward, -MOST_WEIGHT, MOST_WEIGHT)
+        check_number("coverage_penalty", self.coverage_penalty, 0.0, MOST_WEIGHT)
         check_int("no_repeat_ngram", self.no_repeat_ngram, 0, MOST_NGRAM)
         if any(token <= END_ID for token in plain_ids("banned", self.banned)):
             raise ValueError("`banned`: expected no padding, start token or end token.")

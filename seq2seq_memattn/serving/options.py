@@ -1,10 +1,12 @@
 """The options of a server."""
 
+import re
 from dataclasses import dataclass
 
 from seq2seq_memattn.config import Options, option
 
 LAST_PORT = 65_535
+HOST_NAME = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")  # a name, or an IPv6 address in brackets
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,21 @@ class ServerOptions(Options):
         False, "log each request, without its text, to standard error", group="Requests"
     )
 
+    @property
+    def hosts(self) -> list[str]:
+        """The names of `allowed_hosts`."""
+        return [name.strip() for name in self.allowed_hosts.split(",") if name.strip()]
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_at_least(0, "port", "max_wait_ms")
         self._check_at_least(1, "max_batch", "max_queue", "parallel_batches")
         self._check_at_least(1, "max_body_bytes", "max_text_bytes")
+        for name in self.hosts:
+            if not HOST_NAME.fullmatch(name):
+                raise ValueError(
+                    f"`allowed_hosts`: expected names without scheme and port; got {name!r}."
+                )
         if self.port > LAST_PORT:
             raise ValueError(f"`port` must be at most {LAST_PORT}; got {self.port}.")
         if not self.poll_seconds > 0:

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.pair_scorer import PairScorer
+from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.constraints import repeating
-from seq2seq_memattn.search.options import Lengths
+from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.search.rules import steps_of
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
@@ -294,7 +295,8 @@ def test_samples_obey_the_constraints() -> None:
         ({"min_length": -1}, "`min_length` must be an int >= 0; got -1."),
         ({"min_length": [1]}, "`min_length`: expected batch 2; got 1."),
         ({"length_reward": np.nan}, "`length_reward` must be a finite number; got nan."),
-        ({"coverage_penalty": -1.0}, "`coverage_penalty` must be >= 0; got -1.0."),
+        ({"length_reward": 1e38}, "`length_reward` must be in -100..100; got 1e+38."),
+        ({"coverage_penalty": -1.0}, "`coverage_penalty` must be in 0..100; got -1.0."),
         ({"no_repeat_ngram": 1.5}, "`no_repeat_ngram` must be an int in 0..32; got 1.5."),
         ({"banned": [2]}, "`banned`: expected no id of padding, start token or end token."),
         ({"banned": [6]}, "`banned`: expected ids in 0..5; got 6."),
@@ -302,6 +304,8 @@ def test_samples_obey_the_constraints() -> None:
         ({"banned": 3}, "`banned`: expected a sequence of ids; got 3."),
         ({"prefix": [3, 4]}, "`prefix`: expected shape [batch, length]; got [2] of int32."),
         ({"prefix": [[3]]}, "`prefix`: expected batch 2; got 1."),
+        ({"prefix": [[3], [4, 5]]}, "`prefix`: expected rows of the same length, with padding."),
+        ({"prefix": [[3.5], [4]]}, "`prefix`: expected ids, whole numbers; got float64."),
         ({"prefix": [[3], [9]]}, "`prefix`: expected ids in 0..5; got 9."),
         (
             {"prefix": [[3, 0], [0, 4]]},
@@ -329,3 +333,17 @@ def test_coverage_needs_a_model_with_alignments() -> None:
 
     message = refused(beam_search, Bare(), padded(sources_of(3)), coverage_penalty=0.1)
     assert message.startswith("`coverage_penalty`: expected a model with methods `alignment(")
+
+
+@pytest.mark.parametrize(
+    ("attention", "name"), [("linear", "LinearAttention"), ("none", "NoAttention")]
+)
+def test_coverage_needs_alignments_that_are_shares(attention: str, name: str) -> None:
+    model = small_model(attention)
+    expected = (
+        "`coverage_penalty`: expected an attention whose alignments are shares of the source; got "
+        f"{name}."
+    )
+    source = padded(sources_of(3))
+    assert refused(beam_search, model, source, coverage_penalty=0.1) == expected
+    assert refused(BatchDecoder, model, SearchOptions(coverage_penalty=0.1)) == expected

@@ -35,6 +35,10 @@ first; `source_is_cut` [batch] |
 Texts are UTF-8 strings [batch]. Log-probabilities are sums over tokens in nats, end token \
 included. The graph needs only the ops of TensorFlow{ops}."""
 
+ROUNDED = """\
+The scores are of the trained model, in the precision in which `evaluate` ran. This export stores \
+its matrices in eight bits. On Multi30k, that changed BLEU by less than 0.2."""
+
 COMPLETE = """\
 | `complete` | `text`, `prefix` | those of `serving_default`, for translations that begin with the \
 prefix; `prefix_is_cut` [batch] |
@@ -63,6 +67,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         *_data(manifest),
         "## Scores",
         "\n".join(_scores(run)),
+        *([ROUNDED] if description["precision"] == "int8_products" else []),
         "## Use",
         _answers(description),
         _search(description),

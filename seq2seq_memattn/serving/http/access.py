@@ -34,8 +34,8 @@ class HostGate:
 
     Args:
         app: the application that gets the requests.
-        address: address that the server listens on. At a loopback address, only its names and
-            `allowed` are expected in Host; at others every name, unless `allowed` has some.
+        address: address that the server listens on. At a loopback address, Host must be one of its
+            names or in `allowed`. At other addresses this holds only if `allowed` is not empty.
         allowed: further names, which are also allowed in Origin.
     """
 

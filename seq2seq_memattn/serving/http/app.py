@@ -49,7 +49,6 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
         The ASGI application. It does not close `service`.
     """
     endpoints = _Endpoints(service, options.max_body_bytes)
-    allowed = [name.strip() for name in options.allowed_hosts.split(",") if name.strip()]
     routes = [
         Route("/", endpoints.page),
         Route(MODELS_PATH, endpoints.models),
@@ -69,7 +68,7 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
         routes=routes,
         middleware=[
             Middleware(CommonHeaders),
-            Middleware(HostGate, address=options.host, allowed=allowed),
+            Middleware(HostGate, address=options.host, allowed=options.hosts),
             Middleware(TokenGate, token=token),
         ],
         exception_handlers={

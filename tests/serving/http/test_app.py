@@ -17,6 +17,8 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 from seq2seq_memattn.serving import service
 from seq2seq_memattn.serving.http import app as app_module
 from seq2seq_memattn.serving.http import page_files
+from seq2seq_memattn.serving.options import ServerOptions
+from tests.errors import refused
 from tests.serving.clients import BODY_BYTES, Running, running
 from tests.serving.gate import Gate
 from tests.serving.tiny_models import export_reverser
@@ -353,6 +355,12 @@ def test_pages_of_other_sites_cannot_use_the_server(
             assert "see --allowed_hosts" in error_of(answer)
         health = server.ask(lambda client: client.get("/healthz", headers={"Host": OTHERS}))
         assert health.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["https://a.example", "a.example:443", "a.example/x", "a b"])
+def test_an_allowed_host_is_a_name_alone(name: str) -> None:
+    expected = f"`allowed_hosts`: expected names without scheme and port; got {name!r}."
+    assert refused(ServerOptions, allowed_hosts=name) == expected
 
 
 def test_a_path_with_a_slash_too_many_is_not_redirected(server: Running) -> None:
