@@ -1,6 +1,7 @@
 """One version of an exported model in memory."""
 
 import json
+import logging
 import re
 import weakref
 from collections.abc import Iterable, Mapping
@@ -48,6 +49,8 @@ class LoadedModel:
         self.version = int(folder.name)
         try:
             self.signature_defs = read_signature_defs(folder)
+            # TensorFlow warns of every function that has no gradient; no export needs one.
+            logging.getLogger("absl").addFilter(_is_no_warning_of_gradients)
             self._model = tf.saved_model.load(str(folder))
             matrices = getattr(self._model, "matrices", [])  # of exports in eight bits
             weakref.finalize(self, _destroy, [matrix.resource_handle for matrix in matrices])
@@ -172,3 +175,7 @@ def _readable(error: tf.errors.OpError) -> str:
     else:
         words = " ".join(_BEHIND.sub("", message).split())
     return words[:MESSAGE_LENGTH] or "the model refuses the request"
+
+
+def _is_no_warning_of_gradients(record: logging.LogRecord) -> bool:
+    return "unsaved custom gradients" not in record.getMessage()

@@ -1,3 +1,4 @@
+import logging
 import shutil
 from pathlib import Path
 
@@ -61,6 +62,15 @@ def test_signatures_have_the_specs_of_the_saved_model(reverser: LoadedModel) -> 
     assert reverser.signatures["score"].rows_are_separate
     assert not reverser.signatures["align"].rows_are_separate
     assert reverser.signatures["align"].outputs["alignments"].shape == (None, None, None)
+
+
+def test_missing_gradients_are_not_reported(
+    reverser: LoadedModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    del reverser
+    for text in ("f: ops with unsaved custom gradients.", "other"):
+        logging.getLogger("absl").warning(text)
+    assert "unsaved" not in caplog.text and "other" in caplog.text
 
 
 def test_it_computes_arrays_from_arrays(reverser: LoadedModel) -> None:
