@@ -20,8 +20,9 @@ from seq2seq_memattn.search.chunks import (
     search_by_chunks,
 )
 from seq2seq_memattn.search.eager import Inputs, call_compiled
+from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.options import SearchOptions
-from seq2seq_memattn.search.prepare import OURS, Prepared, check_coverage, pad_id, prepare, to_ids
+from seq2seq_memattn.search.prepare import OURS, Prepared, pad_id, prepare, to_ids
 from seq2seq_memattn.search.prepared import SearchMemory
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
@@ -168,13 +169,11 @@ def beam_search(
 def _beam_search(
     model: Any, inputs: Inputs, options: SearchOptions, return_alignments: bool
 ) -> BeamResult:
-    if options.coverage_penalty:
-        check_coverage(model)
-    model = prepare(model, options.beam_size)
+    given, model = model, prepare(model, options.beam_size)
     if return_alignments:
         check_aligned("return_alignments", model)
     if options.coverage_penalty:
-        check_aligned("coverage_penalty", model)
+        check_coverage(given)
     memory, state, result = search_sources(model, inputs, options)
     if return_alignments:
         scores, alignments, positions = replay_attention(
@@ -199,6 +198,19 @@ def check_aligned(option: str, model: Any) -> None:
         f"`{option}`: expected a model with methods `alignment(scores, memory)` and "
         f"`positions_scored(scores, memory)`; got {type(model).__name__}, which lacks {missing}."
     )
+
+
+def check_coverage(model: Any) -> None:
+    """Raises ValueError if a coverage penalty cannot use the alignments of a model."""
+    if not isinstance(model, OURS):
+        check_aligned("coverage_penalty", model)
+        return
+    for attention in (member.cell.attention for member in members(model)):
+        if not attention.has_shares:
+            raise ValueError(
+                "`coverage_penalty`: expected an attention whose alignments are shares of the "
+                f"source; got {type(attention).__name__}."
+            )
 
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:

@@ -99,12 +99,12 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
 
 
 def _as_ids(name: str, ids: Any) -> Any:
-    """Ids as an int32 tensor; ValueError for lists of unequal lengths or other numbers."""
+    """Ids as an int32 tensor; ValueError if rows differ in length or numbers are not integers."""
     if isinstance(ids, (list, tuple)):
         try:
             ids = np.array(ids)
         except ValueError:
             raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
-    if hasattr(ids, "dtype") and "int" not in str(ids.dtype) and np.prod(ids.shape):
+    if hasattr(ids, "dtype") and "int" not in str(ids.dtype) and 0 not in ids.shape:
         raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
     return ops.convert_to_tensor(ids, dtype="int32")

@@ -38,16 +38,6 @@ def prepare(model: Any, num_queries: int) -> SearchedModel:
     )
 
 
-def check_coverage(model: Any) -> None:
-    """Raises ValueError if a coverage penalty cannot use the alignments of a model of our own."""
-    for member in members(model) if isinstance(model, OURS) else ():
-        if not member.cell.attention.has_shares:
-            raise ValueError(
-                "`coverage_penalty`: expected an attention whose alignments are shares of the "
-                f"source; got {type(member.cell.attention).__name__}."
-            )
-
-
 def prepared(model: Preparable | Ensemble, folded: Any = True, weights: Any = None) -> Prepared:
     """Makes a `PreparedModel` or a `PreparedEnsemble`.
 

@@ -49,7 +49,7 @@ class LoadedModel:
         self.version = int(folder.name)
         try:
             self.signature_defs = read_signature_defs(folder)
-            # TensorFlow warns of every function that has no gradient; no export needs one.
+            # Exports need no gradients, but TensorFlow warns of each function without one.
             logging.getLogger("absl").addFilter(_is_no_warning_of_gradients)
             self._model = tf.saved_model.load(str(folder))
             matrices = getattr(self._model, "matrices", [])  # of exports in eight bits

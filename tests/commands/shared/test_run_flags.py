@@ -45,6 +45,14 @@ def test_products_of_eight_bits_without_units_for_them_are_said_to_be_slow(
     assert all(line.startswith("int8_products will be slow in batches: ") for line in said)
 
 
+def test_products_of_eight_bits_are_said_to_gain_nothing_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("seq2seq_memattn.compute.backend.gpu_name", lambda: "a GPU")
+    report_slow_products("bfloat16_products", "int8_products")
+    assert capsys.readouterr().err == "int8_products gains no speed on a GPU\n"
+
+
 @pytest.mark.parametrize(
     ("precisions", "has_units", "is_said"),
     [
