@@ -1,0 +1,157 @@
+"""What eight bits cost in quality: python -m experiments.benchmarks.int8_quality.
+
+Translates a test set with each run in float32 and in eight bits: by search, and by exported models.
+Reports BLEU of tokenised text, standard BLEU and chrF, how many translations differ from those in
+float32, and how the log-probabilities of the others change. Sources and references must have the
+form of the training text.
+"""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.reproduction.results import portable, provenance, write_json
+from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.compute.hardware import hardware
+from seq2seq_memattn.notes import print_note
+
+PRECISIONS = ("float32", "int8_products")
+EXPORT_BATCH = 100  # texts of one call of an exported model
+
+
+class Decoded(NamedTuple):
+    """Translations of one way to decode.
+
+    Fields:
+        texts: a translation of each source.
+        log_probs: float [lines], their log-probabilities in nats.
+    """
+
+    texts: list[str]
+    log_probs: Any
+
+
+def search(folder: Path, sources: Sequence[str], precision: Any, beam_size: int) -> Decoded:
+    """Translates with a run; an empty source counts as log-probability 0."""
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.runs.translator import Translator
+    from seq2seq_memattn.search.options import SearchOptions
+
+    run = load_run(folder, precision=precision)
+    found = Translator(run, SearchOptions(beam_size))(sources, batch_size=100)
+    best = [translations[0] for translations in found]
+    log_probs = [one.hypothesis.log_prob if one.hypothesis else 0.0 for one in best]
+    return Decoded([one.text for one in best], np.array(log_probs))
+
+
+def exported(
+    folder: Path, sources: Sequence[str], precision: Any, beam_size: int
+) -> tuple[Decoded, float]:
+    """Translates with the run's exported model; returns also its size in MiB."""
+    import tensorflow as tf
+
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.serving.export.options import ExportOptions
+    from seq2seq_memattn.serving.export.saved_model import export
+
+    options = ExportOptions(beam_size=beam_size, n_best=1)
+    with tempfile.TemporaryDirectory() as place:
+        version = export(load_run(folder), Path(place), options, precision)
+        size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
+        translate = tf.saved_model.load(str(version)).signatures["serving_default"]
+        texts: list[str] = []
+        log_probs: list[float] = []
+        for first in range(0, len(sources), EXPORT_BATCH):
+            found = translate(text=tf.constant(sources[first : first + EXPORT_BATCH]))
+            texts += [one.decode() for one in found["translations"].numpy()[:, 0]]
+            log_probs += found["log_probs"].numpy()[:, 0].tolist()
+    return Decoded(texts, np.array(log_probs)), size / 2**20
+
+
+def differences(decoded: Decoded, reference: Decoded) -> dict[str, Any]:
+    """How translations and their log-probabilities differ from those of another way to decode.
+
+    Log-probabilities are compared where the translations are the same.
+    """
+    same = np.array([a == b for a, b in zip(decoded.texts, reference.texts, strict=True)])
+    change = (decoded.log_probs - reference.log_probs)[same]
+    result: dict[str, Any] = {"other_translations": int(np.sum(~same))}
+    if len(change):
+        result |= {
+            "mean_log_prob_difference": round(float(np.mean(change)), 4),
+            "mean_absolute_log_prob_difference": round(float(np.mean(np.abs(change))), 4),
+            "largest_log_prob_difference": round(float(np.max(np.abs(change))), 4),
+        }
+    return result
+
+
+def compare(
+    name: str, sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
+) -> list[dict[str, Any]]:
+    """The rows of one run: search and export, in float32 and in eight bits."""
+    from seq2seq_memattn.metrics import corpus_scores
+    from seq2seq_memattn.runs.directory import load_run
+    from seq2seq_memattn.text.form import FormedLines
+
+    folder = Path(name)
+    run = load_run(folder)
+    if arguments.exports and not run.text_form.is_as_written:
+        raise ValueError(f"{name}: exported models take plain text; use --noexports")
+    theirs = FormedLines(list(references), run.text_form)
+    rows = []
+    for way in ("search", "export") if arguments.exports else ("search",):
+        first: Decoded | None = None
+        for precision in PRECISIONS:
+            print_note(f"{name}: {way}, {precision}")
+            row: dict[str, Any] = {
+                "run_dir": portable(name),
+                "attention": run.model.config.attention,
+                "update": run.update,
+                "way": way,
+                "precision": precision,
+                "lines": len(sources),
+                "beam_size": arguments.beam_size,
+            }
+            if way == "search":
+                decoded = search(folder, sources, precision, arguments.beam_size)
+            else:
+                decoded, size = exported(folder, sources, precision, arguments.beam_size)
+                row["mebibytes"] = round(size, 1)
+            ours = FormedLines(decoded.texts, run.text_form)
+            for score, one in corpus_scores(ours, theirs, arguments.lowercase).items():
+                row |= {score: round(one.score, 4), f"{score}_signature": one.signature}
+            if first is None:
+                first = decoded
+            else:
+                row |= differences(decoded, first)
+            rows.append(row)
+    return rows
+
+
+def define(flags: cli.Flags) -> None:
+    """The flags of this command."""
+    flags.items("runs", None, "run directories", required=True)
+    flags.string("source", None, "sources, one per line", required=True)
+    flags.string("reference", None, "references, one per line", required=True)
+    flags.boolean("lowercase", False, "ignore case in every score")
+    flags.boolean("exports", True, "also compare exported models")
+    flags.integer("beam_size", 10, "hypotheses per source", lower_bound=1)
+    flags.string("output", None, "JSON file for the rows")
+
+
+def main(arguments: cli.Arguments) -> None:
+    """Compares the runs that the flags name."""
+    sources, references = run_flags.read_pair(arguments.source, arguments.reference)
+    rows = [row for name in arguments.runs for row in compare(name, sources, references, arguments)]
+    result = {"rows": rows, **provenance(hardware())}
+    if arguments.output:
+        write_json(Path(arguments.output), result)
+    cli.print_result(result)
+
+
+if __name__ == "__main__":
+    cli.launch(sys.modules[__name__])
