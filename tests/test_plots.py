@@ -322,7 +322,7 @@ def test_time_is_drawn_over_length_with_the_papers_ratios() -> None:
     dashed = [drawn for drawn in axes.lines if drawn.get_linestyle() == "--"]
     assert [np.asarray(drawn.get_ydata()).tolist() for drawn in dashed] == [[0.5, 0.75, 1.25], []]
     assert dashed[0].get_color() == plots.looks(["none"])["none"].colour
-    assert legend(figure) == ["no attention", "Bahdanau", "as in the paper,\nrelative to Bahdanau"]
+    assert legend(figure) == ["no attention", "Bahdanau", "as in the paper, relative\nto Bahdanau"]
     assert legend(plots.time_by_length(ours)) == ["no attention", "Bahdanau"]
 
 

@@ -69,21 +69,26 @@ TRIALS = {
     "slot_dropout": Trial("slot dropout, 0.1", {"slot_dropout": 0.1}),
     "hidden": Trial("hidden layer", HIDDEN),
     "hidden_spread": Trial("hidden layer, spread initialisation", {**HIDDEN, **SPREAD}),
-    "start": Trial("teacher's weights at the start", {}, TEACHER),
-    "contexts": Trial("teacher's contexts", CONTEXTS, "", TEACHER),
-    "alignments": Trial("teacher's alignments", ALIGNMENTS, "", TEACHER),
-    "both": Trial("teacher's contexts and alignments", BOTH, "", TEACHER),
-    "both_start": Trial("all three of the teacher's", BOTH, TEACHER, TEACHER),
+    "start": Trial("teacher: weights", {}, TEACHER),
+    "contexts": Trial("teacher: contexts", CONTEXTS, "", TEACHER),
+    "alignments": Trial("teacher: alignments", ALIGNMENTS, "", TEACHER),
+    "both": Trial("teacher: contexts, alignments", BOTH, "", TEACHER),
+    "both_start": Trial("teacher: weights, contexts, alignments", BOTH, TEACHER, TEACHER),
     "all": Trial(
-        "hidden layer, spread initialisation, all three of the teacher's",
+        "hidden layer, spread initialisation, teacher: weights, contexts, alignments",
         {**HIDDEN, **SPREAD, **BOTH},
         TEACHER,
         TEACHER,
     ),
-    "distilled": Trial("teacher's translations", is_translated=True),
+    "distilled": Trial("teacher: translations", is_translated=True),
 }
 TRIALS["all_distilled"] = TRIALS["all"]._replace(
-    label="hidden layer, spread initialisation, all four of the teacher's", is_translated=True
+    label=f"{TRIALS['all'].label}, translations", is_translated=True
+)
+# What trials are made of, in the order of the colours of figures.
+PARTS = (
+    *("slot dropout", "hidden layer", "spread initialisation", "balanced use"),
+    *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
 K32 = ("", "hidden_spread", "all")
 COPY_LENGTH = 100  # symbols
@@ -318,9 +323,10 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
         read = [one for one in members if any("slots_corpus" in p for p in one["curve"])]
         if read:
             slots = _slots_of(read[0]) or 0
-            figure = plots.slot_use_curves(valid_curves(read), slots, title=_title(name))
+            title = f"Slots in use during training, {_title(name)}"
+            figure = plots.slot_use_curves(valid_curves(read), slots, title, PARTS)
             plots.save(figure, stem.with_name(f"{stem.name}_{name}_use"))
-            titles[f"{name}_use"] = f"Slots in use during training, {_title(name)}"
+            titles[f"{name}_use"] = title
     return titles
 
 
@@ -369,4 +375,4 @@ def _title(group: str) -> str:
     return f"Multi30k, en-de, K = {slots}, {updates}{what}"
 
 
-_learning_curves = learning_curves(_groups, _title)
+_learning_curves = learning_curves(_groups, _title, PARTS)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from seq2seq_memattn.plots.style import (
+    NOTE_COLOUR,
     Rows,
     add_legend,
     line_of,
@@ -92,7 +93,7 @@ def slot_use_curves(
         curves: for each model, records with `update` and `slots_corpus`, the perplexity of the mean
             use of the slots: 1 if only one is read, `num_slots` if all are read alike. Records
             without it are left out.
-        num_slots: int. K, drawn as a dashed line.
+        num_slots: int. K, drawn as a dashed line, "all slots".
         title: title of the figure.
         order: see `looks`.
 
@@ -101,7 +102,8 @@ def slot_use_curves(
     """
     figure, axes = _curves(curves, "slots_corpus", "updates", title, order)
     axes.set_ylabel("slots in use (perplexity)")
-    axes.axhline(num_slots, color="#8c8c8c", linestyle="--", linewidth=1.0)
+    axes.axhline(num_slots, color=NOTE_COLOUR, linestyle="--", linewidth=1.0)
+    axes.annotate("all slots", (0.02, num_slots - 1), xycoords=("axes fraction", "data"), va="top")
     axes.set_ylim(0.0, 1.05 * num_slots)
     return figure
 

@@ -74,7 +74,7 @@ SLOT_MARKERS = {1: "<", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other 
 # For labels that name no attention: colours that the eye tells apart and that no attention has.
 OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#d4b400", "#ee3377")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LONG_LABEL = 32  # characters; longer labels of a legend are broken after commas
+LABEL_WIDTH = 26  # characters; longer labels of a legend are broken into lines
 ADDED_LINES = ("--", ":", "-.")
 ADDED_MARKERS = (None, "X", "*")  # None: the marker of the label without the addition
 
@@ -207,7 +207,7 @@ def round_ticks(is_integer: bool = False) -> MaxNLocator:
 def add_legend(figure: Figure, axes: Axes) -> None:
     """Adds a legend of the lines of `axes` at the right of the figure, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
-    labels = [one.replace(", ", ",\n") if len(one) > LONG_LABEL else one for one in labels]
+    labels = [textwrap.fill(one, LABEL_WIDTH) for one in labels]
     legend = figure.legend(handles, labels, loc="outside right center")
     for text in legend.get_texts():
         text.set_parse_math(False)

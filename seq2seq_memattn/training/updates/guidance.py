@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.model import Seq2Seq
 
-LEAST = 1e-6  # the logarithm of 0 would be infinite
+# The logarithm of 0 would be infinite. So small that shares which matter have a gradient.
+LEAST = 1e-20
 
 
 class Reading(NamedTuple):
@@ -84,7 +86,7 @@ def _fixed(array: Any) -> Any:
 
 
 def context_distances(teacher: Any, student: Any) -> Any:
-    """Mean squared difference of two contexts: float32 [batch, target_length].
+    """Mean squared difference of two contexts: float [batch, target_length].
 
     The contexts are compared as they are. A student that starts with its teacher's encoder
     (`--init_from`) has contexts in the same space; another one learns to.
@@ -92,7 +94,7 @@ def context_distances(teacher: Any, student: Any) -> Any:
     Args:
         teacher, student: float [batch, target_length, memory_units].
     """
-    difference = ops.cast(teacher, "float32") - ops.cast(student, "float32")
+    difference = at_least_float32(teacher) - at_least_float32(student)
     return ops.mean(ops.square(difference), axis=-1)
 
 
@@ -106,9 +108,9 @@ def alignment_divergences(teacher: Any, student: Any) -> Any:
         teacher, student: float [batch, target_length, source_length]; 0 on padding.
 
     Returns:
-        float32 [batch, target_length].
+        float [batch, target_length], float32 at least.
     """
-    teacher, student = (_distribution(ops.cast(x, "float32")) for x in (teacher, student))
+    teacher, student = (_distribution(at_least_float32(x)) for x in (teacher, student))
     ratio = ops.log(ops.maximum(teacher, LEAST)) - ops.log(ops.maximum(student, LEAST))
     return ops.sum(teacher * ratio, axis=-1)
 

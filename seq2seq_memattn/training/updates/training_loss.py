@@ -6,6 +6,7 @@ from typing import Any
 from keras import ops
 
 from seq2seq_memattn.attention.registry import num_slots
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
@@ -97,19 +98,20 @@ def reading_asked(config: TrainingConfig) -> Asked:
 
 
 def unevenness(scores: Any, real: Any) -> Any:
-    """Divergence of the slots' mean use from an even use, in nats: 0 to log(slots).
+    """Divergence of an even use of the slots from their mean use, in nats: 0 if it is even.
 
-    Mixtures of experts balance their load by such a term (Shazeer et al., 2017, section 4).
+    In this direction, the gradient revives slots however little they are read. For such a term of
+    mixtures of experts, see Shazeer et al. (2017), section 4.
 
     Args:
         scores: float [batch, target_length, slots]. Those of a step are divided by their sum.
         real: bool [batch, target_length].
     """
-    scores = ops.cast(scores, "float32")
+    scores = at_least_float32(scores)
     shares = scores / ops.maximum(ops.sum(scores, axis=-1, keepdims=True), LEAST)
     use = ops.sum(ops.where(real[:, :, None], shares, 0.0), axis=(0, 1))
     use = use / ops.maximum(ops.sum(use), LEAST)
-    return ops.sum(use * (ops.log(ops.maximum(use, LEAST)) + math.log(scores.shape[-1])))
+    return -ops.mean(ops.log(ops.maximum(use, LEAST))) - math.log(scores.shape[-1])
 
 
 def _summed_strengths(strengths: Any, real: Any) -> Any:

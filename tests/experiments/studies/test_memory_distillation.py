@@ -45,7 +45,7 @@ def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_wei
         is_taught = training.alignment_weight > 0 or training.context_weight > 0
         assert bool(row.teacher) == is_taught
         assert row.needs <= {"att"}
-        assert bool(row.needs) == ("teacher's" in row.label)
+        assert bool(row.needs) == ("teacher:" in row.label)
         assert ("distilled" in name) == bool(row.data.translated_by)
     chosen = set(memory_distillation.chosen("small"))
     assert {"att", "k64", "k64_all", "k32_all"} <= chosen
@@ -105,7 +105,7 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
     assert table[4:7] == [
         "| Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
         "| K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
-        "| K=32 | all three of the teacher's | 4,000 | 99.50 | 50.0 % | 4,000 |",
+        "| K=32 | teacher: weights, contexts, alignments | 4,000 | 99.50 | 50.0 % | 4,000 |",
     ]
     of = make_study("memory_distillation", "small", [], tmp_path, tmp_path)
     assert set(memory_distillation.draw(of, found, tmp_path / "small")) == {"copying"}

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from keras import ops
 
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.losses import summed_cross_entropy
@@ -19,7 +21,6 @@ from seq2seq_memattn.training.loop import Trainer
 from seq2seq_memattn.training.make import make_parts
 from seq2seq_memattn.training.start import agree_on_teacher
 from seq2seq_memattn.training.updates.guidance import (
-    LEAST,
     Teacher,
     alignment_divergences,
     context_distances,
@@ -61,9 +62,25 @@ def test_divergences_of_alignments_are_those_of_numpy() -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.where(first > 0, first * np.log(first / second), 0.0).sum(axis=-1)
     found = as_array(alignment_divergences(teacher, student))
-    np.testing.assert_allclose(found, expected, atol=20 * LEAST)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert (found > 0).all()
     np.testing.assert_allclose(alignment_divergences(teacher, 3.0 * teacher), 0.0, atol=1e-5)
+
+
+def test_an_alignment_that_misses_what_the_teacher_reads_has_its_full_gradient() -> None:
+    energies = tf.constant([[[0.0, -30.0, -30.0]]])
+    teacher = np.array([[[0.05, 0.9, 0.05]]], np.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(energies)
+        divergence = alignment_divergences(teacher, tf.nn.softmax(energies))
+    gradient = as_array(tape.gradient(divergence, energies))
+    assert_close(gradient, [[[0.95, -0.9, -0.05]]])
+
+
+def test_double_precision_is_kept() -> None:
+    teacher, student = np.random.default_rng(0).uniform(size=(2, 3, 4, 5))
+    contexts = as_array(context_distances(ops.array(teacher), ops.array(student)))
+    np.testing.assert_allclose(contexts, ((teacher - student) ** 2).mean(axis=-1), rtol=1e-12)
 
 
 def test_the_loss_adds_both_for_real_tokens_alone() -> None:

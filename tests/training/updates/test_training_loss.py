@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from seq2seq_memattn.attention.flexible import FlexibleState
 from seq2seq_memattn.config import TrainingConfig
@@ -103,15 +104,26 @@ def test_an_attention_without_penalties_is_refused() -> None:
         TrainingLoss(model_of(dataclasses.replace(FLEXIBLE, attention="k_memory:3")), config)
 
 
-def test_unevenness_is_the_divergence_of_the_mean_use_from_an_even_one() -> None:
+def test_unevenness_is_the_divergence_of_an_even_use_from_the_mean_use() -> None:
     scores = np.random.default_rng(0).uniform(size=(3, 4, 5)).astype(np.float32)
     real = np.arange(4) < np.array([[4], [2], [1]])
     shares = scores / scores.sum(axis=-1, keepdims=True)
     use = shares[real].mean(axis=0)
-    assert_close(unevenness(scores, real), (use * np.log(5 * use)).sum())
+    assert_close(unevenness(scores, real), -np.log(5 * use).mean())
+    even = np.full([3, 4, 5], 0.3, np.float32)  # sigmoids need not sum to 1
+    assert abs(float(unevenness(even, real))) < 1e-6
     one = np.zeros([3, 4, 5], np.float32)
-    one[:, :, 2] = 0.3  # sigmoids need not sum to 1
-    assert_close(unevenness(one, real), np.log(5.0))
+    one[:, :, 2] = 0.3
+    assert np.isfinite(unevenness(one, real))
+
+
+def test_unevenness_revives_a_slot_that_is_hardly_read() -> None:
+    energies = tf.constant([[[0.0, 0.0, 0.0, -30.0]]])
+    with tf.GradientTape() as tape:
+        tape.watch(energies)
+        uneven = unevenness(tf.nn.softmax(energies), np.array([[True]]))
+    gradient = as_array(tape.gradient(uneven, energies))[0, 0]
+    assert_close(gradient, [1 / 3 - 1 / 4] * 3 + [-1 / 4])
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
