@@ -111,7 +111,9 @@ longest = int(np.argmax([len(text) for text in texts[test]]))
 text, date = texts[test][longest], written[longest]
 result = beam_search(searchable, sources[test][[longest]], beam_size=1, return_alignments=True)
 alignment = np.array(result.alignments)[0, 0, : len(date), : len(text)]
-plots.save(plots.alignment(alignment, list(text), list(date)), options.picture)
+title = f"Dates: Bahdanau, {text!r}"
+letters = [letter.replace(" ", "\N{OPEN BOX}") for letter in text]
+plots.save(plots.alignment(alignment, letters, list(date), title), options.picture)
 
 for text, date in zip(texts[-5:], written[-5:], strict=True):
     print(f"{text:>28} -> {date}")

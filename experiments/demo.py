@@ -15,6 +15,7 @@ from experiments.reproduction.results import Result, Results, provenance, write_
 from experiments.reproduction.rows import copy_data
 from experiments.reproduction.study import Study
 from experiments.studies import table1
+from seq2seq_memattn.attention.registry import label as attention_label
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.notes import print_note
@@ -89,7 +90,8 @@ def draw(run_dir: Path, results: Results, max_length: int) -> list[str]:
         name = f"alignment_{result['name']}"
         run = load_run(run_dir / "runs" / result["name"])
         aligned = align(run, Translator(run, return_alignments=True), sample)
-        draw_alignment({"": aligned}, f"{title}, {result['label']}", run_dir / name)
+        of = f"{title}: {attention_label(result['curve_name'])}"
+        draw_alignment({"": aligned}, of, run_dir / name)
         names.append(name)
     return [f"{run_dir / name}.png" for name in ("learning_curves", "bleu_by_length", *names)]
 

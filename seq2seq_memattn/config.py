@@ -114,7 +114,9 @@ class ModelConfig(Options):
         "softmax", "K-memory: turns decoder energies into beta (eq. 7)"
     )
     normalise_over: Literal["slots", "time"] = option(
-        "time", "K-memory: axis of a softmax in eq. 5"
+        "time",
+        "K-memory: a softmax in eq. 5 is over the source, for each slot (time), or over the slots, "
+        "for each token, as the paper prints it (slots)",
     )
     position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
         "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"

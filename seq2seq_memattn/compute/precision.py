@@ -9,8 +9,9 @@ products on CPUs. Decoding never rounds the products, so scores are the same wit
 Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
 multiplies the rounded operands as float32 and gains no speed.
 
-`Int8Products` is for search alone. The matrices of the cells, the mixing and the output layer are
-rounded once, by `weights_for`, and the inputs of their products in each step.
+`Int8Products` is for search alone. The matrices of the cells, of the output layer and, where search
+folds it, of the mixing layer are rounded once, by `weights_for`, and the inputs of their products
+in each step.
 """
 
 from typing import Any

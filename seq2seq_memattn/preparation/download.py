@@ -34,8 +34,8 @@ def fetch(
     """Downloads a file unless it exists already.
 
     The bytes received so far are in `NAME.part`, and the server's identifier of the file's version
-    in `NAME.part.json`. A later call asks for the rest of that version. The checksum of a complete
-    file is recorded in SHA256SUMS beside it, and verified when the file is found there again.
+    in `NAME.part.json`. A later call downloads only the rest of that version. The checksum of a
+    complete file is recorded in SHA256SUMS beside it, and verified when the file is found again.
 
     Args:
         url: URL of the file.

@@ -172,7 +172,7 @@ _writer: ShardWriter
 
 
 def _reason(source_length: int, target_length: int, limits: Limits) -> str | None:
-    """Returns the filter that drops a pair of these lengths (without end tokens), or None."""
+    """The name of the filter that drops a pair of these lengths, or None; without end tokens."""
     shorter, longer = sorted((source_length, target_length))
     if not shorter:  # the normalisation of a given model may remove all characters
         return "empty"

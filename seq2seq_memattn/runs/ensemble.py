@@ -19,7 +19,7 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
         mean: see `Ensemble`.
 
     Returns:
-        `Run`, with the directory of the first and the updates of all.
+        `Run`, with the directory of the first run and the update counts of all runs.
 
     Raises:
         ValueError: if the vocabularies or the forms of text differ.

@@ -99,7 +99,8 @@ class Translator:
         options: `SearchOptions`.
         lengths: `Lengths`.
         max_source_length: int or None. Longer sources are cut to this number of tokens, end token
-            included, and counted. None: the length that the run's model was made for, if any.
+            included, and the cuts are counted. None: the length that the run's model was made for,
+            if any.
         return_alignments: see `beam_search`.
         seed: int in 0..2**31-1. Seed of the sampling, if the options are those of sampling.
 

@@ -158,7 +158,7 @@ class BatchDecoder:
         return self._searches[batch_size, jit]
 
     def _is_faster_without_xla(self, batch_size: int) -> bool:
-        """Whether the plain graph has faster products, and little besides that XLA would fuse.
+        """Whether the plain graph is faster: its products are, and there is little else for XLA.
 
         The kernel prepares a matrix at each call, so one source gains nothing. Additive scores of
         long sources need XLA.

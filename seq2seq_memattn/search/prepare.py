@@ -88,7 +88,7 @@ def pad_id(model: SearchedModel) -> int:
 
 
 def to_ids(model: SearchedModel, tokens: Any) -> Any:
-    """The ids of search's tokens, for a model from `prepare`."""
+    """The ids in the model's vocabulary of tokens of search, for a model from `prepare`."""
     return model.model.to_ids(tokens) if isinstance(model, Prepared) else tokens
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from seq2seq_memattn.config import Options, option
 
 LAST_PORT = 65_535
+MOST_POLL_SECONDS = 86_400  # a day
 HOST_NAME = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")  # a name, or an IPv6 address in brackets
 
 
@@ -67,5 +68,7 @@ class ServerOptions(Options):
                 )
         if self.port > LAST_PORT:
             raise ValueError(f"`port` must be at most {LAST_PORT}; got {self.port}.")
-        if not self.poll_seconds > 0:
-            raise ValueError(f"`poll_seconds` must be positive; got {self.poll_seconds}.")
+        if not 0 < self.poll_seconds <= MOST_POLL_SECONDS:
+            raise ValueError(
+                f"`poll_seconds` must be in (0, {MOST_POLL_SECONDS:,}]; got {self.poll_seconds}."
+            )

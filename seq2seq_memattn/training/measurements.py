@@ -1,4 +1,4 @@
-"""Figures of a training: of one update, and of the updates since the last line of the log."""
+"""Measurements of a training: of one update, and of all updates since the last log line."""
 
 import math
 import sys
@@ -10,7 +10,7 @@ class UpdateResult(NamedTuple):
     """The figures of one update.
 
     Fields:
-        loss: float. Loss in nats per target token, with label smoothing.
+        loss: float. Loss in nats per target token, with all its terms; see `TrainingLoss`.
         num_tokens: float. Target tokens of the batch, end tokens included.
         gradient_norm: float. Global norm of the gradient before clipping.
         is_applied: bool. False if loss or gradient was NaN or infinite.

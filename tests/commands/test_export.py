@@ -42,7 +42,9 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     assert len(description["example"].split()) == 10
     card = (tmp_path / "copy" / "1" / "model_card.md").read_text()
     assert card.startswith("# copy, version 1") and "Moses" not in card
-    assert ("stores its matrices in eight bits" in card) == (precision == "int8_products")
+    is_rounded = precision == "int8_products"
+    assert ("stores its matrices in eight bits" in card) == is_rounded
+    assert (f"precision {precision}" in card) == (not is_rounded)
 
 
 @pytest.mark.slow

@@ -169,6 +169,24 @@ def test_a_connection_beyond_the_bound_is_told_to_come_again(
     serve_while(reverser_folder, scenario)
 
 
+def test_silent_connections_beyond_the_bound_do_not_pile_up(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(connections, "MOST_REFUSED", 3)
+
+    def scenario(url: str) -> None:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(connect(url)) for _ in range(6)]
+            clients[5].settimeout(5.0)  # less than the time limit of silent connections
+            with contextlib.suppress(ConnectionError):
+                assert clients[5].recv(1) == b""
+            clients[4].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert read_all(clients[4]).startswith(b"HTTP/1.1 503")
+
+    serve_while(reverser_folder, scenario)
+
+
 @pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_a_client_that_sends_its_headers_too_slowly_is_closed(
     before: bytes, reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -312,7 +330,14 @@ def test_where_one_model_fails_at_the_start_the_others_are_closed(
 
 
 @pytest.mark.parametrize(
-    "options", [{"port": 70_000}, {"max_batch": 0}, {"poll_seconds": 0.0}, {"max_wait_ms": -1.0}]
+    "options",
+    [
+        {"port": 70_000},
+        {"max_batch": 0},
+        {"poll_seconds": 0.0},
+        {"poll_seconds": 1e12},
+        {"max_wait_ms": -1.0},
+    ],
 )
 def test_options_out_of_range_are_errors(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):

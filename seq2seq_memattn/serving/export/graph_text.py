@@ -45,7 +45,7 @@ class GraphVocabulary(Protocol):
         """Texts of ids from `first_id` on: string [batch] of ragged int32 [batch, None]."""
 
     def pieces(self, ids: Any) -> Any:
-        """The token of each id from `first_id` on: string of the shape of `ids`, int32."""
+        """The token of each id; ids, int32, start at `first_id`: strings of the shape of `ids`."""
 
 
 def graph_vocabulary(

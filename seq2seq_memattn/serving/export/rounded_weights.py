@@ -96,7 +96,7 @@ def is_rounded(array: Any) -> bool:
 
 
 def _better_rounded(matrix: Any) -> tuple[Any, Any]:
-    """The matrix, rounded with a scale for each row or for each column: what is closer."""
+    """Rounds a matrix with one scale per row or one per column, whichever is more accurate."""
     found = [tuple(np.asarray(array) for array in rounded(matrix, axis)) for axis in (0, 1)]
     values, scales = min(found, key=lambda pair: float(np.square(pair[0] * pair[1] - matrix).sum()))
     return values.astype(np.int8), scales

@@ -36,7 +36,8 @@ def export(
         run: `Run`.
         export_dir: Path. Each export is a folder in it: 1, then 2, and so on.
         options: `ExportOptions`.
-        precision: the precision that the run was loaded with; it is only recorded.
+        precision: the precision that the run was loaded with, to record it; or "int8_products", to
+            round the matrices of a run loaded in float32.
         example: an example text for the web page and the warm-up requests.
 
     Returns:

@@ -13,13 +13,15 @@ from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 HEAD_SECONDS = 10.0  # time limit for a request's line and headers
 SEND_SECONDS = 60.0  # between two looks at what a client has not taken of its answer
+MOST_REFUSED = 128  # connections that may wait for the refusal of their request
 
 
 class Connection(H11Protocol):
     """A connection that a silent client cannot keep open, and whose errors are JSON.
 
     If `limit_concurrency` connections of uvicorn's configuration are open, each request of a
-    further one is refused with status 503. The time limit for bodies is in `app.py`.
+    further one is refused with status 503. If too many of these are silent, more are cut off. The
+    time limit for bodies is in `app.py`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -31,7 +33,11 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._max_connections and len(self.connections) > self._max_connections:
+        beyond = len(self.connections) - (self._max_connections or len(self.connections))
+        if beyond > MOST_REFUSED:
+            transport.abort()
+            return
+        if beyond > 0:
             error = busy(f"{self._max_connections} connections are open")
             headers = {**error.headers, "Connection": "close"}
             self.app = error_response(error.status, error.message, headers)

@@ -45,7 +45,8 @@ class MeanGradient:
 
         Returns:
             `UpdateResult` of tensors; `is_applied` says whether loss and norm are finite.
-            The factor for `scaled`: division by tokens and loss scale, and the global clip.
+            The factor by which `scaled` multiplies gradients: it divides by tokens and loss scale,
+                and applies the global clip.
         """
         norm = _global_norm(gradients) / ops.cast(loss_scale, gradients[0].dtype) / num_tokens
         loss = loss / num_tokens

@@ -33,16 +33,24 @@ def test_every_flag_of_search_reaches_the_translator(monkeypatch: pytest.MonkeyP
     assert given[:4] == (run, options, Lengths(**RATIOS), 40)
 
 
-@pytest.mark.parametrize("has_units", [False, True])
-def test_products_of_eight_bits_without_units_for_them_are_said_to_be_slow(
-    has_units: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("has_units", "has_kernel", "reason"),
+    [(False, False, "units"), (True, False, "kernel"), (True, True, "")],
+)
+def test_products_of_eight_bits_without_units_or_kernel_are_said_to_be_slow(
+    has_units: bool,
+    has_kernel: bool,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("seq2seq_memattn.compute.hardware.has_int8_units", lambda: has_units)
+    monkeypatch.setattr("seq2seq_memattn.compute.int8.has_int8_kernel", lambda: has_kernel)
     monkeypatch.setattr("seq2seq_memattn.compute.backend.gpu_name", lambda: None)
     report_slow_products("float32", "int8_products")
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == (not has_units)
-    assert all(line.startswith("int8_products will be slow in batches: ") for line in said)
+    said = capsys.readouterr().err
+    assert said.startswith("int8_products will be slow in batches: " if reason else "")
+    assert reason in said and said.count("\n") == bool(reason)
 
 
 def test_products_of_eight_bits_are_said_to_gain_nothing_on_a_gpu(

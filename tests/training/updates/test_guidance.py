@@ -110,6 +110,19 @@ def test_what_the_teacher_reads_are_its_alignment_and_the_context_of_it(attentio
         assert_close(as_array(reading.contexts)[REAL], contexts[REAL])
 
 
+def test_the_loss_has_no_gradient_into_the_teacher() -> None:
+    teacher, student = teacher_of(), Seq2Seq(STUDENT)
+    randomise(student)
+    loss, ids = TrainingLoss(student, GUIDED), batch()
+    with tf.GradientTape() as tape:
+        taught = teacher(ids)
+        found, _ = loss(ids["target_outputs"], student(ids, asked=loss.asked), taught)
+    sources = [teacher._model.trainable_variables, student.trainable_variables]
+    into_teacher, into_student = tape.gradient(found, sources)
+    assert all(gradient is None for gradient in into_teacher)
+    assert all(gradient is not None for gradient in into_student)
+
+
 def test_updates_move_the_student_alone_and_bring_it_closer() -> None:
     teacher = teacher_of()
     before = [as_array(value) for value in teacher.values]
@@ -171,7 +184,9 @@ def test_a_run_with_a_teacher_resumes_as_if_it_had_not_stopped(
     Trainer(stopped, data_dir, MODEL, training).run()
     whole, stopped = (checkpoints(tmp_path / name)[-1] for name in ("whole", "stopped"))
     first, second = arrays_of(whole)[0], arrays_of(stopped)[0]
-    assert not any(name.startswith("teacher") for name in first)
+    untaught = dataclasses.replace(TRAINING, num_updates=2)
+    Trainer(tmp_path / "untaught", data_dir, MODEL, untaught).run()
+    assert len(first) == len(arrays_of(checkpoints(tmp_path / "untaught")[-1])[0])
     # Keras numbers the seed generators of a process.
     for array, other in zip(first.values(), second.values(), strict=True):
         np.testing.assert_array_equal(array, other)
