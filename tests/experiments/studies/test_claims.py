@@ -127,7 +127,10 @@ def papers_windows(corpus: str) -> list[Result]:
     rows = {row.name.removeprefix(f"{corpus}_"): row for row in _flexible.rows_of([corpus], "full")}
     test = _flexible.CORPORA[corpus].test
     found = []
-    for row, label in (("global", "global"), ("flexible", "flexible"), ("flexible_tuned", "tuned")):
+    labels = {"global": "global", "local": "local", "flexible": "flexible"}
+    for row, label in {**labels, "flexible_tuned": "tuned"}.items():
+        if label not in paper:
+            continue
         full = paper["flexible" if label == "tuned" else label]
         tests = {"all": full, "1.2": paper[label]}
         figures = {
