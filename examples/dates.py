@@ -99,7 +99,6 @@ model.fit(
 )
 
 # Search feeds back the characters that it has written, not the true ones.
-
 searchable = Searchable(keras.Model(source, encoded), embed, decoder, to_logits)
 found = np.array(greedy_search(searchable, sources[test], max_length=11).tokens)
 written = ["".join(CHARACTERS[index - 3] for index in ids if index > 2) for ids in found]
@@ -111,8 +110,7 @@ longest = int(np.argmax([len(text) for text in texts[test]]))
 text, date = texts[test][longest], written[longest]
 result = beam_search(searchable, sources[test][[longest]], beam_size=1, return_alignments=True)
 alignment = np.array(result.alignments)[0, 0, : len(date), : len(text)]
-title = f"Dates: Bahdanau, {text!r}"
-letters = [letter.replace(" ", "\N{OPEN BOX}") for letter in text]
+letters, title = list(text.replace(" ", "\N{OPEN BOX}")), f"Dates: Bahdanau, {text!r}"
 plots.save(plots.alignment(alignment, letters, list(date), title), options.picture)
 
 for text, date in zip(texts[-5:], written[-5:], strict=True):
