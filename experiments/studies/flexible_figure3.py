@@ -74,9 +74,10 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     for result in found:
         name = corpus_of(result["name"])
         points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
-        figure = plots.bleu_by_window(points, CORPORA[name].title)
+        title = f"BLEU against the window, {CORPORA[name].title}: flexible attention, fine-tuned"
+        figure = plots.bleu_by_window(points, title)
         plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
-        drawn[name] = f"BLEU against the window, {CORPORA[name].title}"
+        drawn[name] = title
     return drawn
 
 

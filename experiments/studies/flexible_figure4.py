@@ -68,7 +68,11 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
                 ]
             )
         if path.with_suffix(".png").exists():
-            drawn[result["name"]] = f"Spans of the source that {result['name']} scores"
+            corpus = CORPORA[corpus_of(result["name"])].title
+            drawn[result["name"]] = (
+                f"Source positions scored at each step, {corpus}: flexible attention, fine-tuned, "
+                f"τ = {result[THRESHOLD] or '∞'}"
+            )
     return drawn
 
 
