@@ -70,7 +70,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
         if path.with_suffix(".png").exists():
             corpus = CORPORA[corpus_of(result["name"])].title
             drawn[result["name"]] = (
-                f"Source positions scored at each step, {corpus}: flexible attention, fine-tuned, "
+                f"Source positions scored at each step, {corpus}, fine-tuned, "
                 f"τ = {result[THRESHOLD] or '∞'}"
             )
     return drawn
