@@ -319,9 +319,9 @@ class TrainingConfig(Options):
     )
     balance_weight: float = option(
         0.0,
-        "K-memory: weight of a term against uneven use of the slots: the divergence of their mean "
-        "use from an even one, in nats per target token; the mean is over the part of a batch that "
-        "a device computes at a time",
+        "K-memory: weight of a term against uneven use of the slots: the divergence of an even "
+        "use from their mean use, in nats per target token; the mean is over the part of a batch "
+        "that a device computes at a time",
     )
     checkpoint_minutes: float = option(
         30.0, "minutes between checkpoints; each new best validation writes one too"

@@ -47,7 +47,10 @@ def check(folder: Path, sources: Sequence[str], references: Sequence[str]) -> di
 
     scored = score(texts)
     searched = np.array([one.hypothesis.log_prob if one.hypothesis else 0.0 for one in best])
-    begin = [text.startswith(start) for text, start in zip(texts, given, strict=True)]
+    begin = [
+        text.split()[: len(start.split())] == start.split()
+        for text, start in zip(texts, given, strict=True)
+    ]
     return {
         "run_dir": portable(str(folder)),
         "attention": run.model.config.attention,

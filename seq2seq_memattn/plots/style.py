@@ -207,7 +207,7 @@ def round_ticks(is_integer: bool = False) -> MaxNLocator:
 def add_legend(figure: Figure, axes: Axes) -> None:
     """Adds a legend of the lines of `axes` at the right of the figure, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
-    labels = [textwrap.fill(one, LABEL_WIDTH) for one in labels]
+    labels = [textwrap.fill(one, LABEL_WIDTH, break_long_words=False) for one in labels]
     legend = figure.legend(handles, labels, loc="outside right center")
     for text in legend.get_texts():
         text.set_parse_math(False)

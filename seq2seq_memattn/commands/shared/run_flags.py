@@ -46,7 +46,7 @@ def define_run(flags: Flags, together: bool = False) -> None:
         "numbers in decoding, whatever the run was trained with; bfloat16_products: faster on CPUs "
         "with bfloat16 units, for files of 64 lines or more; int8_products: matrices of encoder, "
         "cells and output layer in eight bits, on CPUs with VNNI faster for files of 64 lines or "
-        "more with K-memory, and slower for fewer lines; exported models are a quarter as large "
+        "more, and slower for fewer lines; exported models are a quarter as large "
         "with it, but not faster",
     )
     flags.number(
@@ -215,6 +215,8 @@ def report_slow_products(*precisions: str) -> None:
     """Prints a note for each precision that gains no speed: the processor has no units for it."""
     if not {"bfloat16_products", "int8_products"} & set(precisions):
         return
+    import keras
+
     from seq2seq_memattn.compute.backend import gpu_name
     from seq2seq_memattn.compute.hardware import has_bfloat16_units, has_int8_units
     from seq2seq_memattn.compute.int8 import has_int8_kernel
@@ -228,11 +230,16 @@ def report_slow_products(*precisions: str) -> None:
             "bfloat16_products will be slow: this processor has no units for bfloat16; float32 is "
             "faster here"
         )
-    if "int8_products" in precisions and not has_int8_kernel():
-        missing = "TensorFlow's kernel for them is missing here"
+    if "int8_products" in precisions:
+        missing = ""
         if not has_int8_units():
             missing = "no units for eight bits (VNNI) were found in this processor"
-        print_note(f"int8_products will be slow in batches: {missing}; single sentences may gain")
+        elif keras.backend.backend() == "tensorflow" and not has_int8_kernel():
+            missing = "TensorFlow's kernel for them is missing here"
+        if missing:
+            print_note(
+                f"int8_products will be slow in batches: {missing}; single sentences may gain"
+            )
 
 
 def report_cut(sources: Any) -> None:

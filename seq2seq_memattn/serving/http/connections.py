@@ -20,8 +20,8 @@ class Connection(H11Protocol):
     """A connection that a silent client cannot keep open, and whose errors are JSON.
 
     If `limit_concurrency` connections of uvicorn's configuration are open, each request of a
-    further one is refused with status 503. If too many of these are silent, more are cut off. The
-    time limit for bodies is in `app.py`.
+    further one is refused with status 503, and if `MOST_REFUSED` of these are open, more are cut
+    off. The time limit for bodies is in `app.py`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

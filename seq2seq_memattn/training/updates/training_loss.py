@@ -100,8 +100,8 @@ def reading_asked(config: TrainingConfig) -> Asked:
 def unevenness(scores: Any, real: Any) -> Any:
     """Divergence of an even use of the slots from their mean use, in nats: 0 if it is even.
 
-    In this direction, the gradient revives slots however little they are read. For such a term of
-    mixtures of experts, see Shazeer et al. (2017), section 4.
+    In this direction, the gradient revives slots that are hardly read, down to a mean use of
+    `LEAST`. For such a term of mixtures of experts, see Shazeer et al. (2017), section 4.
 
     Args:
         scores: float [batch, target_length, slots]. Those of a step are divided by their sum.

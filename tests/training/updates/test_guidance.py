@@ -81,6 +81,10 @@ def test_double_precision_is_kept() -> None:
     teacher, student = np.random.default_rng(0).uniform(size=(2, 3, 4, 5))
     contexts = as_array(context_distances(ops.array(teacher), ops.array(student)))
     np.testing.assert_allclose(contexts, ((teacher - student) ** 2).mean(axis=-1), rtol=1e-12)
+    first, second = (x / x.sum(axis=-1, keepdims=True) for x in (teacher, student))
+    expected = (first * np.log(first / second)).sum(axis=-1)
+    alignments = as_array(alignment_divergences(ops.array(teacher), ops.array(student)))
+    np.testing.assert_allclose(alignments, expected, rtol=1e-12)
 
 
 def test_the_loss_adds_both_for_real_tokens_alone() -> None:
