@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.reproduction.results import portable, provenance, write_json
+from experiments.reproduction.results import portable, report
 from seq2seq_memattn.commands.shared import cli, run_flags
-from seq2seq_memattn.compute.hardware import hardware, use_threads
+from seq2seq_memattn.compute.hardware import use_threads
 from seq2seq_memattn.data.batching import Batch, make_batch
 from seq2seq_memattn.notes import print_note
 
@@ -191,10 +191,7 @@ def main(arguments: cli.Arguments) -> None:
     count = arguments.num_sentences
     use_threads(arguments.threads)
     rows = measure(make_rows(sources[:count], references[:count], arguments), arguments.repeats)
-    result = {"rows": rows, **provenance(hardware())}
-    if arguments.output:
-        write_json(Path(arguments.output), result)
-    cli.print_result(result)
+    report(rows, arguments.output)
 
 
 if __name__ == "__main__":

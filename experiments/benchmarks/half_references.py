@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.reproduction.results import portable, provenance, write_json
+from experiments.reproduction.results import portable, report
 from seq2seq_memattn.commands.shared import cli, run_flags
-from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.notes import print_note
 
 BATCH_SIZE = 100
@@ -81,10 +80,7 @@ def main(arguments: cli.Arguments) -> None:
     for name in arguments.runs:
         print_note(f"translating with {name}")
         rows.append(check(Path(name), sources, references))
-    result = {"rows": rows, **provenance(hardware())}
-    if arguments.output:
-        write_json(Path(arguments.output), result)
-    cli.print_result(result)
+    report(rows, arguments.output)
 
 
 if __name__ == "__main__":

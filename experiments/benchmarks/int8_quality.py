@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.reproduction.results import portable, provenance, write_json
+from experiments.reproduction.results import portable, report
 from seq2seq_memattn.commands.shared import cli, run_flags
-from seq2seq_memattn.compute.hardware import hardware
+from seq2seq_memattn.config import DecodingPrecision
 from seq2seq_memattn.notes import print_note
 
-PRECISIONS = ("float32", "int8_products")
-EXPORT_BATCH = 100  # texts of one call of an exported model
+PRECISIONS: tuple[DecodingPrecision, ...] = ("float32", "int8_products")
+BATCH_SIZE = 100
 
 
 class Decoded(NamedTuple):
@@ -35,41 +35,39 @@ class Decoded(NamedTuple):
     log_probs: Any
 
 
-def search(folder: Path, sources: Sequence[str], precision: Any, beam_size: int) -> Decoded:
+def search(run: Any, sources: Sequence[str], beam_size: int) -> Decoded:
     """Translates with a run; an empty source counts as log-probability 0."""
-    from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import Translator
     from seq2seq_memattn.search.options import SearchOptions
 
-    run = load_run(folder, precision=precision)
-    found = Translator(run, SearchOptions(beam_size))(sources, batch_size=100)
+    found = Translator(run, SearchOptions(beam_size))(sources, BATCH_SIZE)
     best = [translations[0] for translations in found]
     log_probs = [one.hypothesis.log_prob if one.hypothesis else 0.0 for one in best]
     return Decoded([one.text for one in best], np.array(log_probs))
 
 
 def exported(
-    folder: Path, sources: Sequence[str], precision: Any, beam_size: int
+    run: Any, sources: Sequence[str], precision: str, beam_size: int
 ) -> tuple[Decoded, float]:
-    """Translates with the run's exported model; returns also its size in MiB."""
-    import tensorflow as tf
-
-    from seq2seq_memattn.runs.directory import load_run
+    """Translates with the exported model of a run in float32; returns also its size in MiB."""
     from seq2seq_memattn.serving.export.options import ExportOptions
     from seq2seq_memattn.serving.export.saved_model import export
+    from seq2seq_memattn.serving.layout import num_bytes
+    from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
     options = ExportOptions(beam_size=beam_size, n_best=1)
     with tempfile.TemporaryDirectory() as place:
-        version = export(load_run(folder), Path(place), options, precision)
-        size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
-        translate = tf.saved_model.load(str(version)).signatures["serving_default"]
+        version = export(run, Path(place), options, precision)
+        size = num_bytes(version) / 2**20
+        model = LoadedModel(version)
         texts: list[str] = []
         log_probs: list[float] = []
-        for first in range(0, len(sources), EXPORT_BATCH):
-            found = translate(text=tf.constant(sources[first : first + EXPORT_BATCH]))
-            texts += [one.decode() for one in found["translations"].numpy()[:, 0]]
-            log_probs += found["log_probs"].numpy()[:, 0].tolist()
-    return Decoded(texts, np.array(log_probs)), size / 2**20
+        for first in range(0, len(sources), BATCH_SIZE):
+            batch = np.array(sources[first : first + BATCH_SIZE], object)
+            found = model.run("serving_default", {"text": batch})
+            texts += [one.decode() for one in found["translations"][:, 0]]
+            log_probs += found["log_probs"][:, 0].tolist()
+    return Decoded(texts, np.array(log_probs)), size
 
 
 def differences(decoded: Decoded, reference: Decoded) -> dict[str, Any]:
@@ -97,8 +95,8 @@ def compare(
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.text.form import FormedLines
 
-    folder = Path(name)
-    run = load_run(folder)
+    runs = {precision: load_run(Path(name), precision=precision) for precision in PRECISIONS}
+    run = runs["float32"]
     if arguments.exports and not run.text_form.is_as_written:
         raise ValueError(f"{name}: exported models take plain text; use --noexports")
     theirs = FormedLines(list(references), run.text_form)
@@ -117,9 +115,9 @@ def compare(
                 "beam_size": arguments.beam_size,
             }
             if way == "search":
-                decoded = search(folder, sources, precision, arguments.beam_size)
+                decoded = search(runs[precision], sources, arguments.beam_size)
             else:
-                decoded, size = exported(folder, sources, precision, arguments.beam_size)
+                decoded, size = exported(run, sources, precision, arguments.beam_size)
                 row["mebibytes"] = round(size, 1)
             ours = FormedLines(decoded.texts, run.text_form)
             for score, one in corpus_scores(ours, theirs, arguments.lowercase).items():
@@ -147,10 +145,7 @@ def main(arguments: cli.Arguments) -> None:
     """Compares the runs that the flags name."""
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
     rows = [row for name in arguments.runs for row in compare(name, sources, references, arguments)]
-    result = {"rows": rows, **provenance(hardware())}
-    if arguments.output:
-        write_json(Path(arguments.output), result)
-    cli.print_result(result)
+    report(rows, arguments.output)
 
 
 if __name__ == "__main__":

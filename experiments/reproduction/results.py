@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seq2seq_memattn.commands.shared import cli
+from seq2seq_memattn.compute.hardware import hardware
 from seq2seq_memattn.text.files import open_output
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,11 +17,11 @@ Result = dict[str, Any]
 Results = Sequence[Result]
 
 
-def provenance(hardware: str) -> dict[str, Any]:
+def provenance(computed_on: str) -> dict[str, Any]:
     """Command, commit, backend, hardware and versions of the running program.
 
     Args:
-        hardware: the result of `hardware()` in the process that did the work.
+        computed_on: the result of `hardware()` in the process that did the work.
     """
     import keras  # not before the flags are read
 
@@ -29,7 +31,7 @@ def provenance(hardware: str) -> dict[str, Any]:
         "command": _command(),
         "commit": commit(),
         "backend": keras.config.backend(),
-        "hardware": hardware,
+        "hardware": computed_on,
         "versions": versions(),
     }
 
@@ -72,6 +74,14 @@ def commit(checkout: Path = ROOT) -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return f"{head}+" if changed else head
+
+
+def report(rows: Results, output: str | None) -> None:
+    """Ends a command: prints its rows with their provenance, and writes them to a file if named."""
+    result = {"rows": rows, **provenance(hardware())}
+    if output:
+        write_json(Path(output), result)
+    cli.print_result(result)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     """Whether `score` reads `inputs`. If not, loops do not look them up."""
 
     has_shares = True
-    """Whether an alignment says which share of a step went to each position: numbers >= 0."""
+    """Whether an alignment is the share of a step that each position got, so never negative."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes

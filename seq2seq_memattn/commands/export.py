@@ -55,6 +55,7 @@ def main(arguments: cli.Arguments) -> None:
     from seq2seq_memattn.compute.precision import INT8
     from seq2seq_memattn.serving.export.options import ExportOptions
     from seq2seq_memattn.serving.export.saved_model import export
+    from seq2seq_memattn.serving.layout import num_bytes
 
     started = time.perf_counter()
     run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong
@@ -76,9 +77,7 @@ def main(arguments: cli.Arguments) -> None:
             "export_dir": arguments.export_dir,
             "version": int(folder.name),
             "update": run.update,
-            "mebibytes": round(
-                sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20, 1
-            ),
+            "mebibytes": round(num_bytes(folder) / 2**20, 1),
             "seconds": round(time.perf_counter() - started, 1),
         }
     )

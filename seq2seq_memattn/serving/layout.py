@@ -31,6 +31,15 @@ def find_versions(folder: Path) -> dict[int, Path]:
     return {version: one for version, one in found.items() if _may_have_graph(one)}
 
 
+def num_bytes(folder: Path) -> int:
+    """The size of all files in a folder of a version.
+
+    Raises:
+        OSError: if the folder does not exist or cannot be read.
+    """
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 def _may_have_graph(folder: Path) -> bool:
     """Whether a folder has a graph, or cannot be read."""
     try:

@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from seq2seq_memattn.serving.errors import RequestError, not_found
-from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions
+from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions, num_bytes
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
 # Identifies the content of a version's folder. It changes if the folder is replaced, or if more
@@ -259,9 +259,9 @@ def _release_memory() -> None:
 def _stamp(folder: Path) -> Stamp:
     try:
         graph = (folder / SAVED_MODEL).stat()
-        num_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        size = num_bytes(folder)
     except FileNotFoundError:  # removed meanwhile
         raise
     except OSError:  # loading it fails too, and says why
         return int(folder.name), 0, 0, 0
-    return int(folder.name), graph.st_ino, graph.st_mtime_ns, num_bytes
+    return int(folder.name), graph.st_ino, graph.st_mtime_ns, size
