@@ -63,19 +63,19 @@ BOTH = {**CONTEXTS, **ALIGNMENTS}
 HIDDEN, SPREAD = {"slot_hidden": small_text.UNITS}, {"slot_spread": 8.0}
 TRIALS = {
     "": Trial("as it is"),
-    "spread": Trial("spread initialisation", SPREAD),
+    "spread": Trial("spread", SPREAD),
     "balance": Trial("balanced use, weight 0.1", {"balance_weight": 0.1}),
     "balance_1": Trial("balanced use, weight 1", {"balance_weight": 1.0}),
     "slot_dropout": Trial("slot dropout, 0.1", {"slot_dropout": 0.1}),
-    "hidden": Trial("hidden layer", HIDDEN),
-    "hidden_spread": Trial("hidden layer, spread initialisation", {**HIDDEN, **SPREAD}),
+    "hidden": Trial("hidden", HIDDEN),
+    "hidden_spread": Trial("hidden, spread", {**HIDDEN, **SPREAD}),
     "start": Trial("teacher: weights", {}, TEACHER),
     "contexts": Trial("teacher: contexts", CONTEXTS, "", TEACHER),
     "alignments": Trial("teacher: alignments", ALIGNMENTS, "", TEACHER),
     "both": Trial("teacher: contexts, alignments", BOTH, "", TEACHER),
     "both_start": Trial("teacher: weights, contexts, alignments", BOTH, TEACHER, TEACHER),
     "all": Trial(
-        "hidden layer, spread initialisation, teacher: weights, contexts, alignments",
+        "hidden, spread, teacher: weights, contexts, alignments",
         {**HIDDEN, **SPREAD, **BOTH},
         TEACHER,
         TEACHER,
@@ -87,7 +87,7 @@ TRIALS["all_distilled"] = TRIALS["all"]._replace(
 )
 # What trials are made of, in the order of the colours of figures.
 PARTS = (
-    *("slot dropout", "hidden layer", "spread initialisation", "balanced use"),
+    *("slot dropout", "hidden", "spread", "balanced use"),
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
 K32 = ("", "hidden_spread", "all")
@@ -116,7 +116,8 @@ def introduction(scale: Scale) -> str:
         "models and training are those of Multi30k, en-de, in [Table 2](table2.md). BLEU is of "
         "beam search (10) with the weights of the best validation. Test BLEU is of tokenised text "
         "and ignores case; validation BLEU does not. Choices were made by validation BLEU, and no "
-        'choice saw test_2017_mscoco. "Against Att" is the difference on test_2016_flickr from '
+        'choice saw test_2017_mscoco. "±" is half a 95 % interval over test sets drawn anew from '
+        'this one, not over seeds. "Against Att" is the difference on test_2016_flickr from '
         "attention, trained as long, with its first seed, and its p-value (paired bootstrap)."
     )
     if scale == "tiny":
@@ -124,7 +125,12 @@ def introduction(scale: Scale) -> str:
     return (
         f"{text} Rows have {UPDATES:,} or {LONGER:,} updates. The teacher of all rows is attention "
         f"after {UPDATES:,} updates, with its first seed; a row that has it, or starts with its "
-        "weights, costs these updates too.\n\nThe copy task is that of [Table 1](table1.md) with "
+        'weights, costs these updates too.\n\n"Hidden" is a hidden layer before the scores of '
+        f'the slots, with {HIDDEN["slot_hidden"]} units. With "spread", the weights of these '
+        f"scores start orthogonal, with gain {SPREAD['slot_spread']:g}. The loss of contexts "
+        f"weighs {CONTEXTS['context_weight']:g}, that of alignments "
+        f"{ALIGNMENTS['alignment_weight']:g}: what each computes is in the "
+        "[guide](../docs/teachers.md).\n\nThe copy task is that of [Table 1](table1.md) with "
         f"at most {COPY_LENGTH} symbols. Its teacher is attention, trained on the same data."
     )
 
@@ -258,7 +264,7 @@ def tables(found: Results) -> dict[str, str]:
             for result in texts
             for split, name in (("test_2016", FLICKR), ("test_2017", MSCOCO))
         } | {f"* valid: `{result['evaluation']['signature']}`" for result in texts}
-        table = markdown_table(HEADER, map(_cells, texts))
+        table = markdown_table(HEADER, (_cells(one, _half_width(one, texts)) for one in texts))
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
     if copies := _of_copies(found):
         title = f"## Copying at most {copies[0]['length']} symbols"
@@ -287,7 +293,18 @@ def _copy_cells(result: Result) -> list[str]:
     ]
 
 
-def _cells(result: Result) -> list[str]:
+def _half_width(result: Result, texts: Results) -> float | None:
+    """Half the width of the 95 % interval of the score on test_2016_flickr, where it is known."""
+    if compared := result.get(bootstrap.KEY):
+        return float(compared["bleu"]["ci"])
+    for other in texts:
+        # A baseline's is with the rows that are compared with it.
+        if bootstrap.KEY in other and _is_longer(other) == _is_longer(result):
+            return float(other[bootstrap.KEY]["bleu"]["baseline_ci"])
+    return None
+
+
+def _cells(result: Result, half_width: float | None) -> list[str]:
     model, _, how = result["label"].partition(", ")
     compared = result.get(bootstrap.KEY, {}).get("bleu")
     return [
@@ -297,7 +314,8 @@ def _cells(result: Result) -> list[str]:
         f"{result['evaluation']['update']:,}",
         str(result["configuration"]["training"]["seed"]),
         f"{result['bleu']:.2f}",
-        f"{result['tests'][FLICKR]['bleu']:.2f}",
+        f"{result['tests'][FLICKR]['bleu']:.2f}"
+        + ("" if half_width is None else f" ± {half_width:.1f}"),
         f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
         p_value(result),
         f"{result['tests'][MSCOCO]['bleu']:.2f}",

@@ -62,8 +62,22 @@ def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> Non
         table[4] == "| Att | as it is | 3,600 | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
     )
     assert {"* test_2016: `case:lc`", "* valid: `case:mixed`"} < set(table)
-    spread = next(line for line in table if "spread initialisation" in line)
+    spread = next(line for line in table if "| spread |" in line)
     assert spread.endswith("| 44.0 | 3 |")
+
+
+def test_scores_have_the_interval_of_the_bootstrap(tmp_path: Path) -> None:
+    of = study(tmp_path)
+    rows = {row.name: row for row in of.rows}
+    halves = {"baseline": 36.0, "ci": 1.64, "baseline_ci": 1.46, "p_value": 0.5}
+    for result in memory_distillation.results(of):
+        if result["name"] != "att":
+            score = result["tests"][FLICKR]["bleu"]
+            result["against_baseline"] = {"bleu": {**halves, "score": score}}
+            write_json(of.result_path(rows[result["name"]]), result)
+    table = memory_distillation.tables(memory_distillation.results(of))[".md"].splitlines()
+    assert "| 36.00 ± 1.5 | - | - |" in table[4]
+    assert "| 44.00 ± 1.6 | +8.00 | 0.500 |" in table[5]
 
 
 def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:
