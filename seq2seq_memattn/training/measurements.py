@@ -14,12 +14,14 @@ class UpdateResult(NamedTuple):
         num_tokens: float. Target tokens of the batch, end tokens included.
         gradient_norm: float. Global norm of the gradient before clipping.
         is_applied: bool. False if loss or gradient was NaN or infinite.
+        terms: the terms of the loss, by name. Their sum is the loss.
     """
 
     loss: float
     num_tokens: float
     gradient_norm: float
     is_applied: bool
+    terms: dict[str, float] = {}
 
 
 def memory_mib() -> float:
@@ -50,6 +52,7 @@ class Sums(NamedTuple):
     norm: float = 0.0
     updates: int = 0
     last_loss: float = float("nan")  # nats per target token
+    terms: dict[str, float] = {}  # nats
 
 
 class Window:
@@ -76,7 +79,11 @@ class Window:
         loss = self.sums.loss + result.loss * result.num_tokens
         tokens = self.sums.tokens + result.num_tokens
         norm = self.sums.norm + result.gradient_norm
-        self.sums = Sums(loss, tokens, norm, self.sums.updates + 1, loss / tokens)
+        terms = {
+            name: self.sums.terms.get(name, 0.0) + term * result.num_tokens
+            for name, term in result.terms.items()
+        }
+        self.sums = Sums(loss, tokens, norm, self.sums.updates + 1, loss / tokens, terms)
 
     @property
     def loss(self) -> float:
@@ -92,12 +99,18 @@ class Window:
         seconds = max(time.monotonic() - self._started, 1e-9)
         return {
             "loss": self.loss,
+            **self._terms(),
             "tokens_per_second": self._timed_tokens / seconds,
             "tokens_per_second_per_worker": self._timed_tokens / seconds / num_workers,
             # The share of the time in which updates waited for input.
             "waiting": self._waited / seconds,
             "gradient_norm": self.sums.norm / self.sums.updates if self.sums.updates else math.nan,
         }
+
+    def _terms(self) -> dict[str, float]:
+        """The terms of the loss, where it has more than one."""
+        terms = self.sums.terms if len(self.sums.terms) > 1 else {}
+        return {f"loss_{name}": term / self.sums.tokens for name, term in terms.items()}
 
     def take(self, num_workers: int = 1) -> dict[str, float]:
         """Returns the figures for a line of the log, and starts those of the next line."""

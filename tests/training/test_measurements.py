@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from seq2seq_memattn.training.measurements import Clock, Sums, UpdateResult, Window
@@ -51,3 +53,17 @@ def test_a_window_goes_on_from_the_sums_of_another_start() -> None:
     assert second.loss == 50 / 40  # kept until the next update
     second.add(UpdateResult(3.0, 10.0, 0.5, True))
     assert second.loss == 3.0
+
+
+def test_terms_of_the_loss_are_logged_where_there_is_more_than_one() -> None:
+    window = Window()
+    window.add(UpdateResult(2.0, 10.0, 1.0, True, {"cross_entropy": 2.0}))
+    assert not any(name.startswith("loss_") for name in window.take())
+    window.add(UpdateResult(2.0, 10.0, 1.0, True, {"cross_entropy": 1.5, "contexts": 0.5}))
+    window.add(UpdateResult(9.0, 10.0, 1.0, False, {"cross_entropy": 9.0, "contexts": 0.0}))
+    window = Window(Sums(**json.loads(json.dumps(window.sums._asdict()))))  # a checkpoint's
+    window.add(UpdateResult(1.0, 30.0, 2.0, True, {"cross_entropy": 0.5, "contexts": 0.5}))
+    figures = window.take()
+    assert (figures["loss_cross_entropy"], figures["loss_contexts"]) == (30 / 40, 20 / 40)
+    assert figures["loss"] == 50 / 40
+    assert "loss_contexts" not in window.take()

@@ -40,6 +40,7 @@ def main() -> None:
     one, expected = updated(tf.distribute.OneDeviceStrategy("/cpu:0"))
     for ours, theirs in zip(two, one, strict=True):
         np.testing.assert_allclose(ours[:3], theirs[:3], rtol=1e-5)
+        assert ours.terms == {"cross_entropy": ours.loss}
         assert ours.is_applied
     print(max(np.abs(a - b).max() for a, b in zip(weights, expected, strict=True)))
 

@@ -17,8 +17,9 @@ from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.model import Seq2Seq
 
-# The logarithm of 0 would be infinite. So small that shares which matter have a gradient.
-LEAST = 1e-20
+# The logarithm of 0 would be infinite. So small that shares which matter have a gradient, and large
+# enough for its square to be above 0 in float32: the gradient of x / y on JAX divides by it.
+LEAST = 1e-18
 
 
 class Reading(NamedTuple):

@@ -13,7 +13,7 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
-from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss, total
 
 
 class JaxUpdater:
@@ -57,7 +57,7 @@ class JaxUpdater:
         for group, new in zip(groups, updated, strict=True):
             for variable, value in zip(group, new, strict=True):
                 variable.assign(value)
-        return UpdateResult(*(value.item() for value in figures))
+        return jax.tree.map(lambda value: value.item(), figures)
 
     def finish(self) -> list[UpdateResult]:
         """Returns outstanding results: none, because each update is computed at once."""
@@ -79,14 +79,15 @@ class JaxUpdater:
             outputs, after = self._model.stateless_call(
                 trainable, others, batch, training=True, asked=self._loss.asked
             )
-            loss, num_tokens = self._loss(batch["target_outputs"], outputs, taught)
-            return loss * loss_scale.astype(loss.dtype), (loss, num_tokens, after)
+            terms, num_tokens = self._loss(batch["target_outputs"], outputs, taught)
+            loss = total(terms)
+            return loss * loss_scale.astype(loss.dtype), (terms, num_tokens, after)
 
         def sums_of(others: Any, batch: Any) -> Any:
-            (_, (loss, num_tokens, after)), gradients = jax.value_and_grad(
+            (_, (terms, num_tokens, after)), gradients = jax.value_and_grad(
                 scaled_loss, has_aux=True
             )(trainable, others, batch)
-            return (loss, num_tokens, gradients), after
+            return (terms, num_tokens, gradients), after
 
         def turn(carry: Any, batch: Any) -> Any:
             sums, others = carry
@@ -96,8 +97,8 @@ class JaxUpdater:
         carry = sums_of(others, {name: ids[0] for name, ids in parts.items()})
         if self._turns > 1:
             carry, _ = jax.lax.scan(turn, carry, {name: ids[1:] for name, ids in parts.items()})
-        (loss, num_tokens, gradients), after = carry
-        figures, factor = self._mean.measure(loss, num_tokens, gradients, loss_scale)
+        (terms, num_tokens, gradients), after = carry
+        figures, factor = self._mean.measure(terms, num_tokens, gradients, loss_scale)
         gradients = self._mean.scaled(gradients, factor)
         moved, state = self._optimizer.stateless_apply(optimizer, gradients, trainable)
         old, new = (trainable, optimizer), (moved, state)

@@ -9,6 +9,7 @@ from keras import ops
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.training.measurements import UpdateResult
+from seq2seq_memattn.training.updates.training_loss import Terms, total
 
 
 class MeanGradient:
@@ -34,12 +35,12 @@ class MeanGradient:
         self._is_embedding = [variable.path in paths for variable in model.trainable_variables]
 
     def measure(
-        self, loss: Any, num_tokens: Any, gradients: Sequence[Any], loss_scale: Any = 1.0
+        self, terms: Terms, num_tokens: Any, gradients: Sequence[Any], loss_scale: Any = 1.0
     ) -> tuple[UpdateResult, Any]:
         """Returns the figures of an update, and the factor for its gradients.
 
         Args:
-            loss, num_tokens: sums over a batch.
+            terms, num_tokens: sums over a batch; see `TrainingLoss`.
             gradients: gradients of the summed loss times `loss_scale`.
             loss_scale: the loss scale.
 
@@ -49,13 +50,14 @@ class MeanGradient:
                 and applies the global clip.
         """
         norm = _global_norm(gradients) / ops.cast(loss_scale, gradients[0].dtype) / num_tokens
-        loss = loss / num_tokens
+        terms = {name: term / num_tokens for name, term in terms.items()}
+        loss = total(terms)
         is_finite = ops.logical_and(ops.isfinite(loss), ops.isfinite(norm))
         # JAX has no float64; TensorFlow rounds the factor once, at the end.
         wide = "float64" if keras.backend.backend() == "tensorflow" else "float32"
         wide_norm, tokens, scale = (ops.cast(x, wide) for x in (norm, num_tokens, loss_scale))
         clip = self._clip_norm / ops.maximum(wide_norm, self._clip_norm) if self._clip_norm else 1.0
-        return UpdateResult(loss, num_tokens, norm, is_finite), clip / tokens / scale
+        return UpdateResult(loss, num_tokens, norm, is_finite, terms), clip / tokens / scale
 
     def scaled(self, gradients: Sequence[Any], factor: Any) -> list[Any]:
         """Returns the gradients times `factor`; clips those of embeddings to their own norm."""

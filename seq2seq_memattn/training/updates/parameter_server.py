@@ -78,7 +78,7 @@ class AsynchronousUpdater:
         return [self._oldest() for _ in range(len(self._pending))]
 
     def _oldest(self) -> UpdateResult:
-        return UpdateResult(*(value.item() for value in self._pending.popleft().fetch()))
+        return tf.nest.map_structure(lambda value: value.item(), self._pending.popleft().fetch())
 
     def _updated(self, batch: dict[str, Any]) -> UpdateResult:
         """Computes and applies one update; runs on the worker."""

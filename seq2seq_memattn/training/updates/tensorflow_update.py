@@ -16,7 +16,7 @@ from seq2seq_memattn.training.distributed.strategies import (
 from seq2seq_memattn.training.measurements import UpdateResult
 from seq2seq_memattn.training.updates.guidance import Reading, Teacher
 from seq2seq_memattn.training.updates.mean_gradient import MeanGradient
-from seq2seq_memattn.training.updates.training_loss import TrainingLoss
+from seq2seq_memattn.training.updates.training_loss import Terms, TrainingLoss, total
 
 
 class TensorFlowUpdater:
@@ -88,7 +88,7 @@ class TensorFlowUpdater:
             loss_scale: factor of the loss from which gradients are computed; see `LossScale`.
         """
         figures, factor, gradients = self._computed(batch, loss_scale)
-        result = UpdateResult(*map(self._value, figures))
+        result = tf.nest.map_structure(self._value, figures)
         if result.is_applied:
             self._apply(gradients, factor)
         return result
@@ -122,15 +122,15 @@ class TensorFlowUpdater:
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync > 1:
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, list(sums))
-        loss, num_tokens, gradients = sums
-        figures, factor = self._mean.measure(loss, num_tokens, gradients, scale)
+        terms, num_tokens, gradients = sums
+        figures, factor = self._mean.measure(terms, num_tokens, gradients, scale)
         return figures, factor, gradients
 
     def _sums_and_totals(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, ...]:
         return self._totals(self._sums(parts, scale), scale)
 
-    def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Any, Any, list[Any]]:
-        """Sums of loss, tokens and gradients of one replica.
+    def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Terms, Any, list[Any]]:
+        """Sums of the loss's terms, of tokens and of gradients of one replica.
 
         The gradients, not the loss, are multiplied by the loss scale.
         """
@@ -140,7 +140,7 @@ class TensorFlowUpdater:
             return compiled(part, scale)
         return self._local_gradients(part, scale)
 
-    def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Any, Any, list[Any]]:
+    def _local_gradients(self, batch: dict[str, Any], scale: Any) -> tuple[Terms, Any, list[Any]]:
         taught = self.teacher(batch) if self.teacher else None
         return summed_gradients(self._model, self._loss, batch, scale, taught)
 
@@ -155,18 +155,19 @@ def summed_gradients(
     batch: dict[str, Any],
     scale: Any = 1.0,
     taught: Reading | None = None,
-) -> tuple[Any, Any, list[Any]]:
-    """Returns a batch's summed loss, its tokens, and the gradients of the loss times `scale`.
+) -> tuple[Terms, Any, list[Any]]:
+    """Returns the result of a `TrainingLoss`, and the gradients of the loss times `scale`.
 
     `taught` is what a teacher reads for the batch.
     """
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
         outputs = model(batch, training=True, asked=training_loss.asked)
-        loss, num_tokens = training_loss(batch["target_outputs"], outputs, taught)
+        terms, num_tokens = training_loss(batch["target_outputs"], outputs, taught)
+        loss = total(terms)
         scaled = loss * tf.cast(scale, loss.dtype)
     # With K = 1 the softmax is constant, so its weights are unconnected: their gradient is 0.
     gradients = tape.gradient(
         scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-    return loss, num_tokens, [tf.convert_to_tensor(g) for g in gradients]
+    return terms, num_tokens, [tf.convert_to_tensor(g) for g in gradients]

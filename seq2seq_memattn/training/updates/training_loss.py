@@ -18,6 +18,8 @@ from seq2seq_memattn.training.updates.guidance import (
 )
 from seq2seq_memattn.vocabulary import PAD_ID
 
+Terms = dict[str, Any]  # scalars by name
+
 
 class TrainingLoss:
     """Cross entropy, and what a configuration adds to it.
@@ -61,8 +63,10 @@ class TrainingLoss:
         reading = reading_asked(config)._replace(scores=config.balance_weight > 0)
         self.asked = reading if config.strength_weight or any(reading) else None
 
-    def __call__(self, targets: Any, outputs: Any, taught: Any = None) -> tuple[Any, Any]:
-        """Returns the summed loss and the number of real tokens.
+    def __call__(self, targets: Any, outputs: Any, taught: Any = None) -> tuple[Terms, Any]:
+        """Returns the summed terms of the loss, whose sum is the loss, and the number of tokens.
+
+        The terms are weighted. A reward is a negative term.
 
         Args:
             targets: int32 [batch, target_length].
@@ -70,26 +74,32 @@ class TrainingLoss:
             taught: `Reading` of the teacher, or None without one.
         """
         config = self._config
-        if self.asked is None:
-            return summed_cross_entropy(targets, outputs, config.label_smoothing)
-        logits, decoded = outputs
-        loss, num_tokens = summed_cross_entropy(targets, logits, config.label_smoothing)
+        decoded: Any
+        logits, decoded = (outputs, None) if self.asked is None else outputs
+        entropy, num_tokens = summed_cross_entropy(targets, logits, config.label_smoothing)
+        terms = {"cross_entropy": entropy}
         real = ops.not_equal(targets, PAD_ID)
         if config.strength_weight:
             reward = config.strength_weight * _summed_strengths(decoded.strengths, real)
-            loss = loss - ops.cast(reward, loss.dtype)
+            terms["strength"] = -ops.cast(reward, entropy.dtype)
         if config.balance_weight:
-            uneven = ops.cast(unevenness(decoded.scores, real), loss.dtype)
-            loss = loss + config.balance_weight * uneven * ops.cast(num_tokens, loss.dtype)
+            uneven = ops.cast(unevenness(decoded.scores, real), entropy.dtype)
+            tokens = ops.cast(num_tokens, entropy.dtype)
+            terms["balance"] = config.balance_weight * uneven * tokens
         for weight, differences, name in (
             (config.context_weight, context_distances, "contexts"),
             (config.alignment_weight, alignment_divergences, "alignments"),
         ):
             if weight and taught is not None:
                 each = differences(getattr(taught, name), getattr(decoded, name))
-                total = ops.sum(ops.where(real, each, 0.0))
-                loss = loss + ops.cast(weight * total, loss.dtype)
-        return loss, num_tokens
+                difference = ops.sum(ops.where(real, each, 0.0))
+                terms[name] = ops.cast(weight * difference, entropy.dtype)
+        return terms, num_tokens
+
+
+def total(terms: Terms) -> Any:
+    """The loss: the sum of its terms."""
+    return sum(terms.values())
 
 
 def reading_asked(config: TrainingConfig) -> Asked:

@@ -11,7 +11,7 @@ from seq2seq_memattn.data.batching import fill_rows
 from seq2seq_memattn.layers.teacher_forcing import OUTPUTS_ONLY, Asked
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.training.updates.training_loss import TrainingLoss, unevenness
+from seq2seq_memattn.training.updates.training_loss import TrainingLoss, total, unevenness
 from tests.inputs import MODES, randomise, run
 from tests.tolerances import as_array, assert_close
 from tests.training.runs import MODEL, TRAINING
@@ -60,7 +60,8 @@ def test_the_loss_is_equation_9() -> None:
     found, num_tokens = loss(ids["target_outputs"], model(ids, training=True, asked=loss.asked))
     entropy, _ = summed_cross_entropy(ids["target_outputs"], model(ids, training=True))
     means = strengths_by_steps(model).sum(axis=1) / LENGTHS
-    assert_close(found, as_array(entropy) - 0.7 * means.sum())
+    assert_close(found["strength"], -0.7 * means.sum())
+    assert_close(total(found), as_array(entropy) - 0.7 * means.sum())
     assert as_array(num_tokens) == sum(LENGTHS)
 
 
@@ -73,16 +74,18 @@ def test_rows_that_fill_a_batch_add_nothing_to_it() -> None:
         loss(rows["target_outputs"], model(rows, training=True, asked=loss.asked))
         for rows in (filled, ids)
     )
-    assert_close(list(found), [as_array(x) for x in expected])
+    assert_close(total(found[0]), as_array(total(expected[0])))
+    assert_close(found[1], as_array(expected[1]))
 
 
 def test_without_a_weight_it_is_the_cross_entropy() -> None:
     model, ids = model_of(), batch()
     loss = TrainingLoss(model, dataclasses.replace(TRAINING, label_smoothing=0.1))
     assert loss.asked is None
-    found = loss(ids["target_outputs"], model(ids, training=True))
+    found, num_tokens = loss(ids["target_outputs"], model(ids, training=True))
     expected = summed_cross_entropy(ids["target_outputs"], model(ids, training=True), 0.1)
-    assert_close(list(found), [as_array(x) for x in expected])
+    assert list(found) == ["cross_entropy"]
+    assert_close([total(found), num_tokens], [as_array(x) for x in expected])
 
 
 @pytest.mark.slow
@@ -139,7 +142,8 @@ def test_the_loss_adds_the_unevenness_for_each_token(input_feeding: bool) -> Non
     uneven = as_array(unevenness(decoded.scores, real))
     assert uneven > 0.0
     entropy, _ = summed_cross_entropy(ids["target_outputs"], logits)
-    assert_close(found, as_array(entropy) + 0.7 * uneven * sum(LENGTHS))
+    assert_close(found["balance"], 0.7 * uneven * sum(LENGTHS))
+    assert_close(total(found), as_array(entropy) + 0.7 * uneven * sum(LENGTHS))
     assert as_array(num_tokens) == sum(LENGTHS)
 
 
