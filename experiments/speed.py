@@ -38,6 +38,11 @@ from seq2seq_memattn.config import DecodingPrecision, Precision
 from seq2seq_memattn.notes import print_note
 
 GRAPHS = ("xla", "plain")
+# Flags that all settings share, as fields of the same name.
+SHARED = (
+    *("batch_size", "num_sentences", "beam_size", "units", "vocab_size", "deviation"),
+    *("input_feeding", "folded", "run_dir", "source", "data_dir", "split"),
+)
 
 
 def measure(settings: Sequence[Setting], repeats: int) -> list[dict[str, Any]]:
@@ -197,33 +202,10 @@ def _settings(options: Any) -> list[list[Setting]]:
     """The settings that the flags describe, in groups that are timed in turns."""
     _check(options)
     lengths = cli.positive_numbers("lengths", options.lengths)
-    vocab_size = options.vocab_size
+    given = {name: getattr(options, name) for name in SHARED}
+    shared: dict[str, Any] = {name: "" if value is None else value for name, value in given.items()}
     if options.data_dir:
-        vocab_size = data_vocab_size(Path(options.data_dir))
-
-    def setting(
-        attention: str, mode: str, length: int, precision: DecodingPrecision, graph: str
-    ) -> Setting:
-        return Setting(
-            attention,
-            mode,
-            length,
-            options.batch_size,
-            options.num_sentences,
-            options.beam_size,
-            options.units,
-            vocab_size,
-            options.deviation,
-            options.input_feeding,
-            precision,
-            graph == "xla",
-            options.folded,
-            options.run_dir or "",
-            options.source or "",
-            options.data_dir or "",
-            options.split or "",
-        )
-
+        shared["vocab_size"] = data_vocab_size(Path(options.data_dir))
     if options.run_dir:
         from seq2seq_memattn.runs.directory import read_model_config
 
@@ -235,7 +217,14 @@ def _settings(options: Any) -> list[list[Setting]]:
         modes = ["data"]
     return [
         [
-            setting(attention, mode, length, precision, graph)
+            Setting(
+                attention,
+                mode,
+                length,
+                precision=precision,
+                jit_compile=graph == "xla",
+                **shared,
+            )
             for length in ([0] if mode in OF_DATA else lengths)
             for attention in attentions
             for precision in options.precisions

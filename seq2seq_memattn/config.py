@@ -28,19 +28,21 @@ def _is_of_kind(value: Any, kind: type) -> bool:
     return isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (kind is bool)
 
 
-def option(default: Any, meaning: str, group: str = "") -> Any:
+def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | None = None) -> Any:
     """Declares a dataclass field with its one-line meaning, which is also the help of its flag.
 
     Args:
         default: the value if none is given.
         meaning: what the field sets, with its unit.
         group: heading above the flag in a command's help; by default the command's current one.
+        least: the least value, if a record checks it.
     """
-    return dataclasses.field(default=default, metadata={"help": meaning, "group": group})
+    metadata = {"help": meaning, "group": group, "least": least}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 class Options:
-    """Base of the option records: checks types and choices when a record is made."""
+    """Base of the option records: checks types, choices and least values when a record is made."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -52,13 +54,11 @@ class Options:
                 raise ValueError(f"`{name}` must be {kind.__name__}; got {value!r}.")
             if kind is float and not math.isfinite(value):
                 raise ValueError(f"`{name}` must be finite; got {value}.")
-
-    def _check_at_least(self, least: int, *names: str) -> None:
-        meaning = {0: "not be negative", 1: "be positive"}[least]
-        for name in names:
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f"`{name}` must {meaning}; got {value}.")
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            least, value = field.metadata.get("least"), getattr(self, field.name)
+            if least is not None and value < least:
+                meaning = {0: "not be negative", 1: "be positive"}[least]
+                raise ValueError(f"`{field.name}` must {meaning}; got {value}.")
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON-ready values."""
@@ -81,31 +81,40 @@ class ModelConfig(Options):
     Source: Britz, Guan and Luong (2017), section 4.1.1; google/seq2seq at commit 7f48589.
     """
 
-    source_vocab_size: int = option(23, "size of the source vocabulary, special tokens included")
-    target_vocab_size: int = option(23, "size of the target vocabulary, special tokens included")
-    embedding_dim: int = option(256, "width of source and target embeddings")
-    encoder_units: int = option(256, "units of each encoder layer in each direction")
-    encoder_layers: int = option(2, "encoder layers")
+    source_vocab_size: int = option(
+        23, "size of the source vocabulary, special tokens included", least=1
+    )
+    target_vocab_size: int = option(
+        23, "size of the target vocabulary, special tokens included", least=1
+    )
+    embedding_dim: int = option(256, "width of source and target embeddings", least=1)
+    encoder_units: int = option(256, "units of each encoder layer in each direction", least=1)
+    encoder_layers: int = option(2, "encoder layers", least=1)
     encoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the encoder")
     bidirectional: bool = option(True, "read the source in both directions")
     encoder_stacking: Literal["per_direction", "concatenated"] = option(
         "per_direction", "stack layers in each direction, or concatenate directions between layers"
     )
-    decoder_units: int = option(256, "units of each decoder layer")
-    decoder_layers: int = option(2, "decoder layers")
+    decoder_units: int = option(256, "units of each decoder layer", least=1)
+    decoder_layers: int = option(2, "decoder layers", least=1)
     decoder_cell: Literal["lstm", "gru"] = option("lstm", "recurrent cell of the decoder")
     attention: str = option("k_memory:32", "how the decoder reads the source")
     attention_units: int = option(
-        256, "hidden width of additive scores (Bahdanau, concat, local, flexible); width of linear"
+        256,
+        "hidden width of additive scores (Bahdanau, concat, local, flexible); width of linear",
+        least=1,
     )
-    half_window: int = option(10, "local attention: positions on either side of the centre")
+    half_window: int = option(
+        10, "local attention: positions on either side of the centre", least=1
+    )
     local_sigma: float = option(
-        0.0, "local_p: standard deviation in positions; 0: half of half_window"
+        0.0, "local_p: standard deviation in positions; 0: half of half_window", least=0
     )
     flexible_sigma: float = option(1.5, "flexible attention: sigma of the penalty, in positions")
     threshold: float = option(
         0.0,
         "flexible attention: decoding scores only positions with a smaller penalty; 0: all",
+        least=0,
     )
     encoder_score: Literal["softmax", "sigmoid"] = option(
         "softmax", "K-memory: turns encoder energies into alpha (eq. 5)"
@@ -124,17 +133,22 @@ class ModelConfig(Options):
     max_source_length: int = option(
         0,
         "position encodings and luong_location: longest source in tokens, end token included",
+        least=0,
     )
     attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
-    slot_hidden: int = option(0, "K-memory: units of a tanh layer before eq. 5; 0: no layer")
+    slot_hidden: int = option(
+        0, "K-memory: units of a tanh layer before eq. 5; 0: no layer", least=0
+    )
     slot_spread: float = option(
-        0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's"
+        0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's", least=0
     )
     slot_dropout: float = option(
         0.0, "K-memory: share of the slots dropped in training, drawn per sentence"
     )
     encoder_projection_units: int = option(
-        0, "project the encoder outputs to this width before the attention; 0: no projection"
+        0,
+        "project the encoder outputs to this width before the attention; 0: no projection",
+        least=0,
     )
     bridge: Literal["auto", "zero", "copy", "dense"] = option(
         "auto", "makes the first decoder state; auto: zero with attention, dense without"
@@ -158,7 +172,7 @@ class ModelConfig(Options):
     mixing_from: Literal["output_and_context", "output"] = option(
         "output_and_context", "what the mixing layer reads"
     )
-    mixing_units: int = option(0, "width of the mixing layer; 0: decoder_units")
+    mixing_units: int = option(0, "width of the mixing layer; 0: decoder_units", least=0)
     tied_embeddings: Literal["none", "target", "all"] = option(
         "none",
         "target: the output layer shares the weights of the target embeddings; all: the source "
@@ -172,28 +186,6 @@ class ModelConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_at_least(
-            1,
-            "source_vocab_size",
-            "target_vocab_size",
-            "embedding_dim",
-            "encoder_units",
-            "encoder_layers",
-            "decoder_units",
-            "decoder_layers",
-            "attention_units",
-            "half_window",
-        )
-        self._check_at_least(
-            0,
-            "max_source_length",
-            "encoder_projection_units",
-            "mixing_units",
-            "slot_hidden",
-            "slot_spread",
-            "local_sigma",
-            "threshold",
-        )
         if not self.flexible_sigma > 0:
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         if not 0.0 <= self.dropout < 1.0:
@@ -270,14 +262,14 @@ class ModelConfig(Options):
 class TrainingConfig(Options):
     """Options of a training run: optimiser, learning rate, checkpoints, validation, stopping."""
 
-    batch_size: int = option(128, "sentences per update")
+    batch_size: int = option(128, "sentences per update", least=1)
     batch_tokens: int = option(
-        0, "tokens per update on the longer side, padding included; 0: use batch_size"
+        0, "tokens per update on the longer side, padding included; 0: use batch_size", least=0
     )
     bucket_width: int = option(
-        10, "width of the length buckets in tokens; each batch comes from one bucket"
+        10, "width of the length buckets in tokens; each batch comes from one bucket", least=1
     )
-    num_updates: int = option(200_000, "updates after which training ends")
+    num_updates: int = option(200_000, "updates after which training ends", least=1)
     label_smoothing: float = option(
         0.0, "probability mass that label smoothing spreads over the vocabulary"
     )
@@ -288,23 +280,33 @@ class TrainingConfig(Options):
         "learning rate after the warm-up: constant; inverse square root of the updates; multiplied "
         "by decay_rate every decay_every updates; multiplied by decay_rate when BLEU stops rising",
     )
-    warmup_updates: int = option(0, "updates of linear warm-up from 0 to the learning rate")
-    decay_start: int = option(0, "exponential: updates before the decay begins")
-    decay_every: int = option(10_000, "exponential: updates per multiplication by decay_rate")
+    warmup_updates: int = option(
+        0, "updates of linear warm-up from 0 to the learning rate", least=0
+    )
+    decay_start: int = option(0, "exponential: updates before the decay begins", least=0)
+    decay_every: int = option(
+        10_000, "exponential: updates per multiplication by decay_rate", least=1
+    )
     decay_rate: float = option(0.5, "exponential, plateau: factor of the learning rate")
     decay_staircase: bool = option(False, "exponential: decay in steps instead of continuously")
-    decay_patience: int = option(3, "plateau: validations without a better BLEU before a decay")
-    adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
-    clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping")
+    decay_patience: int = option(
+        3, "plateau: validations without a better BLEU before a decay", least=1
+    )
+    adam_epsilon: float = option(
+        1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7", least=0
+    )
+    clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping", least=0)
     embedding_clip_norm: float = option(
         0.0,
         "afterwards, clip the gradient of each embedding to this norm; google/seq2seq uses 0.1; "
         "0: no clipping",
+        least=0,
     )
     strength_weight: float = option(
         0.0,
         "flexible attention: weight of the term that rewards a strong penalty, for fine-tuning "
         "(beta in eq. 9 of Shu and Nakayama); 0: only cross entropy",
+        least=0,
     )
     teacher: str = option(
         "",
@@ -312,26 +314,33 @@ class TrainingConfig(Options):
         "what to read at each step; needs one of the two weights below",
     )
     context_weight: float = option(
-        0.0, "teacher: weight of the mean squared difference of the contexts"
+        0.0, "teacher: weight of the mean squared difference of the contexts", least=0
     )
     alignment_weight: float = option(
-        0.0, "teacher: weight of the divergence of the alignments, in nats per target token"
+        0.0,
+        "teacher: weight of the divergence of the alignments, in nats per target token",
+        least=0,
     )
     balance_weight: float = option(
         0.0,
         "K-memory: weight of a term against uneven use of the slots: the divergence of an even "
         "use from their mean use, in nats per target token; the mean is over the part of a batch "
         "that a device computes at a time",
+        least=0,
     )
     checkpoint_minutes: float = option(
-        30.0, "minutes between checkpoints; each new best validation writes one too"
+        30.0, "minutes between checkpoints; each new best validation writes one too", least=0
     )
-    keep: int = option(5, "number of latest checkpoints to keep beside the best weights")
+    keep: int = option(5, "number of latest checkpoints to keep beside the best weights", least=1)
     validate_every: int = option(
-        1000, "updates between validations by beam decoding; the last update is validated too"
+        1000,
+        "updates between validations by beam decoding; the last update is validated too",
+        least=1,
     )
-    valid_examples: int = option(1000, "number of validation examples to decode, from the first on")
-    beam_size: int = option(10, "hypotheses kept per source in validation")
+    valid_examples: int = option(
+        1000, "number of validation examples to decode, from the first on", least=1
+    )
+    beam_size: int = option(10, "hypotheses kept per source in validation", least=1)
     validation_bleu: Literal["corpus", "smoothed"] = option(
         "corpus",
         "BLEU that selects the best weights: corpus BLEU, or the mean of smoothed sentence BLEU",
@@ -340,6 +349,7 @@ class TrainingConfig(Options):
         0,
         "stop after this many validations without a better BLEU, or the same BLEU with a lower "
         "loss; 0: never",
+        least=0,
     )
     stop_at_bleu: float = option(
         101.0, "stop once validation BLEU (0 to 100) reaches this; above 100: never"
@@ -355,43 +365,16 @@ class TrainingConfig(Options):
         1,
         "split each batch into this many parts and sum their gradients: the same update in less "
         "memory",
+        least=1,
     )
-    log_every: int = option(20, "updates between two lines of metrics.jsonl")
-    max_nan_updates: int = option(5, "stop after this many updates in a row with NaN or infinity")
+    log_every: int = option(20, "updates between two lines of metrics.jsonl", least=1)
+    max_nan_updates: int = option(
+        5, "stop after this many updates in a row with NaN or infinity", least=1
+    )
     seed: int = option(0, "seed of the data order")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_at_least(
-            1,
-            "batch_size",
-            "bucket_width",
-            "num_updates",
-            "keep",
-            "validate_every",
-            "valid_examples",
-            "beam_size",
-            "decay_every",
-            "decay_patience",
-            "log_every",
-            "max_nan_updates",
-            "accumulate",
-        )
-        self._check_at_least(
-            0,
-            "batch_tokens",
-            "warmup_updates",
-            "decay_start",
-            "adam_epsilon",
-            "clip_norm",
-            "embedding_clip_norm",
-            "strength_weight",
-            "context_weight",
-            "alignment_weight",
-            "balance_weight",
-            "checkpoint_minutes",
-            "patience",
-        )
         if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
         if not 0.0 <= self.label_smoothing < 1.0:
@@ -433,6 +416,7 @@ class DevicesConfig(Options):
         0,
         "mirrored: number of GPUs, or of virtual CPU devices to try it out without GPUs; "
         "0: all GPUs",
+        least=0,
     )
     peer_timeout: float = option(
         60.0, "seconds without an answer after which a process counts as lost"
@@ -441,7 +425,6 @@ class DevicesConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_at_least(0, "num_devices")
         for name in ("peer_timeout", "start_timeout"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"`{name}` must be at least 1 second; got {getattr(self, name)}.")

@@ -17,29 +17,30 @@ class ServerOptions(Options):
     host: str = option(
         "127.0.0.1", "address to listen on; 0.0.0.0: all addresses of this machine", group="Address"
     )
-    port: int = option(8501, "port to listen on; 0: any free port", group="Address")
+    port: int = option(8501, "port to listen on; 0: any free port", group="Address", least=0)
     allowed_hosts: str = option(
         "",
         "names under which browsers reach the server, separated by commas, if it is behind a proxy",
         group="Address",
     )
-    max_batch: int = option(32, "most sentences per batch", group="Batches")
+    max_batch: int = option(32, "most sentences per batch", group="Batches", least=1)
     max_wait_ms: float = option(
         5.0,
         "most milliseconds that an idle model waits for more sentences",
         group="Batches",
+        least=0,
     )
     max_queue: int = option(
-        512, "most waiting sentences; further ones get status 503", group="Batches"
+        512, "most waiting sentences; further ones get status 503", group="Batches", least=1
     )
     parallel_batches: int = option(
-        1, "batches that one model computes at the same time", group="Batches"
+        1, "batches that one model computes at the same time", group="Batches", least=1
     )
     max_body_bytes: int = option(
-        262_144, "largest body of a request in bytes; larger: status 413", group="Requests"
+        262_144, "largest body of a request in bytes; larger: status 413", group="Requests", least=1
     )
     max_text_bytes: int = option(
-        5_000, "longest text in bytes of UTF-8; longer: status 400", group="Requests"
+        5_000, "longest text in bytes of UTF-8; longer: status 400", group="Requests", least=1
     )
     token_file: str = option(
         "",
@@ -58,9 +59,6 @@ class ServerOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_at_least(0, "port", "max_wait_ms")
-        self._check_at_least(1, "max_batch", "max_queue", "parallel_batches")
-        self._check_at_least(1, "max_body_bytes", "max_text_bytes")
         for name in self.hosts:
             if not HOST_NAME.fullmatch(name):
                 raise ValueError(
