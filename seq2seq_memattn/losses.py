@@ -79,12 +79,13 @@ class TokenCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
         y_pred: float [batch, target_length, vocab]. Logits; a mask that they carry is ignored.
-        sample_weight: float [batch] or [batch, target_length], or None.
+        sample_weight: float [batch], [batch, target_length] or [batch, target_length, 1], or None.
 
     Raises:
-        ValueError: if `label_smoothing` is out of range; in eager mode, if an id has no logit. A
-            plain TensorFlow graph raises `InvalidArgumentError` for such an id when it runs.
-            Compiled code (XLA, JAX) does not check, and its loss has no meaning.
+        ValueError: if `label_smoothing` is out of range, or `sample_weight` has another shape; in
+            eager mode, if an id has no logit. A plain TensorFlow graph raises
+            `InvalidArgumentError` for such an id when it runs. Compiled code (XLA, JAX) does not
+            check, and its loss has no meaning.
 
     Example:
     >>> import numpy as np
@@ -121,10 +122,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's mean counts padding
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
         if sample_weight is not None:
-            sample_weight = ops.convert_to_tensor(sample_weight, self.dtype)
-            if len(sample_weight.shape) == 1:
-                sample_weight = ops.expand_dims(sample_weight, axis=1)
-            weights *= sample_weight
+            weights *= _token_weights(ops.convert_to_tensor(sample_weight, self.dtype))
         # A copy has no mask. With a mask, Keras would correct the mean a second time.
         return super().__call__(ids, ops.copy(y_pred), weights)
 
@@ -135,6 +133,21 @@ class TokenCrossEntropy(keras.losses.Loss):
     def get_config(self) -> dict[str, Any]:
         own = {"label_smoothing": self.label_smoothing, "pad_id": self.pad_id}
         return {**super().get_config(), **own}
+
+
+def _token_weights(weights: Any) -> Any:
+    """Weights of sentences or of tokens as [batch, 1] or [batch, target_length]."""
+    rank = len(weights.shape)
+    if rank == 1:
+        return ops.expand_dims(weights, axis=1)
+    if rank == 3 and weights.shape[-1] in (1, None):
+        return ops.squeeze(weights, axis=-1)
+    if rank != 2:
+        raise ValueError(
+            "`sample_weight`: expected a weight for each sentence or for each token; got shape "
+            f"{tuple(weights.shape)}."
+        )
+    return weights
 
 
 def _ids(y_true: Any) -> Any:

@@ -178,6 +178,16 @@ def test_other_reductions_leave_padding_out_too(reduction: str | None, expected:
     assert_close(loss, expected(as_array(losses) * TOKENS))
 
 
+def test_weights_of_tokens_may_have_a_last_axis_of_one() -> None:
+    loss, logits = TokenCrossEntropy(), tensor(LOGITS[:, : len(LOGITS)])
+    targets, weights = TARGETS[:, : len(LOGITS)], TOKENS[:, : len(LOGITS)]
+    expected = as_array(loss(targets, logits, weights))  # batch and length are equal here
+    assert_close(loss(targets[:, :, None], logits, weights[:, :, None]), expected)
+    for wrong in (weights[:, None, :], weights[None, None], np.float32(1.0)):
+        with pytest.raises(ValueError, match="`sample_weight`: expected a weight for each"):
+            loss(targets, logits, wrong)
+
+
 def test_a_batch_of_padding_alone_has_no_loss() -> None:
     loss = TokenCrossEntropy()(ops.zeros_like(TARGETS), tensor(LOGITS))
     assert float(loss) == 0.0

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
+from seq2seq_memattn.checks import check_int
 from seq2seq_memattn.compute.backend import is_compiled_for_cpu
 
 
@@ -41,8 +42,7 @@ class BahdanauAttention(Attention):
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(f"`units` must be positive; got {units}.")
+        check_int("units", units)
         self.units = units
         self.key_projection = self._dense(units, "key")
         self.query_projection = self._dense(units, "query")

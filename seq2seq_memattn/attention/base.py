@@ -86,6 +86,11 @@ class Attention(keras.layers.Layer, abc.ABC):
         return None
 
     @property
+    def longest_source(self) -> int | None:
+        """The most source positions that it is made for; None if there is no limit."""
+        return None
+
+    @property
     def keeps_state(self) -> bool:
         """Whether the attention keeps a state from step to step, so steps must run one by one."""
         return type(self).initial_state is not Attention.initial_state

@@ -14,7 +14,7 @@ from seq2seq_memattn.attention.windows import (
     WindowScores,
     gather_positions,
 )
-from seq2seq_memattn.checks import check_state
+from seq2seq_memattn.checks import check_int, check_state
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
 
@@ -81,8 +81,7 @@ class FlexibleAttention(WindowedAttention):
         self, units: int, sigma: float = 1.5, threshold: float | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(f"`units` must be positive; got {units}.")
+        check_int("units", units)
         if not sigma > 0:
             raise ValueError(f"`sigma` must be positive; got {sigma}.")
         if threshold is not None and not threshold > 0:

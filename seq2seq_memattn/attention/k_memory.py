@@ -121,11 +121,13 @@ class KMemoryAttention(Attention):
         check_choice("normalise_over", normalise_over, ("slots", "time"))
         if position_encoding is not None:
             check_choice("position_encoding", position_encoding, get_args(PositionEncoding))
-            if not max_source_length or max_source_length < 1:
+            if max_source_length is None:
                 raise ValueError(
                     "Position encodings need `max_source_length`, the longest source of the "
-                    f"corpus in tokens; got {max_source_length}."
+                    "corpus in tokens; got None."
                 )
+        if max_source_length is not None:
+            check_int("max_source_length", max_source_length)
         self.num_slots = num_slots
         self.encoder_score = encoder_score
         self.decoder_score = decoder_score
@@ -146,6 +148,10 @@ class KMemoryAttention(Attention):
     @property
     def num_rows(self) -> int:
         return self.num_slots
+
+    @property
+    def longest_source(self) -> int | None:
+        return self.max_source_length if self.position_encoding else None
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> KMemory:
         mask = source_mask(encoder_outputs, mask)

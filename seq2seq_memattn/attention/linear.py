@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention, source_mask
+from seq2seq_memattn.checks import check_int
 
 
 class LinearMemory(NamedTuple):
@@ -54,8 +55,7 @@ class LinearAttention(Attention):
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(f"`units` must be positive; got {units}.")
+        check_int("units", units)
         self.units = units
         self.key_projection = self._dense(units, "key", use_bias=False)
         self.query_projection = self._dense(units, "query", use_bias=False)

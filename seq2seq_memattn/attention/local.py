@@ -8,7 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import SourceMemory, masked_softmax, source_lengths, source_mask
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.windows import WindowedAttention, WindowScores, gather_positions
-from seq2seq_memattn.checks import check_choice, check_state
+from seq2seq_memattn.checks import check_choice, check_int, check_state
 from seq2seq_memattn.compute.padding import padding_last
 
 CENTRES = ("monotonic", "predictive")
@@ -76,9 +76,8 @@ class LocalAttention(WindowedAttention):
         super().__init__(**kwargs)
         check_choice("centre", centre, CENTRES)
         check_choice("score", score, ("concat", "general", "dot"))
-        for name, value in (("half_window", half_window), ("units", units)):
-            if value < 1:
-                raise ValueError(f"`{name}` must be positive; got {value}.")
+        check_int("half_window", half_window)
+        check_int("units", units)
         if sigma is not None and (centre == "monotonic" or not sigma > 0):
             raise ValueError(f"`sigma` must be positive, for predictive centres; got {sigma}.")
         self.half_window = half_window

@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.attention.additive import additive_energies, energy_layer, energy_vector
 from seq2seq_memattn.attention.base import Attention, SourceMemory, masked_softmax, source_mask
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_int
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.private import unwrapped
 from seq2seq_memattn.compute.rows import on_rows
@@ -86,8 +86,8 @@ class LuongAttention(Attention):
         check_choice("score", score, get_args(Score))
         if units is not None and score not in ("general", "concat"):
             raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")
-        if (units is not None and units < 1) or (units is None and score == "concat"):
-            raise ValueError(f"`units` must be positive; got {units}.")
+        if units is not None or score == "concat":
+            check_int("units", units)
         if (score == "location") != bool(max_source_length and max_source_length > 0):
             raise ValueError(
                 "`max_source_length`, a positive number, is for the location score, and needed "
@@ -107,6 +107,10 @@ class LuongAttention(Attention):
 
     def _projection(self, name: str) -> KeyProjection:
         return KeyProjection(self.units, dtype=self.dtype_policy, name=f"{self.name}_{name}")
+
+    @property
+    def longest_source(self) -> int | None:
+        return self.max_source_length
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
         mask = source_mask(encoder_outputs, mask)

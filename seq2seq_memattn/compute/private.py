@@ -37,19 +37,20 @@ def layers_inside(layer: Any) -> list[Any]:
     return list(layer._flatten_layers(include_self=False))
 
 
-def first_embeddings(model: Any) -> list[keras.layers.Embedding]:
-    """The `Embedding` layers that take the first input of a functional or sequential model."""
+def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedding]:
+    """The `Embedding` layers that take an input of a functional or sequential model."""
     if type(model) is keras.layers.Embedding:
         return [model]
     if isinstance(model, keras.Sequential):
-        return first_embeddings(model.layers[0])
+        return embeddings_of_input(model.layers[0])
     nodes = itertools.chain(*getattr(model, "_nodes_by_depth", {}).values())
-    readers = [
-        node.operation
+    return [
+        found
         for node in nodes
-        if any(given is model.inputs[0] for given in node.input_tensors)
+        for position, given in enumerate(node.input_tensors)
+        if given is model.inputs[number]
+        for found in embeddings_of_input(node.operation, position)
     ]
-    return [found for reader in readers for found in first_embeddings(reader)]
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

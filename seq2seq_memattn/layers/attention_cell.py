@@ -7,7 +7,14 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.checks import check_choice, check_policy, check_rank, check_size, check_state
+from seq2seq_memattn.checks import (
+    check_choice,
+    check_int,
+    check_policy,
+    check_rank,
+    check_size,
+    check_state,
+)
 from seq2seq_memattn.compute.private import serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
@@ -98,6 +105,8 @@ class AttentionCell(keras.layers.Layer):
         check_choice("read", read, ("after", "before"))
         check_choice("mixing_activation", mixing_activation, ("tanh", "linear"))
         check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
+        if mixing_units is not None:
+            check_int("mixing_units", mixing_units)
         self.cells = _cells(cell)
         for inner in self.cells:
             check_policy("cell", inner, self)

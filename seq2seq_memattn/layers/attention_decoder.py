@@ -338,4 +338,6 @@ class _OneStep(keras.Operation):
 
 def _check_sequence(name: str, x: Any, length: str, units: int | None) -> None:
     check_rank(name, x, ("batch", length, "units"))
+    if x.shape[1] == 0:
+        raise ValueError(f"`{name}`: expected a {length} of at least 1; got 0.")
     check_size(name, "units", x.shape[-1], units)

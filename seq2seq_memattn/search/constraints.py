@@ -26,7 +26,11 @@ def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
     options, sources = rules
     own = logits
     if options.banned:
-        bans = np.zeros(logits.shape[-1], np.float32)
+        size = logits.shape[-1]
+        if max(options.banned) >= size:
+            # Seen here first with models whose vocabulary is not known before.
+            raise ValueError(f"`banned`: expected ids in 0..{size - 1}; got {max(options.banned)}.")
+        bans = np.zeros(size, np.float32)
         bans[list(options.banned)] = DEAD
         logits = logits + bans
     if options.no_repeat_ngram:

@@ -9,7 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_rank, check_size
 from seq2seq_memattn.compute.backend import compiled, is_eager
-from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.ids import check_int32, ids_below
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import checked_lengths, checked_prefix
 
@@ -107,4 +107,6 @@ def _as_ids(name: str, ids: Any) -> Any:
             raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
     if hasattr(ids, "dtype") and "int" not in str(ids.dtype) and 0 not in ids.shape:
         raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
+    if isinstance(ids, np.ndarray):
+        check_int32(name, ids)
     return ops.convert_to_tensor(ids, dtype="int32")

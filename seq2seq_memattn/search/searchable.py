@@ -8,7 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import first_embeddings
+from seq2seq_memattn.compute.private import embeddings_of_input
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
@@ -23,12 +23,12 @@ class Searchable:
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
             outputs, float [batch, source_length, encoder_units], or to a list: the outputs, then
-            the decoder's first states, float [batch, units] each, as `initial_state` of
-            `AttentionDecoder` takes them, then a mask, bool [batch, source_length]. The states and
-            the mask are optional; the default mask is `source != pad_id`, so train with
-            `mask_zero=True` or a mask of your own. Source ids are checked where their values can
-            be seen (NumPy, eager mode, plain graphs), if a functional or sequential `encode` hands
-            them to a `keras.layers.Embedding`.
+            the decoder's first states, float [batch, units] each, one by one or in a list, as
+            `initial_state` of `AttentionDecoder` takes them, then a mask, bool [batch,
+            source_length]. The states and the mask are optional; the default mask is `source !=
+            pad_id`, so train with `mask_zero=True` or a mask of your own. Source ids are checked
+            where their values can be seen (NumPy, eager mode, plain graphs), if a functional or
+            sequential `encode` hands them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
@@ -80,8 +80,8 @@ class Searchable:
         mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
         self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
-        self.longest_source = getattr(self.cell.attention, "max_source_length", None)
-        sizes = [embedding.input_dim for embedding in first_embeddings(encode)]
+        self.longest_source = self.cell.attention.longest_source
+        sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             check_int(name, value, 0, self.vocab_size - 1)
@@ -106,10 +106,13 @@ class Searchable:
 
     def encode(self, source: Any) -> tuple[Any, Any]:
         """As `Seq2Seq.encode`."""
-        outputs, *others = keras.tree.flatten(self.encoder(source, training=False))
-        others = [array for array in others if array is not None]
-        masks = [array for array in others if _is_bool(array)]
-        states = [array for array in others if not _is_bool(array)]
+        found = self.encoder(source, training=False)
+        outputs, *others = found if isinstance(found, (list, tuple)) else [found]
+        others = [each for each in others if each is not None]
+        masks = [each for each in others if _is_mask(each)]
+        states = [each for each in others if not _is_mask(each)]
+        if len(states) == 1 and isinstance(states[0], (list, tuple)):
+            states = list(states[0])  # the nesting tells which layer each state is from
         mask = masks[0] if masks else ops.not_equal(source, self.pad_id)
         check_rank("encode", outputs, ("batch", "source_length", "units"))
         check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
@@ -180,5 +183,6 @@ def _input_units(layer: Any) -> int | None:
     return first.kernel.shape[0] if isinstance(first, keras.layers.Dense) else None
 
 
-def _is_bool(x: Any) -> bool:
-    return keras.backend.standardize_dtype(x.dtype) == "bool"
+def _is_mask(x: Any) -> bool:
+    """Whether `x` is a bool array, unlike a state or a list of states."""
+    return hasattr(x, "dtype") and keras.backend.standardize_dtype(x.dtype) == "bool"

@@ -128,7 +128,7 @@ def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
 
 
 def test_units_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="`units` must be positive; got 0"):
+    with pytest.raises(ValueError, match="`units` must be an int >= 1; got 0"):
         BahdanauAttention(0)
 
 

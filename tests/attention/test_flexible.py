@@ -186,7 +186,7 @@ def test_inputs_are_needed() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"units": 0}, "`units` must be positive; got 0"),
+        ({"units": 0}, "`units` must be an int >= 1; got 0"),
         ({"units": 3, "sigma": 0.0}, "`sigma` must be positive; got 0.0"),
         ({"units": 3, "threshold": -1.0}, "`threshold` must be positive; got -1.0"),
     ],

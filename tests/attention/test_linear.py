@@ -68,5 +68,5 @@ def test_the_alignment_says_how_the_context_is_made_of_keys() -> None:
 
 
 def test_units_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="`units` must be positive; got 0"):
+    with pytest.raises(ValueError, match="`units` must be an int >= 1; got 0"):
         LinearAttention(0)

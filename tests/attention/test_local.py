@@ -106,8 +106,8 @@ def test_memory_is_not_tiled_and_states_are_one_number_each() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"half_window": 0, "units": 3}, "`half_window` must be positive; got 0"),
-        ({"half_window": 2, "units": 0}, "`units` must be positive; got 0"),
+        ({"half_window": 0, "units": 3}, "`half_window` must be an int >= 1; got 0"),
+        ({"half_window": 2, "units": 0}, "`units` must be an int >= 1; got 0"),
         ({"half_window": 2, "units": 3, "centre": "x"}, "`centre` must be one of monotonic, pred"),
         ({"half_window": 2, "units": 3, "score": "location"}, "`score` must be one of concat"),
         ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` must be positive, for predictive"),

@@ -11,7 +11,7 @@ from tensorflow.python.eager import context
 from seq2seq_memattn.compute.private import (
     attach_mask,
     attached_mask,
-    first_embeddings,
+    embeddings_of_input,
     is_traced_for_xla,
     layers_inside,
     leave_gradients_as_they_are,
@@ -111,7 +111,9 @@ def test_the_embeddings_that_take_a_models_first_input_are_found() -> None:
     source, other = keras.Input((None,)), keras.Input((None,))
     shared, inner = keras.layers.Embedding(5, 2), keras.Sequential([keras.layers.Embedding(6, 2)])
     model = keras.Model([source, other], [shared(source), shared(other), inner(source)])
-    assert set(first_embeddings(model)) == {shared, inner.layers[0]}
-    assert first_embeddings(keras.Model([other, source], model.outputs)) == [shared]
-    assert first_embeddings(keras.Model(source, shared(source + 1.0))) == []
-    assert first_embeddings(keras.layers.Dense(3)) == []
+    assert set(embeddings_of_input(model)) == {shared, inner.layers[0]}
+    assert embeddings_of_input(keras.Model([other, source], model.outputs)) == [shared]
+    assert embeddings_of_input(keras.Model(source, shared(source + 1.0))) == []
+    assert embeddings_of_input(keras.layers.Dense(3)) == []
+    outer = keras.Model(source, model([source + 1.0, source]))  # not the inner model's first
+    assert embeddings_of_input(outer) == [shared]

@@ -47,6 +47,16 @@ def states_of_both_directions(source: Any) -> Encoded:
     return outputs, states, None
 
 
+def states_of_two_layers(source: Any) -> Encoded:
+    """The states of each layer in a list of their own, for two cells."""
+    x, states = embedded(source), []
+    for _ in range(2):
+        gru = keras.layers.GRU(UNITS // 2, return_sequences=True, return_state=True)
+        x, *both = keras.layers.Bidirectional(gru)(x)
+        states.append(both)
+    return x, states, None
+
+
 def all_three(source: Any) -> Encoded:
     outputs, states, _ = outputs_and_states(source)
     return outputs, states, ops.logical_and(source != PAD_ID, source != 5)
@@ -56,7 +66,7 @@ class Own(NamedTuple):
     """The parts of a model.
 
     Fields:
-        encode: maps sources to a flat list of the encoder's results.
+        encode: maps sources to the encoder's results: one, or a list.
         trained: maps sources and target inputs to logits, under teacher forcing.
     """
 
@@ -109,8 +119,10 @@ class Stepped:
         self.cell = own.decoder.cell
 
     def start(self, source: Any, num_queries: int) -> tuple[Any, Any]:
-        outputs, *states = keras.tree.flatten(self.own.encode(source))
-        masks = [x for x in states if keras.backend.standardize_dtype(x.dtype) == "bool"]
+        encoded = self.own.encode(source)
+        outputs, *states = encoded if isinstance(encoded, list) else [encoded]
+        last = keras.tree.flatten(encoded)[-1]
+        masks = [last] if keras.backend.standardize_dtype(last.dtype) == "bool" else []
         states = states[: len(states) - len(masks)]
         memory = self.cell.attention.prepare(outputs, masks[0] if masks else source != PAD_ID)
         first = self.own.decoder.cell_states(states) if states else None

@@ -68,3 +68,8 @@ def test_a_model_without_start_and_step_is_refused(search: Any) -> None:
     model = keras.Sequential([keras.layers.Dense(3)])
     with pytest.raises(ValueError, match=r"methods `start\(source.*`step\(.*got Sequential"):
         search(model, SOURCE)
+
+
+def test_banned_ids_that_it_does_not_have_are_refused() -> None:
+    message = refused(beam_search, OwnModel(), SOURCE, beam_size=2, banned=[50])
+    assert message == "`banned`: expected ids in 0..6; got 50."

@@ -12,6 +12,7 @@ from keras import ops
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, banned_tokens, beam_search
@@ -205,6 +206,16 @@ def test_an_encoder_may_make_states_and_a_mask(name: str) -> None:
     assert_rescored(own, found)
     alone = Own(keras.Model(own.encode.input, own.encode.outputs[0]), *own[1:])
     assert np.abs(search(alone.searchable()).log_probs - found.log_probs).max() > 1e-3
+
+
+@pytest.mark.parametrize("is_one_list", [False, True])
+def test_nested_states_are_joined_layer_by_layer_as_in_training(is_one_list: bool) -> None:
+    cells = [keras.layers.GRUCell(own_parts.UNITS) for _ in range(2)]
+    own = own_parts.make(own_parts.states_of_two_layers, cells)
+    if is_one_list:
+        outputs, *states = own.encode(own.encode.input)
+        own = own._replace(encode=keras.Model(own.encode.input, [outputs, states]))
+    assert_rescored(own, search(own.searchable()))
 
 
 class Triple(keras.layers.Layer):
@@ -423,6 +434,25 @@ def test_numbers_may_be_those_of_numpy() -> None:
 
 
 @pytest.mark.slow
+def test_ids_that_would_wrap_round_are_refused() -> None:
+    searchable = own_parts.make().searchable()
+    with pytest.raises(ValueError, match="`source`: expected ids that fit into 32 bits; got 429"):
+        search(searchable, SOURCE.astype(np.int64) + 2**32)
+
+
+def test_only_an_attention_that_is_made_for_a_length_limits_the_source() -> None:
+    found = {
+        name: own_parts.make(attention=attention).searchable().longest_source
+        for name, attention in (
+            ("slots", KMemoryAttention(3, max_source_length=4)),
+            ("encodings", KMemoryAttention(3, position_encoding="masked", max_source_length=4)),
+            ("location", LuongAttention("location", max_source_length=4)),
+            ("bahdanau", BahdanauAttention(3)),
+        )
+    }
+    assert found == {"slots": None, "encodings": 4, "location": 4, "bahdanau": None}
+
+
 def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
     logger.addHandler(caplog.handler)
