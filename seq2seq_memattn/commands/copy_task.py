@@ -7,17 +7,8 @@ of the text files is one example, and an empty line is an example of length 0. A
 the same options finds the directory ready and does nothing.
 """
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation import copy_task
 from seq2seq_memattn.preparation.copy_task import CopyTaskOptions
 
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(CopyTaskOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, CopyTaskOptions)
-    preparing.make_directory("copy_task", options, copy_task.prepare, copy_task.summary)
+define, main = preparing.command("copy_task", CopyTaskOptions, copy_task.prepare, copy_task.summary)

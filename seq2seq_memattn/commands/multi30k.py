@@ -7,16 +7,7 @@ for Czech, mscoco 2017. For research and other non-commercial use; see
 https://github.com/multi30k/dataset.
 """
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation.known_corpora import Multi30kOptions, prepare_multi30k
 
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(Multi30kOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, Multi30kOptions)
-    preparing.make_directory("multi30k", options, prepare_multi30k)
+define, main = preparing.command("multi30k", Multi30kOptions, prepare_multi30k)

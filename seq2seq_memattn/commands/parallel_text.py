@@ -13,16 +13,7 @@ with the corpus; temporary files take 9 bytes per pair. Repeat an interrupted co
 If the directory is ready, the command does nothing.
 """
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
 
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(ParallelTextOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, ParallelTextOptions)
-    preparing.make_directory("parallel_text", options, prepare)
+define, main = preparing.command("parallel_text", ParallelTextOptions, prepare)

@@ -6,20 +6,11 @@ Downloads the files, or reads them from `--source_dir`. Both sides are already t
 https://github.com/odashi/small_parallel_enja, which states no licence.
 """
 
-import functools
+from functools import partial
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation.known_corpora import CorpusOptions, prepare
 
-NAME = "small_parallel_enja"
-
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(CorpusOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, CorpusOptions)
-    preparing.make_directory(NAME, options, functools.partial(prepare, NAME))
+define, main = preparing.command(
+    "small_parallel_enja", CorpusOptions, partial(prepare, "small_parallel_enja")
+)

@@ -10,20 +10,9 @@ newstest2016 for testing. `preparation/corpora/wmt17.toml` lists the files. For 
 https://www.statmt.org/wmt17/translation-task.html.
 """
 
-import functools
+from functools import partial
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation.known_corpora import CorpusOptions, prepare
 
-NAME = "wmt17"
-
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(CorpusOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, CorpusOptions)
-    preparing.make_directory(NAME, options, functools.partial(prepare, NAME))
+define, main = preparing.command("wmt17", CorpusOptions, partial(prepare, "wmt17"))

@@ -7,20 +7,9 @@
 research use; see https://www.statmt.org/wmt17/translation-task.html.
 """
 
-import functools
+from functools import partial
 
-from seq2seq_memattn.commands.shared import cli, preparing
+from seq2seq_memattn.commands.shared import preparing
 from seq2seq_memattn.preparation.known_corpora import CorpusOptions, prepare
 
-NAME = "wmt_news"
-
-
-def define(flags: cli.Flags) -> None:
-    """The flags of this command."""
-    flags.options(CorpusOptions)
-
-
-def main(arguments: cli.Arguments) -> None:
-    """Prepares the data directory that the flags describe."""
-    options = cli.options_from(arguments, CorpusOptions)
-    preparing.make_directory(NAME, options, functools.partial(prepare, NAME))
+define, main = preparing.command("wmt_news", CorpusOptions, partial(prepare, "wmt_news"))

@@ -19,7 +19,8 @@ from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.preparation.download import MissingFile, fetch
 from seq2seq_memattn.preparation.options import TextOptions
-from seq2seq_memattn.preparation.prepare_text import FilePair, TextFiles, prepare_text
+from seq2seq_memattn.preparation.prepare_text import prepare_text
+from seq2seq_memattn.preparation.stages import FilePair, TextFiles
 from seq2seq_memattn.text.files import atomic_binary
 from seq2seq_memattn.text.form import TextForm
 

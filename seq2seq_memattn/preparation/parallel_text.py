@@ -10,7 +10,8 @@ from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.preparation.line_pairs import check_input
 from seq2seq_memattn.preparation.options import TextOptions
-from seq2seq_memattn.preparation.prepare_text import FilePair, TextFiles, prepare_text
+from seq2seq_memattn.preparation.prepare_text import prepare_text
+from seq2seq_memattn.preparation.stages import FilePair, TextFiles
 from seq2seq_memattn.text.form import TextForm
 
 TASK = "parallel_text"

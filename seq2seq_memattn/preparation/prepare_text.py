@@ -5,34 +5,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.preparation.options import TextOptions
-from seq2seq_memattn.preparation.shards import FILTERS, Limits
-from seq2seq_memattn.preparation.stages import EvaluationText, TextPreparation
-from seq2seq_memattn.preparation.vocabulary import VocabularyOptions
+from seq2seq_memattn.preparation.shards import FILTERS
+from seq2seq_memattn.preparation.stages import TextFiles, TextPreparation
 from seq2seq_memattn.text.files import atomic_binary
 from seq2seq_memattn.text.form import TextForm, check_truecase_model
 
-FilePair = tuple[str, str]
 TRUECASE_NAME = "source.truecase"  # in the data directory
-
-
-class TextFiles(NamedTuple):
-    """The files to prepare; line N of a source file belongs to line N of its target file.
-
-    Fields:
-        train: pairs of source and target file, read one pair after the other.
-        evaluation: source and target file of each other split, by name, "valid" first.
-        form: `TextForm` of the text in the files.
-    """
-
-    train: tuple[FilePair, ...]
-    evaluation: Mapping[str, FilePair]
-    form: TextForm
 
 
 def prepare_text(
@@ -70,27 +53,7 @@ def prepare_text(
         files = found[-1]
         if files.form.truecase_model:
             check_truecase_model(Path(files.form.truecase_model))
-        preparation = TextPreparation(
-            directory=directory,
-            train=files.train,
-            evaluation=[EvaluationText(name, *pair) for name, pair in files.evaluation.items()],
-            unescape=options.unescape,
-            vocabulary=VocabularyOptions(
-                options.kind,
-                options.vocab_size,
-                options.normalisation,
-                options.character_coverage,
-            ),
-            is_separate=options.separate_vocabularies,
-            model_file=options.model_file,
-            vocab_sentences=options.vocab_sentences,
-            limits=Limits(options.most_tokens, options.max_length_ratio),
-            remove_duplicates=options.remove_duplicates,
-            shard_pairs=options.shard_pairs,
-            processes=options.processes or num_cores(),
-            seed=options.seed,
-        )
-        source, target, splits = preparation.run()
+        source, target, splits = TextPreparation(directory, files, options).run()
         versions = write_once.versions(*["sentencepiece"] * (options.kind == "subwords"))
         form = _kept_form(files.form, options, directory)
         return Manifest(task, source, target, splits, kept, versions, form.to_dict())

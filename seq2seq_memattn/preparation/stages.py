@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.data.manifest import Split, describe_file
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.preparation.duplicates import DuplicateFinder
 from seq2seq_memattn.preparation.line_pairs import iterate_pairs
+from seq2seq_memattn.preparation.options import TextOptions
 from seq2seq_memattn.preparation.sample import LineSample
 from seq2seq_memattn.preparation.shards import (
     Block,
@@ -35,19 +37,27 @@ from seq2seq_memattn.preparation.vocabulary import (
 from seq2seq_memattn.preparation.workers import worker_pool
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
+from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import SubwordVocabulary
 
 Spec = Mapping[str, Any]
+FilePair = tuple[str, str]
 
 SIDES = ("source", "target")
 
 
-class EvaluationText(NamedTuple):
-    """A validation or test split and its files."""
+class TextFiles(NamedTuple):
+    """The files to prepare; line N of a source file belongs to line N of its target file.
 
-    name: str
-    source: str
-    target: str
+    Fields:
+        train: pairs of source and target file, read one pair after the other.
+        evaluation: source and target file of each other split, by name, "valid" first.
+        form: `TextForm` of the text in the files.
+    """
+
+    train: tuple[FilePair, ...]
+    evaluation: Mapping[str, FilePair]
+    form: TextForm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,33 +66,13 @@ class TextPreparation:
 
     Args:
         directory: where the files are made; its folder `WORK_NAME` holds what resuming needs.
-        train: pairs of source and target file, read one pair after the other.
-        evaluation: the validation and test splits.
-        unescape: whether to undo the escapes of the Moses scripts.
-        vocabulary: options of the vocabularies.
-        is_separate: whether each side has its own vocabulary.
-        model_file: a SentencePiece model to use instead of training one, or "".
-        vocab_sentences: most lines to make a vocabulary from.
-        limits: length limits for training pairs.
-        remove_duplicates: whether repeated training pairs are left out.
-        shard_pairs: pairs read for each shard.
-        processes: number of processes that encode.
-        seed: seed of the sample.
+        files: what to prepare.
+        options: how.
     """
 
     directory: Path
-    train: Sequence[tuple[str, str]]
-    evaluation: Sequence[EvaluationText]
-    unescape: bool
-    vocabulary: VocabularyOptions
-    is_separate: bool
-    model_file: str
-    vocab_sentences: int
-    limits: Limits
-    remove_duplicates: bool
-    shard_pairs: int
-    processes: int
-    seed: int
+    files: TextFiles
+    options: TextOptions
 
     def run(self) -> tuple[Spec, Spec, dict[str, Split]]:
         """Runs the unfinished stages; returns the dicts of both vocabularies and the splits."""
@@ -110,15 +100,15 @@ class TextPreparation:
 
     def _read(self) -> dict[str, int]:
         """Reads all text once; returns the number of pairs of each split, in manifest order."""
-        evaluation = {text.name: self._copy(text) for text in self.evaluation}
+        evaluation = {name: self._copy(name, pair) for name, pair in self.files.evaluation.items()}
         return {"train": self._scan(), **evaluation}
 
-    def _copy(self, text: EvaluationText) -> int:
+    def _copy(self, name: str, pair: FilePair) -> int:
         """Copies the text of a split, uncompressed, for later scoring; returns its pairs."""
-        paths = [self.directory / _text_name(text.name, side) for side in SIDES]
+        paths = [self.directory / _text_name(name, side) for side in SIDES]
         count = 0
         with atomic_binary(paths[0]) as sources, atomic_binary(paths[1]) as targets:
-            for source, target in iterate_pairs([(text.source, text.target)], self.unescape):
+            for source, target in iterate_pairs([pair], self.options.unescape):
                 sources.write(source + b"\n")
                 targets.write(target + b"\n")
                 count += 1
@@ -126,18 +116,21 @@ class TextPreparation:
 
     def _scan(self) -> int:
         """Counts the training pairs, samples lines and finds duplicates; returns the count."""
-        samples = {name: LineSample(self.vocab_sentences, self.seed) for name in self._samples()}
+        options = self.options
+        samples = {
+            name: LineSample(options.vocab_sentences, options.seed) for name in self._samples()
+        }
         by_side = list(samples.values()) * (2 // len(samples)) if samples else []
-        count, size = 0, sum(Path(source).stat().st_size for source, _ in self.train)
+        count, size = 0, sum(Path(source).stat().st_size for source, _ in self.files.train)
         with (
             contextlib.closing(DuplicateFinder(self._work)) as finder,
             tqdm(total=size, desc="reading", unit="B", unit_scale=True) as bar,
         ):
             for pair in iterate_pairs(
-                self.train, self.unescape, lambda position: bar.update(position - bar.n)
+                self.files.train, options.unescape, lambda position: bar.update(position - bar.n)
             ):
                 count += 1
-                if self.remove_duplicates:
+                if options.remove_duplicates:
                     finder.add(*pair)
                 for line, sample in zip(pair, by_side, strict=False):
                     if line.strip(b" "):
@@ -151,39 +144,41 @@ class TextPreparation:
 
     def _samples(self) -> list[str]:
         """Returns the names of the sample files for the vocabularies, source side first."""
-        if self.model_file:
+        if self.options.model_file:
             return []
-        return [f"{side}.sample" for side in (SIDES if self.is_separate else ("both",))]
+        return [
+            f"{side}.sample"
+            for side in (SIDES if self.options.separate_vocabularies else ("both",))
+        ]
 
     # Vocabularies
 
     def _make_vocabularies(self) -> dict[str, Spec]:
         """Writes the vocabulary files; returns the dict of each side's vocabulary."""
-        if self.model_file:
-            return dict.fromkeys(SIDES, self._given_model())
-        print_note(f"making a vocabulary of {self.vocabulary.size} {self.vocabulary.kind}")
-        sides = SIDES if self.is_separate else ("",)
+        options = self.options
+        if options.model_file:
+            return dict.fromkeys(SIDES, self._given_model(options.model_file))
+        wanted = VocabularyOptions(
+            options.kind, options.vocab_size, options.normalisation, options.character_coverage
+        )
+        print_note(f"making a vocabulary of {wanted.size} {wanted.kind}")
+        sides = SIDES if options.separate_vocabularies else ("",)
         # Each vocabulary is made in its own process, whose memory is freed when it ends.
         found = []
         for side, name in zip(sides, self._samples(), strict=True):
             with worker_pool(1) as pool:
                 sample = self._work / name
-                made = pool.submit(make_vocabulary, self.vocabulary, sample, self.directory, side)
+                made = pool.submit(make_vocabulary, wanted, sample, self.directory, side)
                 found.append(made.result())
         return dict(zip(SIDES, found * (2 // len(found)), strict=True))
 
-    def _given_model(self) -> Spec:
+    def _given_model(self, path: str) -> Spec:
         try:
-            vocabulary = SubwordVocabulary(
-                Path(self.model_file).read_bytes(), FILE_NAMES["subwords"]
-            )
+            vocabulary = SubwordVocabulary(Path(path).read_bytes(), FILE_NAMES["subwords"])
         except ValueError as error:
-            raise ValueError(f"model_file: {self.model_file}: {error}") from None
+            raise ValueError(f"model_file: {path}: {error}") from None
         if not vocabulary.has_byte_fallback:
-            print_note(
-                f"{self.model_file}: has no byte fallback; unknown characters become its unknown "
-                "token"
-            )
+            print_note(f"{path}: has no byte fallback; unknown characters become its unknown token")
         write_vocabulary(vocabulary, self.directory)
         return vocabulary.to_dict()
 
@@ -195,9 +190,10 @@ class TextPreparation:
         pending: set[Future[Shard]] = set()
         names: dict[Future[Shard], str] = {}
         writer = (self.directory, specs["source"], specs["target"])
+        processes = self.options.processes or num_cores()
         with (
             tqdm(total=sum(counts.values()), desc="encoding", unit=" pairs", smoothing=0) as bar,
-            worker_pool(self.processes, start_worker, *writer) as pool,
+            worker_pool(processes, start_worker, *writer) as pool,
         ):
 
             def collect(at_most: int) -> None:
@@ -216,7 +212,7 @@ class TextPreparation:
                     bar.initial += finished.num_read
                     bar.update(finished.num_read)
                     continue
-                collect(2 * self.processes - 1)
+                collect(2 * processes - 1)
                 future = pool.submit(write_shard, block)
                 names[future] = block.name
                 pending.add(future)
@@ -225,27 +221,29 @@ class TextPreparation:
 
     def _blocks(self, counts: Mapping[str, int]) -> Iterator[Block]:
         """Yields the pairs of each shard, split by split."""
+        options = self.options
+        limits = Limits(options.most_tokens, options.max_length_ratio)
         for split in counts:
             if split == "train":
-                pairs = iterate_pairs(self.train, self.unescape)
+                pairs = iterate_pairs(self.files.train, options.unescape)
             else:  # the copied text, which is already unescaped
                 source, target = (str(self.directory / _text_name(split, side)) for side in SIDES)
                 pairs = iterate_pairs([(source, target)])
             number = 0
-            while block := list(islice(pairs, self.shard_pairs)):
+            while block := list(islice(pairs, options.shard_pairs)):
                 sources, targets = zip(*block, strict=True)
                 yield Block(
                     f"{split}-{number:05d}",
                     b"\n".join(sources),
                     b"\n".join(targets),
-                    self._duplicates(split, number * self.shard_pairs, len(block)),
-                    self.limits if split == "train" else None,
+                    self._duplicates(split, number * options.shard_pairs, len(block)),
+                    limits if split == "train" else None,
                 )
                 number += 1
 
     def _duplicates(self, split: str, start: int, count: int) -> bytes:
         """Returns one byte for each pair of a block, 1 if it occurred before."""
-        if split != "train" or not self.remove_duplicates:
+        if split != "train" or not self.options.remove_duplicates:
             return bytes(count)
         return np.fromfile(self._work / "duplicates", np.uint8, count, offset=start).tobytes()
 
