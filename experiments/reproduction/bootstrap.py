@@ -40,6 +40,26 @@ def compare_with(study: Study, baseline: str, results: Results) -> None:
             result.pop(KEY, None)
 
 
+def compared(result: Result) -> dict[str, Any] | None:
+    """The comparison of a result's BLEU with the baseline's, if there is one."""
+    found: dict[str, Any] | None = result.get(KEY, {}).get("bleu")
+    return found
+
+
+def difference(result: Result) -> str:
+    """The difference from the baseline in BLEU, as text."""
+    found = compared(result)
+    return f"{found['score'] - found['baseline']:+.2f}" if found else "-"
+
+
+def p_value(result: Result) -> str:
+    """The p-value of the difference from the baseline, as text; the least is 0.001."""
+    found = compared(result)
+    if not found:
+        return "-"
+    return "<= 0.001" if found["p_value"] <= 0.001 else f"{found['p_value']:.3f}"
+
+
 def _is_there(study: Study, *rows: Row) -> bool:
     """Whether the references and the translations of all rows exist."""
     split = rows[0].tests[-1].split

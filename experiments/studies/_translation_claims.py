@@ -72,14 +72,6 @@ def test_score(result: Result) -> float:
     return float(last["bleu"])
 
 
-def p_value(result: Result) -> str:
-    """The p-value of the difference from Bahdanau's row, as text; the least is 0.001."""
-    compared = result.get(bootstrap.KEY, {}).get("bleu")
-    if not compared:
-        return "-"
-    return "<= 0.001" if compared["p_value"] <= 0.001 else f"{compared['p_value']:.3f}"
-
-
 def spread_of_seeds(found: Results) -> float:
     """The largest difference in test BLEU between seeds of one row."""
     names = {result["name"].partition("_seed")[0] for result in found}
@@ -225,7 +217,6 @@ def summary(found: Results, models: Sequence[str]) -> str:
         if not rows:
             lines.append((corpus, name, "-", "not run", "-", "-", "-", "-"))
             continue
-        compared = rows[0].get(bootstrap.KEY, {}).get("bleu")
         lines.append(
             (
                 corpus,
@@ -233,8 +224,8 @@ def summary(found: Results, models: Sequence[str]) -> str:
                 str(len(rows)),
                 several([row["bleu"] for row in rows], ".2f"),
                 several(list(map(test_score, rows)), ".2f"),
-                f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
-                p_value(rows[0]),
+                bootstrap.difference(rows[0]),
+                bootstrap.p_value(rows[0]),
                 several([row["training"]["best_update"] for row in rows], ","),
             )
         )

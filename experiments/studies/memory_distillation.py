@@ -21,7 +21,6 @@ from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import table1, table2
 from experiments.studies._curves import updates_to
-from experiments.studies._translation_claims import p_value
 from seq2seq_memattn.attention.registry import num_slots
 from seq2seq_memattn.presets import small_text
 
@@ -295,18 +294,18 @@ def _copy_cells(result: Result) -> list[str]:
 
 def _half_width(result: Result, texts: Results) -> float | None:
     """Half the width of the 95 % interval of the score on test_2016_flickr, where it is known."""
-    if compared := result.get(bootstrap.KEY):
-        return float(compared["bleu"]["ci"])
+    if found := bootstrap.compared(result):
+        return float(found["ci"])
     for other in texts:
         # A baseline's is with the rows that are compared with it.
-        if bootstrap.KEY in other and _is_longer(other) == _is_longer(result):
-            return float(other[bootstrap.KEY]["bleu"]["baseline_ci"])
+        found = bootstrap.compared(other)
+        if found and _is_longer(other) == _is_longer(result):
+            return float(found["baseline_ci"])
     return None
 
 
 def _cells(result: Result, half_width: float | None) -> list[str]:
     model, _, how = result["label"].partition(", ")
-    compared = result.get(bootstrap.KEY, {}).get("bleu")
     return [
         model,
         how,
@@ -316,8 +315,8 @@ def _cells(result: Result, half_width: float | None) -> list[str]:
         f"{result['bleu']:.2f}",
         f"{result['tests'][FLICKR]['bleu']:.2f}"
         + ("" if half_width is None else f" ± {half_width:.1f}"),
-        f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
-        p_value(result),
+        bootstrap.difference(result),
+        bootstrap.p_value(result),
         f"{result['tests'][MSCOCO]['bleu']:.2f}",
         *_slots(result),
     ]

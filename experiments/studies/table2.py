@@ -23,7 +23,7 @@ from experiments.reproduction.study import Study
 from experiments.studies import _translation_claims
 from experiments.studies._curves import pair_of_scores
 from experiments.studies._setups import TRANSLATION, setup_table
-from experiments.studies._translation_claims import PAPER, p_value
+from experiments.studies._translation_claims import PAPER
 from seq2seq_memattn.presets import small_text
 from seq2seq_memattn.presets.load import load_preset
 from seq2seq_memattn.presets.wmt17 import PIECES
@@ -280,7 +280,6 @@ draw = learning_curves(curves, group_title)
 
 def _scores(result: Result, has_paper: bool) -> list[str]:
     standard, tokenised = first_and_last(result)
-    compared = result.get(bootstrap.KEY, {}).get("bleu")
     theirs = [result["paper"].get(name) for name in ("bleu", "test_bleu")] if has_paper else []
     return [
         result["label"],
@@ -289,8 +288,8 @@ def _scores(result: Result, has_paper: bool) -> list[str]:
         f"{tokenised['bleu']:.2f}",
         f"{standard['standard_bleu']:.2f}",
         f"{standard['chrf']:.2f}",
-        f"{compared['score'] - compared['baseline']:+.2f}" if compared else "-",
-        p_value(result),
+        bootstrap.difference(result),
+        bootstrap.p_value(result),
         f"{result['evaluation']['update']:,}",
         *("-" if score is None else f"{score:.2f}" for score in theirs),
     ]
@@ -321,12 +320,11 @@ def _signatures(results: Results) -> Iterator[str]:
     found: dict[str, None] = {}
     for result in results:
         standard, tokenised = first_and_last(result)
-        compared = result.get(bootstrap.KEY, {}).get("bleu")
         found |= {
             f"* tokenised: `{tokenised['signature']}`": None,
             f"* standard: `{standard['standard_bleu_signature']}`": None,
             f"* chrF: `{standard['chrf_signature']}`": None,
         }
-        if compared:
+        if compared := bootstrap.compared(result):
             found[f"* paired bootstrap: `{compared['signature']}`"] = None
     yield from found
