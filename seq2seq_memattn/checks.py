@@ -23,6 +23,12 @@ def check_int(name: str, value: Any, least: int = 1, most: int | None = None) ->
         raise ValueError(f"`{name}` must be an int {limits}; got {_in_one_line(value)}.")
 
 
+def is_int_array(x: Any, most_axes: int) -> bool:
+    """Whether `x` is an array of integers with at most so many axes; NumPy's numbers are not."""
+    is_array = hasattr(x, "shape") and not isinstance(x, numbers.Number)
+    return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
+
+
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> None:
     """Raises ValueError if an argument is not a finite int or float, or NumPy's, in least..most."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)

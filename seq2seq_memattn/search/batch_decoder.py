@@ -14,7 +14,7 @@ from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.search.prepare import has_fixed_memory
-from seq2seq_memattn.search.rules import steps_of
+from seq2seq_memattn.search.rules import limits_of
 from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.vocabulary import PAD_ID
 
@@ -122,7 +122,7 @@ class BatchDecoder:
                 chosen = [prefixes[i] for i in indices]
                 prefix = pad_batch(chosen, max(1, *map(len, chosen)))
                 prefix_lengths = np.count_nonzero(prefix != PAD_ID, axis=1)
-            limits, least = steps_of(self._lengths, lengths, prefix_lengths)
+            limits, least = limits_of(self._lengths, lengths, prefix_lengths)
             found = search(
                 batch,
                 np.asarray(limits),

@@ -26,7 +26,7 @@ from seq2seq_memattn.search.prepare import OURS, Prepared, pad_id, prepare, to_i
 from seq2seq_memattn.search.prepared import SearchMemory
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
-from seq2seq_memattn.search.rules import Rules, source_rules, step_limits
+from seq2seq_memattn.search.rules import Rules, SourceRules, step_limits
 from seq2seq_memattn.search.scores import score
 from seq2seq_memattn.search.step import extend_beam, first_state, trace
 from seq2seq_memattn.vocabulary import END_ID
@@ -251,7 +251,16 @@ def search_sources(
     """
     source, pad = inputs.source, pad_id(model)
     limits, num_steps = step_limits(source, inputs.max_length, pad, inputs.prefix)
-    sources = source_rules(options, source, pad, limits, inputs.min_length, inputs.prefix, seeds)
+    # Constraints are part of a graph only if they are used.
+    least = inputs.min_length
+    has_least = least is not None and not (isinstance(least, int) and least == 0)
+    sources = SourceRules(
+        limits=limits[:, None],
+        least=(ops.zeros_like(limits) + least)[:, None] if has_least else (),
+        prefix=inputs.prefix,
+        is_token=ops.not_equal(source, pad) if options.coverage_penalty else (),
+        seeds=seeds,
+    )
     rules = Rules(options, sources)
     memory, state = model.start(source, options.beam_size)
     drops = isinstance(model, Prepared) and not has_static_shapes() and source.shape[0] != 1

@@ -7,11 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_rank, check_size
+from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
 from seq2seq_memattn.compute.ids import check_int32, ids_below
+from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
-from seq2seq_memattn.search.rules import checked_lengths, checked_prefix
+from seq2seq_memattn.search.rules import prefix_lengths
+from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
 class Inputs(NamedTuple):
@@ -81,18 +83,18 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
     if is_eager(source):
         check_rank("source", source, ("batch", "source_length"))
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
-    max_length = checked_lengths("max_length", inputs.max_length, batch, least=1)
+    max_length = _checked_lengths("max_length", inputs.max_length, batch, least=1)
     if prefix is not None:
         prefix = _as_ids("prefix", prefix)
         check_rank("prefix", prefix, ("batch", "length"))
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
             prefix = ours.to_tokens(ids_below("prefix", prefix, ours.vocab_size))
-        prefix = checked_prefix(prefix, max_length)
+        prefix = _checked_prefix(prefix, max_length)
     return Inputs(
         source=source,
         max_length=max_length,
-        min_length=checked_lengths("min_length", inputs.min_length, batch, least=0),
+        min_length=_checked_lengths("min_length", inputs.min_length, batch, least=0),
         prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )
@@ -110,3 +112,67 @@ def _as_ids(name: str, ids: Any) -> Any:
     if isinstance(ids, np.ndarray):
         check_int32(name, ids)
     return ops.convert_to_tensor(ids, dtype="int32")
+
+
+def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:
+    """Checks an argument with one length for all sources or one for each, as far as it is visible.
+
+    Args:
+        name: the argument's name.
+        value: None, an int, or integers [batch] or [], as an array or a list.
+        batch: int or None. The number of sources, if it is known.
+        least: int. The least length allowed.
+
+    Returns:
+        None, int, or an int32 tensor of the same shape.
+
+    Raises:
+        ValueError: if it is anything else, or a length is below `least`.
+    """
+    if value is None:
+        return None
+    lengths = np.asarray(value) if isinstance(value, (list, tuple)) else value
+    if not is_int_array(lengths, most_axes=1):
+        check_int(name, value, least)
+        return int(value)
+    if len(lengths.shape):
+        check_size(name, "batch", lengths.shape[0], batch)
+    lengths = ops.convert_to_tensor(lengths, dtype="int32")
+    if not is_visible(lengths):
+        return lengths
+    smallest = ops.min(lengths, initial=np.iinfo(np.int32).max)
+    problem = f"`{name}`: expected lengths of at least {least}"
+    return checked(lengths, smallest >= least, problem, got=smallest)
+
+
+def _checked_prefix(prefix: Any, max_length: Any) -> Any:
+    """Checks the prefixes of a search, if their values are visible.
+
+    Args:
+        prefix: int32 [batch, n], by the tokens' numbers in search.
+        max_length: None, int, or int32 [batch] or [].
+
+    Returns:
+        `prefix`.
+
+    Raises:
+        ValueError: if a token follows padding or is a start or end token, or if a prefix is longer
+            than `max_length`.
+    """
+    if not is_visible(prefix):
+        return prefix
+    is_token = ops.not_equal(prefix, PAD_ID)
+    prefix = checked(
+        prefix,
+        ops.all(ops.logical_or(is_token[:, :-1], ops.logical_not(is_token[:, 1:]))),
+        "`prefix`: expected tokens, then padding; a token follows padding",
+    )
+    prefix = checked(
+        prefix,
+        ops.all(ops.logical_or(prefix == PAD_ID, prefix > END_ID)),
+        "`prefix`: expected neither the start token nor the end token",
+    )
+    if max_length is None:
+        return prefix
+    fits = ops.all(prefix_lengths(prefix) <= ops.cast(max_length, "int32"))
+    return checked(prefix, fits, "`prefix`: expected at most `max_length` tokens")

@@ -1,18 +1,14 @@
 """The rules of one search: its options, and the limits of each source."""
 
-import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 from keras import ops
 
-from seq2seq_memattn.checks import check_int, check_size
 from seq2seq_memattn.compute.backend import is_eager
-from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.options import Lengths, SearchOptions
-from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from seq2seq_memattn.vocabulary import PAD_ID
 
 MAX_SEED = 2**31 - 1  # the largest int32
 SPARE = 10  # steps that the default limit adds
@@ -49,105 +45,6 @@ class Rules(NamedTuple):
     sources: SourceRules
 
 
-def source_rules(
-    options: SearchOptions,
-    source: Any,
-    pad_id: int,
-    limits: Any,
-    min_length: Any = None,
-    prefix: Any = (),
-    seeds: Any = (),
-) -> SourceRules:
-    """The `SourceRules` of a batch from what a search was called with.
-
-    Args:
-        options: the options of the search.
-        source, min_length: see `beam_search`.
-        pad_id: the id of padding in sources.
-        limits: int32 [batch], from `step_limits`.
-        prefix: int32 [batch, n], by the tokens' numbers in search, or ().
-        seeds: uint32 [batch, 2], or ().
-    """
-    has_least = min_length is not None and not (isinstance(min_length, int) and min_length == 0)
-    return SourceRules(
-        limits=limits[:, None],
-        least=(ops.zeros_like(limits) + min_length)[:, None] if has_least else (),
-        prefix=prefix,
-        is_token=ops.not_equal(source, pad_id) if options.coverage_penalty else (),
-        seeds=seeds,
-    )
-
-
-def is_int_array(x: Any, most_axes: int) -> bool:
-    """Whether `x` is an array of integers with at most so many axes; NumPy's numbers are not."""
-    is_array = hasattr(x, "shape") and not isinstance(x, numbers.Number)
-    return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
-
-
-def checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:
-    """Checks an argument with one length for all sources or one for each, as far as it is visible.
-
-    Args:
-        name: the argument's name.
-        value: None, an int, or integers [batch] or [], as an array or a list.
-        batch: int or None. The number of sources, if it is known.
-        least: int. The least length allowed.
-
-    Returns:
-        None, int, or an int32 tensor of the same shape.
-
-    Raises:
-        ValueError: if it is anything else, or a length is below `least`.
-    """
-    if value is None:
-        return None
-    lengths = np.asarray(value) if isinstance(value, (list, tuple)) else value
-    if not is_int_array(lengths, most_axes=1):
-        check_int(name, value, least)
-        return int(value)
-    if len(lengths.shape):
-        check_size(name, "batch", lengths.shape[0], batch)
-    lengths = ops.convert_to_tensor(lengths, dtype="int32")
-    if not is_visible(lengths):
-        return lengths
-    smallest = ops.min(lengths, initial=np.iinfo(np.int32).max)
-    problem = f"`{name}`: expected lengths of at least {least}"
-    return checked(lengths, smallest >= least, problem, got=smallest)
-
-
-def checked_prefix(prefix: Any, max_length: Any) -> Any:
-    """Checks the prefixes of a search, if their values are visible.
-
-    Args:
-        prefix: int32 [batch, n], by the tokens' numbers in search.
-        max_length: None, int, or int32 [batch] or [].
-
-    Returns:
-        `prefix`.
-
-    Raises:
-        ValueError: if a token follows padding or is a start or end token, or if a prefix is longer
-            than `max_length`.
-    """
-    if not is_visible(prefix):
-        return prefix
-    is_token = ops.not_equal(prefix, PAD_ID)
-    prefix = checked(
-        prefix,
-        ops.all(ops.logical_or(is_token[:, :-1], ops.logical_not(is_token[:, 1:]))),
-        "`prefix`: expected tokens, then padding; a token follows padding",
-    )
-    prefix = checked(
-        prefix,
-        ops.all(ops.logical_or(prefix == PAD_ID, prefix > END_ID)),
-        "`prefix`: expected neither the start token nor the end token",
-    )
-    if max_length is None:
-        return prefix
-    fits = ops.all(prefix_lengths(prefix) <= ops.cast(max_length, "int32"))
-    return checked(prefix, fits, "`prefix`: expected at most `max_length` tokens")
-
-
 def prefix_lengths(prefix: Any) -> Any:
     """Tokens of each prefix: int32 [batch], or 0 without prefixes."""
     if isinstance(prefix, tuple):
@@ -155,7 +52,7 @@ def prefix_lengths(prefix: Any) -> Any:
     return ops.sum(ops.cast(ops.not_equal(prefix, PAD_ID), "int32"), axis=1)
 
 
-def steps_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> tuple[Any, Any]:
+def limits_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> tuple[Any, Any]:
     """The limits of each source: the most steps, and the tokens before its targets may end.
 
     A prefix is written whole, however long it is.

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.checks import check_int, is_int_array
 from seq2seq_memattn.search.beam import banned_tokens, search_sources
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
 from seq2seq_memattn.search.prepare import prepare, to_ids
-from seq2seq_memattn.search.rules import MAX_SEED, is_int_array
+from seq2seq_memattn.search.rules import MAX_SEED
 
 
 class SampleResult(NamedTuple):

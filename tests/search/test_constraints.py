@@ -14,7 +14,7 @@ from seq2seq_memattn.search.batch_decoder import BatchDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.constraints import repeating
 from seq2seq_memattn.search.options import Lengths, SearchOptions
-from seq2seq_memattn.search.rules import steps_of
+from seq2seq_memattn.search.rules import limits_of
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, PAD_ID, START_ID
 from tests.errors import refused
@@ -229,7 +229,7 @@ def test_a_prefix_of_no_tokens_leaves_all_free() -> None:
 
 
 def test_a_ratio_of_1_lets_a_target_be_as_long_as_its_source() -> None:
-    limits, least = steps_of(
+    limits, least = limits_of(
         Lengths(max_length_ratio=1.0, min_length_ratio=1.0), np.array([5, 1, 9])
     )
     # A source of 4 tokens and its end token: 4 tokens, then the end token.
@@ -241,18 +241,18 @@ def test_ratios_are_exact() -> None:
     lengths = np.arange(1, 301)
     for percent in (1, 30, 50, 60, 99, 120, 150, 375):
         ratio = percent / 100
-        limits, least = steps_of(Lengths(max_length_ratio=ratio, min_length_ratio=ratio), lengths)
+        limits, least = limits_of(Lengths(max_length_ratio=ratio, min_length_ratio=ratio), lengths)
         assert as_array(limits).tolist() == np.maximum(percent * lengths // 100, 1).tolist()
         assert as_array(least).tolist() == (-(-percent * (lengths - 1) // 100)).tolist()
 
 
 def test_the_default_limit_leaves_room_for_the_least_length() -> None:
     for lengths in (Lengths(min_length_ratio=5.0), Lengths(min_length=20)):
-        limits, least = steps_of(lengths, np.array([5, 1]))
+        limits, least = limits_of(lengths, np.array([5, 1]))
         assert (as_array(limits) >= as_array(least) + 10).all()
-    limits, _ = steps_of(Lengths(max_length=7, min_length=7), np.array([5, 1]))
+    limits, _ = limits_of(Lengths(max_length=7, min_length=7), np.array([5, 1]))
     assert as_array(limits).tolist() == [7, 7]
-    limits, _ = steps_of(Lengths(max_length=7, max_length_ratio=2.0), np.array([5, 1]))
+    limits, _ = limits_of(Lengths(max_length=7, max_length_ratio=2.0), np.array([5, 1]))
     assert as_array(limits).tolist() == [7, 2]
 
 

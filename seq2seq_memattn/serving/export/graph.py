@@ -19,7 +19,7 @@ from seq2seq_memattn.search.eager import Inputs
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
-from seq2seq_memattn.search.rules import MAX_SEED, prefix_lengths, steps_of
+from seq2seq_memattn.search.rules import MAX_SEED, limits_of, prefix_lengths
 from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.serving.export.options import ExportOptions
@@ -307,7 +307,7 @@ class ServingGraph:
     ) -> tuple[Any, Any, BeamResult]:
         """See `search_sources`."""
         lengths = tf.reduce_sum(tf.cast(ids != self._model.pad_id, tf.int32), axis=1)
-        limits, least = steps_of(self._options.lengths, lengths, prefix_lengths(prefix))
+        limits, least = limits_of(self._options.lengths, lengths, prefix_lengths(prefix))
         return search_sources(decoder, Inputs(ids, limits, least, prefix), options, seeds)
 
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
