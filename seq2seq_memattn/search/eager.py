@@ -107,7 +107,9 @@ def _as_ids(name: str, ids: Any) -> Any:
             ids = np.array(ids)
         except ValueError:
             raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
-    if hasattr(ids, "dtype") and "int" not in str(ids.dtype) and 0 not in ids.shape:
+    if not hasattr(ids, "dtype"):
+        raise ValueError(f"`{name}`: expected rows of ids; got {ids!r}.")
+    if "int" not in str(ids.dtype) and 0 not in ids.shape:
         raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
     if isinstance(ids, np.ndarray):
         check_int32(name, ids)

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,25 @@ def test_it_is_short_and_uses_public_names_alone(program: Path) -> None:
 def test_every_program_stands_in_the_readme() -> None:
     readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\((\w+\.py)\)", readme)) == {path.name for path in PROGRAMS}
+
+
+def test_placeholders_carry_values_there_and_back() -> None:
+    """Repeated values, values that one side lacks or writes otherwise, and an unknown mark."""
+    tree = ast.parse((ROOT / "examples" / "placeholders.py").read_text(encoding="utf-8"))
+    kinds = (ast.Import, ast.FunctionDef)
+    tree.body = [
+        node
+        for node in tree.body
+        if isinstance(node, kinds)
+        or (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SPECIAL")
+    ]
+    module: dict[str, Any] = {"Sequence": list, "Path": Path}
+    exec(compile(tree, "placeholders", "exec"), module)
+    masked, unmasked = module["masked"], module["unmasked"]
+    source, _, values = masked("Room 412, 412 at 9.30, see https://a.org/x .")
+    assert source == "Room ⟨0⟩, ⟨0⟩ at ⟨1⟩, see ⟨2⟩ ."
+    assert unmasked("Um ⟨ 1 ⟩ Raum ⟨0⟩ , ⟨2⟩ .", values) == "Um 9.30 Raum 412 , https://a.org/x ."
+    assert unmasked("⟨7⟩", values) == "⟨7⟩"
+    source, target, values = masked("12 of 1,000 in 3", "3 von 1.000 in 12")
+    assert (source, target) == ("⟨0⟩ of 1,000 in ⟨1⟩", "⟨1⟩ von 1.000 in ⟨0⟩")
+    assert unmasked(target, values) == "3 von 1.000 in 12"

@@ -304,6 +304,7 @@ def test_samples_obey_the_constraints() -> None:
         ({"banned": 3}, "`banned`: expected a sequence of ids; got 3."),
         ({"prefix": [3, 4]}, "`prefix`: expected shape [batch, length]; got [2] of int32."),
         ({"prefix": [[3]]}, "`prefix`: expected batch 2; got 1."),
+        ({"prefix": "abc"}, "`prefix`: expected rows of ids; got 'abc'."),
         ({"prefix": [[3], [4, 5]]}, "`prefix`: expected rows of the same length, with padding."),
         ({"prefix": [[3.5], [4]]}, "`prefix`: expected ids, whole numbers; got float64."),
         ({"prefix": [[3], [9]]}, "`prefix`: expected ids in 0..5; got 9."),

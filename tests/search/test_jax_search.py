@@ -141,15 +141,21 @@ def search_on_jax(folder: Path, attention: str, searches: list[str]) -> None:
     assert process.returncode == 0, process.stderr.decode()
 
 
-def assert_same(path: Path, theirs: Any) -> None:
-    """Compares the arrays of a file with the fields of a result."""
+def assert_same(path: Path, theirs: Any, atol: float = 0.0) -> None:
+    """Compares the arrays of a file with the fields of a result.
+
+    Args:
+        atol: float. Difference that is allowed; 0.0: that of float32's rounding.
+    """
     compared = 0
     with np.load(path) as ours:
         for name in ours.files:
             expected = getattr(theirs, name)
             if isinstance(expected, tuple):  # not requested
                 continue
-            if as_array(expected).dtype.kind == "f":
+            if atol and as_array(expected).dtype.kind == "f":
+                np.testing.assert_allclose(ours[name], as_array(expected), rtol=0.0, atol=atol)
+            elif as_array(expected).dtype.kind == "f":
                 assert_close(ours[name], as_array(expected))
             else:
                 np.testing.assert_array_equal(ours[name], as_array(expected))
@@ -169,7 +175,8 @@ def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) ->
         ),
         "sampled": lambda: sample(model, source, 3, 1.5, 6, 0.8, seed=7, max_length=8),
     }[kind]()
-    assert_same(tmp_path / f"compiled {kind}.npz", expected)
+    # A last bit may round a value to the next of the 255 steps, so that a product differs.
+    assert_same(tmp_path / f"compiled {kind}.npz", expected, 0.02 if kind == "eight" else 0.0)
 
 
 @pytest.mark.slow

@@ -68,6 +68,14 @@ def test_words_one_by_one_are_encoded_as_the_whole_line(
         assert vocabulary.encode(line) == plain.encode(line), repr(line)
 
 
+def test_placeholders_that_the_text_never_had_come_through_in_bytes(model: bytes) -> None:
+    vocabulary = SubwordVocabulary(model, "subwords.model")
+    line = "a ⟨0⟩ b ⟨12⟩"
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    assert processor.encode("⟨", out_type=str)[-3:] == ["<0xE2>", "<0x9F>", "<0xA8>"]
+    assert vocabulary.decode(vocabulary.encode(line)) == line
+
+
 def test_the_ids_handed_out_are_not_those_remembered(model: bytes) -> None:
     vocabulary = SubwordVocabulary(model, "m.model", splits_at_spaces=True)
     first = vocabulary.encode("ba")
