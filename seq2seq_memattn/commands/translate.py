@@ -34,6 +34,7 @@ from seq2seq_memattn.text.files import (
 )
 from seq2seq_memattn.text.form import AS_GIVEN, TextForm, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
+from seq2seq_memattn.vocabulary import Vocabulary
 
 CHUNK_LINES = 20_000  # lines at most that are sorted by length, translated and written together
 
@@ -97,6 +98,9 @@ def main(arguments: cli.Arguments) -> None:
         _check_sources(translator, arguments.input, name)
     sources_form = run.text_form if arguments.readable_sources else AS_GIVEN
     form = run.text_form if arguments.readable else AS_GIVEN
+    if prefixes is not None:
+        prefixes = form.beginnings_as_trained(prefixes)
+        _check_prefixes(run.target_vocabulary, prefixes, arguments.prefixes)
     number, seconds = 0, 0.0
     with (
         open_output(arguments.output) as output,
@@ -113,7 +117,7 @@ def main(arguments: cli.Arguments) -> None:
                 name,
                 bar.update,
                 number + 1,
-                _beginnings(arguments.prefixes, prefixes, number, len(lines), form),
+                _beginnings(arguments.prefixes, prefixes, number, len(lines)),
                 arguments.prefixes,
             )
             seconds += time.perf_counter() - started
@@ -171,16 +175,21 @@ def _check_sources(translator: Any, path: str, name: str) -> None:
         number += len(lines)
 
 
-def _beginnings(
-    name: str, prefixes: list[str] | None, first: int, count: int, form: Any
-) -> list[str] | None:
-    """The prefixes of `count` sources, in the form of the training text; None without prefixes."""
+def _check_prefixes(vocabulary: Vocabulary, prefixes: list[str], name: str) -> None:
+    """Raises ValueError for a prefix that the vocabulary cannot encode."""
+    from seq2seq_memattn.runs.translator import encode_lines
+
+    encode_lines(vocabulary, prefixes, name)
+
+
+def _beginnings(name: str, prefixes: list[str] | None, first: int, count: int) -> list[str] | None:
+    """The prefixes of `count` sources; None without prefixes."""
     if prefixes is None:
         return None
     found = prefixes[first : first + count]
     if len(found) < count:
         raise ValueError(f"{name}: expected as many lines as sources, got {len(prefixes)}")
-    return form.beginnings_as_trained(found)
+    return found
 
 
 def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:

@@ -115,6 +115,22 @@ def test_score_says_in_one_line_what_is_wrong(work, tmp_path, source, target, ex
     assert not (tmp_path / "scores.txt").exists()
 
 
+def test_translate_checks_every_beginning_before_the_work(work, tmp_path):
+    for name, text in (("source", "3\n4\n"), ("beginnings", "3\nx\n")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    done = command(
+        "translate",
+        work,
+        f"--input={tmp_path / 'source.txt'}",
+        f"--prefixes={tmp_path / 'beginnings.txt'}",
+        f"--output={tmp_path / 'output.txt'}",
+    )
+    assert done.returncode == 1
+    (line,) = error_lines(done)
+    assert "beginnings.txt, line 2: unknown symbol 'x'" in line
+    assert not (tmp_path / "output.txt").exists()
+
+
 @pytest.mark.slow
 def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     done = command("average_checkpoints", work, "--last=5")
