@@ -128,6 +128,7 @@ def test_translate_checks_every_beginning_before_the_work(work, tmp_path):
     assert done.returncode == 1
     (line,) = error_lines(done)
     assert "beginnings.txt, line 2: unknown symbol 'x'" in line
+    assert b"sentence" not in done.stderr  # the bar of the translation
     assert not (tmp_path / "output.txt").exists()
 
 
