@@ -8,14 +8,6 @@ from keras import ops
 from seq2seq_memattn.compute.visible import checked, is_visible
 
 
-def check_int32(name: str, ids: np.ndarray) -> None:
-    """Raises ValueError if an id does not fit into an int32, which would make it another id."""
-    limits = np.iinfo(np.int32)
-    for id_ in (ids.min(initial=0), ids.max(initial=0)):
-        if not limits.min <= id_ <= limits.max:
-            raise ValueError(f"`{name}`: expected ids that fit into 32 bits; got {id_}.")
-
-
 def ids_below(name: str, ids: Any, bound: int) -> Any:
     """Checks that ids belong to a vocabulary, if their values can be seen.
 
@@ -37,10 +29,9 @@ def ids_below(name: str, ids: Any, bound: int) -> Any:
     problem = f"`{name}`: expected ids in 0..{bound - 1}"
     # As unsigned numbers, negative ids are the largest: one maximum finds all bad ids.
     if isinstance(ids, np.ndarray):
-        check_int32(name, ids)
-        largest = np.max(ids.astype(np.int32).astype(np.uint32), initial=0)
+        largest = np.max(ids.astype(np.int64).astype(np.uint64), initial=0)
         if largest >= bound:
-            raise ValueError(f"{problem}; got {largest.astype(np.int32)}.")
+            raise ValueError(f"{problem}; got {largest.astype(np.int64)}.")
         return ids
     if not is_visible(ids):
         return ids

@@ -146,10 +146,8 @@ class TextPreparation:
         """Returns the names of the sample files for the vocabularies, source side first."""
         if self.options.model_file:
             return []
-        return [
-            f"{side}.sample"
-            for side in (SIDES if self.options.separate_vocabularies else ("both",))
-        ]
+        sides = SIDES if self.options.separate_vocabularies else ("both",)
+        return [f"{side}.sample" for side in sides]
 
     # Vocabularies
 

@@ -9,7 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
-from seq2seq_memattn.compute.ids import check_int32, ids_below
+from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import prefix_lengths
@@ -112,7 +112,10 @@ def _as_ids(name: str, ids: Any) -> Any:
     if "int" not in str(ids.dtype) and 0 not in ids.shape:
         raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
     if isinstance(ids, np.ndarray):
-        check_int32(name, ids)
+        limits = np.iinfo(np.int32)  # beyond them, the conversion would make other ids
+        for one in (ids.min(initial=0), ids.max(initial=0)):
+            if not limits.min <= one <= limits.max:
+                raise ValueError(f"`{name}`: expected ids that fit into 32 bits; got {one}.")
     return ops.convert_to_tensor(ids, dtype="int32")
 
 

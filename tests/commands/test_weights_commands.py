@@ -20,6 +20,22 @@ def command(name, work, *arguments, run="run", standard_input=b""):
     )
 
 
+def refused(work, folder, name, **texts):
+    """Runs a command on files of these texts, by flag, which it must refuse without output.
+
+    Returns:
+        The line of the error, and all that standard error has.
+    """
+    for flag, text in texts.items():
+        (folder / f"{flag}.txt").write_text(text)
+    files = [f"--{flag}={folder / flag}.txt" for flag in (*texts, "output")]
+    done = command(name, work, *files)
+    assert done.returncode == 1
+    assert not (folder / "output.txt").exists()
+    (line,) = error_lines(done)
+    return line, done.stderr
+
+
 def translated(work, *more):
     """What `translate` finds for some sources: (source, translation, log_prob) each."""
     sources = (work / "data" / "valid.source.txt").read_text().splitlines()[:8] + ["", "3"]
@@ -100,36 +116,14 @@ def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_
     ],
 )
 def test_score_says_in_one_line_what_is_wrong(work, tmp_path, source, target, expected):
-    for name, text in (("source", source), ("target", target)):
-        (tmp_path / f"{name}.txt").write_text(text)
-    done = command(
-        "score",
-        work,
-        f"--source={tmp_path / 'source.txt'}",
-        f"--target={tmp_path / 'target.txt'}",
-        f"--output={tmp_path / 'scores.txt'}",
-    )
-    assert done.returncode == 1
-    (line,) = error_lines(done)
+    line, _ = refused(work, tmp_path, "score", source=source, target=target)
     assert expected in line
-    assert not (tmp_path / "scores.txt").exists()
 
 
 def test_translate_checks_every_beginning_before_the_work(work, tmp_path):
-    for name, text in (("source", "3\n4\n"), ("beginnings", "3\nx\n")):
-        (tmp_path / f"{name}.txt").write_text(text)
-    done = command(
-        "translate",
-        work,
-        f"--input={tmp_path / 'source.txt'}",
-        f"--prefixes={tmp_path / 'beginnings.txt'}",
-        f"--output={tmp_path / 'output.txt'}",
-    )
-    assert done.returncode == 1
-    (line,) = error_lines(done)
-    assert "beginnings.txt, line 2: unknown symbol 'x'" in line
-    assert b"sentence" not in done.stderr  # the bar of the translation
-    assert not (tmp_path / "output.txt").exists()
+    line, printed = refused(work, tmp_path, "translate", input="3\n4\n", prefixes="3\nx\n")
+    assert "prefixes.txt, line 2: unknown symbol 'x'" in line
+    assert b"sentence" not in printed  # the bar of the translation
 
 
 @pytest.mark.slow

@@ -433,7 +433,6 @@ def test_numbers_may_be_those_of_numpy() -> None:
     assert len(vars(searchable)["_searches"]) == 1
 
 
-@pytest.mark.slow
 def test_ids_that_would_wrap_round_are_refused() -> None:
     searchable = own_parts.make().searchable()
     with pytest.raises(ValueError, match="`source`: expected ids that fit into 32 bits; got 429"):
@@ -453,6 +452,7 @@ def test_only_an_attention_that_is_made_for_a_length_limits_the_source() -> None
     assert found == {"slots": None, "encodings": 4, "location": 4, "bahdanau": None}
 
 
+@pytest.mark.slow
 def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
     logger.addHandler(caplog.handler)
