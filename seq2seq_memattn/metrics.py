@@ -16,6 +16,7 @@ FORMS: dict[str, Callable[[FormedLines], list[str]]] = {
     "standard_bleu": lambda lines: lines.readable,
     "chrf": lambda lines: lines.readable,
 }
+RESAMPLES = 1000  # for confidence intervals, sacrebleu's default
 RIBES_ALPHA, RIBES_BETA = 0.25, 0.1  # the exponents of RIBES's own script
 
 
@@ -32,14 +33,15 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A comparison of a system with a baseline by paired bootstrap resampling.
+    """A comparison of a system with a baseline.
 
     Fields:
         score, baseline: float, 0 to 100. The scores of both.
         ci, baseline_ci: float. Half the width of their 95 % confidence intervals.
-        p_value: float in (0, 1]. Probability of a difference at least as large by chance. 1 for
-            equal scores, for which sacrebleu would give its smallest value.
-        signature: str. sacrebleu's, with the number of resamples ("bs") and their seed.
+        p_value: float in (0, 1]. Probability that chance makes a difference at least as large, of
+            either sign.
+        signature: str. sacrebleu's, with the numbers of trials for the p-value ("ar") and of
+            resamples for the intervals ("bs"), and their seed.
     """
 
     score: float
@@ -125,7 +127,7 @@ def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = Fa
     return Score(100.0 * score, f"{signature}|nltk:{nltk.__version__}")
 
 
-def paired_bootstrap(
+def compare_systems(
     hypotheses: FormedLines,
     baseline: FormedLines,
     references: FormedLines,
@@ -133,8 +135,10 @@ def paired_bootstrap(
 ) -> dict[str, Comparison]:
     """Compares a system with a baseline by each score of `corpus_scores`.
 
-    Source: Koehn (2004), as implemented in sacrebleu, with its default number of resamples and seed
-    (the environment variable SACREBLEU_SEED sets another seed).
+    Source: intervals by bootstrap resampling (Koehn, 2004), p-values by approximate randomisation
+    (Riezler and Maxwell, 2005), both as implemented in sacrebleu, with its default numbers and seed
+    (the environment variable SACREBLEU_SEED sets another seed). The p-values of its bootstrap are
+    not used: they are far too small for systems that hardly differ.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -145,12 +149,13 @@ def paired_bootstrap(
     for name, formed in FORMS.items():
         systems: Any = [("baseline", formed(baseline)), ("system", formed(hypotheses))]
         truth = [formed(references)]
-        test = PairedTest(systems, {name: _metric(name, lowercase)}, truth, "bs")
+        metrics = {name: _metric(name, lowercase)}
+        test = PairedTest(systems, metrics, truth, "ar", n_ar_confidence=RESAMPLES)
         signatures, results = test()
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
         found: Any = results[key]
         theirs, ours = found
-        p_value = ours.p_value if ours.score != theirs.score else 1.0
+        p_value = ours.p_value if ours.score != theirs.score else 1.0  # sacrebleu gives its least
         comparisons[name] = Comparison(
             score=float(ours.score),
             baseline=float(theirs.score),

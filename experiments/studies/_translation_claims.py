@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.reproduction import bootstrap
+from experiments.reproduction import significance
 from experiments.reproduction.claims import MARGIN, Claim, from_gains, made_by, several, span
 from experiments.reproduction.pages import markdown_table, prose
 from experiments.reproduction.results import Result, Results
@@ -224,8 +224,8 @@ def summary(found: Results, models: Sequence[str]) -> str:
                 str(len(rows)),
                 several([row["bleu"] for row in rows], ".2f"),
                 several(list(map(test_score, rows)), ".2f"),
-                bootstrap.difference(rows[0]),
-                bootstrap.p_value(rows[0]),
+                significance.difference(rows[0]),
+                significance.p_value(rows[0]),
                 several([row["training"]["best_update"] for row in rows], ","),
             )
         )

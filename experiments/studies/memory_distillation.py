@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.reproduction import bootstrap
+from experiments.reproduction import significance
 from experiments.reproduction.pages import (
     learning_curves,
     markdown_table,
@@ -117,7 +117,8 @@ def introduction(scale: Scale) -> str:
         "and ignores case; validation BLEU does not. Choices were made by validation BLEU, and no "
         'choice saw test_2017_mscoco. "±" is half a 95 % interval over test sets drawn anew from '
         'this one, not over seeds. "Against Att" is the difference on test_2016_flickr from '
-        "attention, trained as long, with its first seed, and its p-value (paired bootstrap)."
+        "attention, trained as long, with its first seed, and p its two-sided p-value by "
+        "approximate randomisation."
     )
     if scale == "tiny":
         return text
@@ -246,11 +247,11 @@ def _row(model: str, name: str, trial: Trial) -> Row:
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results, each with the paired bootstrap against attention trained as long."""
+    """The finished results, each with a comparison with attention trained as long."""
     finished = study.finished()
     for longer, baseline in ((False, "att"), (True, "att_long")):
         members = [one for one in _of_text(finished) if _is_longer(one) == longer]
-        bootstrap.compare_with(study, baseline, members)
+        significance.compare_with(study, baseline, members)
     return finished
 
 
@@ -294,11 +295,11 @@ def _copy_cells(result: Result) -> list[str]:
 
 def _half_width(result: Result, texts: Results) -> float | None:
     """Half the width of the 95 % interval of the score on test_2016_flickr, where it is known."""
-    if found := bootstrap.compared(result):
+    if found := significance.compared(result):
         return float(found["ci"])
     for other in texts:
         # A baseline's is with the rows that are compared with it.
-        found = bootstrap.compared(other)
+        found = significance.compared(other)
         if found and _is_longer(other) == _is_longer(result):
             return float(found["baseline_ci"])
     return None
@@ -315,8 +316,8 @@ def _cells(result: Result, half_width: float | None) -> list[str]:
         f"{result['bleu']:.2f}",
         f"{result['tests'][FLICKR]['bleu']:.2f}"
         + ("" if half_width is None else f" ± {half_width:.1f}"),
-        bootstrap.difference(result),
-        bootstrap.p_value(result),
+        significance.difference(result),
+        significance.p_value(result),
         f"{result['tests'][MSCOCO]['bleu']:.2f}",
         *_slots(result),
     ]

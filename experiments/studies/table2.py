@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from experiments.reproduction import bootstrap
+from experiments.reproduction import significance
 from experiments.reproduction.pages import (
     commit_in_words,
     learning_curves,
@@ -84,9 +84,10 @@ def introduction(scale: Scale) -> str:
         "How close does K-memory come to attention over the source in translation? BLEU is of "
         "beam search (10) with the weights of the best validation; updates are counted up to that "
         'validation. Validation BLEU is of tokenised text. "Against Att" is the difference in '
-        "tokenised test BLEU from the first row, with its p-value (paired bootstrap). PE stands "
-        "for position encodings. In each cell of its Table 2, the paper has the best of four pairs "
-        "of scores, chosen on the validation set, and does not say which."
+        "tokenised test BLEU from the first row, and p its two-sided p-value by approximate "
+        "randomisation. PE stands for position encodings. In each cell of its Table 2, the paper "
+        "has the best of four pairs of scores, chosen on the validation set, and does not say "
+        "which."
     )
     if scale == "full":
         here = (
@@ -215,11 +216,11 @@ def _variant(row: Row, suffix: str, options: dict[str, Any], text: str) -> Row:
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results, each with the paired bootstrap against Bahdanau on its corpus."""
+    """The finished results, each with comparisons with Bahdanau on its corpus."""
     finished = study.finished()
     for name in {_baseline(result["name"]) for result in finished}:
         members = [result for result in finished if _baseline(result["name"]) == name]
-        bootstrap.compare_with(study, name, members)
+        significance.compare_with(study, name, members)
     return finished
 
 
@@ -288,8 +289,8 @@ def _scores(result: Result, has_paper: bool) -> list[str]:
         f"{tokenised['bleu']:.2f}",
         f"{standard['standard_bleu']:.2f}",
         f"{standard['chrf']:.2f}",
-        bootstrap.difference(result),
-        bootstrap.p_value(result),
+        significance.difference(result),
+        significance.p_value(result),
         f"{result['evaluation']['update']:,}",
         *("-" if score is None else f"{score:.2f}" for score in theirs),
     ]
@@ -325,6 +326,6 @@ def _signatures(results: Results) -> Iterator[str]:
             f"* standard: `{standard['standard_bleu_signature']}`": None,
             f"* chrF: `{standard['chrf_signature']}`": None,
         }
-        if compared := bootstrap.compared(result):
-            found[f"* paired bootstrap: `{compared['signature']}`"] = None
+        if compared := significance.compared(result):
+            found[f"* p: `{compared['signature']}`"] = None
     yield from found

@@ -3,9 +3,10 @@
 Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by the length of the
 reference, and standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's
 signature. Sources and references must have the form of the training text. `--baseline` compares the
-run with the output of another system, in the same form, by sacrebleu's paired bootstrap. If the
-data directory states the language and the form of the text, lines are tokenised or detokenised for
-the scores that need it. Otherwise they are scored as they are.
+run with the output of another system, in the same form: 95 % intervals by bootstrap resampling and
+two-sided p-values by approximate randomisation, as in sacrebleu. If the data directory states the
+language and the form of the text, lines are tokenised or detokenised for the scores that need it.
+Otherwise they are scored as they are.
 """
 
 import json
@@ -42,13 +43,13 @@ def compare(
         name: name of the other system's file.
         lowercase: whether to ignore case.
     """
-    from seq2seq_memattn.metrics import paired_bootstrap
+    from seq2seq_memattn.metrics import compare_systems
 
-    found = paired_bootstrap(hypotheses, baseline, references, lowercase)
+    found = compare_systems(hypotheses, baseline, references, lowercase)
     for score, one in found.items():
         print_note(
             f"{score}: {one.score:.2f} ± {one.ci:.2f}, {name} {one.baseline:.2f} ± "
-            f"{one.baseline_ci:.2f}, p = {one.p_value:.4f} (paired bootstrap)"
+            f"{one.baseline_ci:.2f}, p = {one.p_value:.4f}"
         )
     return {"file": name, **{score: one._asdict() for score, one in found.items()}}
 
@@ -92,7 +93,7 @@ def define(flags: cli.Flags) -> None:
     flags.group("Text and scores")
     flags.string("source", None, "sources, one per line", required=True)
     flags.string("reference", None, "references, one per line", required=True)
-    flags.string("baseline", None, "output of another system, to compare with by paired bootstrap")
+    flags.string("baseline", None, "output of another system, to compare with")
     flags.boolean("lowercase", False, "ignore case in every score")
     flags.boolean("window", False, "also report the mean number of encoder states scored per step")
     flags.boolean("slots", False, "K-memory: also report how evenly the slots are read")

@@ -96,7 +96,7 @@ def test_rows_are_compared_with_attention_that_was_trained_as_long(
     def compare(study: Study, baseline: str, found: Any) -> None:
         compared[baseline] = [result["name"] for result in found]
 
-    monkeypatch.setattr(memory_distillation.bootstrap, "compare_with", compare)
+    monkeypatch.setattr(memory_distillation.significance, "compare_with", compare)
     of = study(tmp_path)
     for row in of.rows:
         if row.name in ("att_long", "k64_long"):

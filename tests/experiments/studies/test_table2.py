@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from experiments.reproduction import study
-from experiments.reproduction.bootstrap import KEY
 from experiments.reproduction.results import read_json, write_json
 from experiments.reproduction.rows import Row, identity
+from experiments.reproduction.significance import KEY
 from experiments.reproduction.study import Study
 from experiments.studies import table2
 from seq2seq_memattn.text.files import read_lines
@@ -143,7 +143,7 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     assert scores[2].endswith("| - | - | 1,500 |")  # the baseline itself
     said = [line for line in multi30k.splitlines() if line.startswith("* ")]
     assert said[:3] == ["* tokenised: `test 1`", "* standard: `standard`", "* chrF: `chrf`"]
-    assert said[3].startswith("* paired bootstrap: `nrefs:1|bs:1000")
+    assert said[3].startswith("* p: `nrefs:1|bs:1000|ar:10000")
     assert "Trained on: H (commit 0123456789 with changed files)." in german
     assert "| 5.00 | 4.00 |" in newstest  # one test set, one score
     assert "| - | - | 1,500 | 12.94 | - |" in turkish  # the paper gives no test score

@@ -1,4 +1,4 @@
-"""Compares rows of a study with a baseline row by sacrebleu's paired bootstrap."""
+"""Compares rows of a study with a baseline row: confidence intervals and p-values."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ KEY = "against_baseline"  # key of the comparison in a result
 
 
 def compare_with(study: Study, baseline: str, results: Results) -> None:
-    """Adds the paired bootstrap against the baseline to results.
+    """Adds comparisons with the baseline, by `compare_systems`, to results.
 
     Translations of a row's last test are compared, with or without case like the test. The
     comparison is also stored in the result's file, for users without the references. With the
@@ -81,7 +81,7 @@ def _is_of(row: Row, result: Result, against: Result) -> bool:
 
 
 def _compare(study: Study, row: Row, baseline: Row) -> dict[str, Any]:
-    from seq2seq_memattn.metrics import paired_bootstrap
+    from seq2seq_memattn.metrics import compare_systems
 
     test = row.tests[-1]
     form = TextForm.from_dict(dict(read_manifest(study.data_dir / row.data.folder).text_form))
@@ -91,5 +91,5 @@ def _compare(study: Study, row: Row, baseline: Row) -> dict[str, Any]:
         _references(study, row),
     )
     ours, theirs, references = (FormedLines(read_lines(file), form) for file in files)
-    found = paired_bootstrap(ours, theirs, references, "--lowercase" in test.flags)
+    found = compare_systems(ours, theirs, references, "--lowercase" in test.flags)
     return {name: one._asdict() for name, one in found.items()}
