@@ -87,9 +87,12 @@ def test_short_trainings_and_small_differences_decide_nothing() -> None:
 
 
 def test_the_margin_is_wider_than_what_seeds_differ_by() -> None:
-    study = make_study("table2", "small", [], ROOT / "results", ROOT / "results")
-    found = [one for one in study.finished() if one["name"].startswith("multi30k")]
-    assert 0.7 < _translation_claims.spread_of_seeds(found) < MARGIN
+    spreads = []
+    for name, of_study in (("table2", "multi30k"), ("memory_distillation", "")):
+        study = make_study(name, "small", [], ROOT / "results", ROOT / "results")
+        found = [one for one in study.finished() if one["name"].startswith(of_study)]
+        spreads.append(_translation_claims.spread_of_seeds(found))
+    assert 0.85 < max(spreads) < MARGIN  # pages say 0.9
 
 
 def papers_copies() -> list[Result]:
@@ -166,7 +169,8 @@ def test_the_papers_own_figures_are_reproduced() -> None:
     for corpus in ("multi30k_de_en", "tanaka_en_ja", "multi30k_de_en_characters"):
         judged += _flexible_claims.claims(papers_windows(corpus), [corpus])
     assert len(judged) == 24
-    assert [claim.what for claim in judged if claim.verdict != "reproduced"] == []
+    undecided = "local is no worse than global, en-ja"  # its rule says so
+    assert [claim.what for claim in judged if claim.verdict != "reproduced"] == [undecided]
 
 
 @pytest.mark.parametrize(
@@ -361,14 +365,20 @@ def test_curves_of_copies_are_judged_by_high_scores() -> None:
 def test_windows_are_judged_by_what_is_left_of_them() -> None:
     found = made_up_results()
     claims = _flexible_claims.claims(found, [WORDS])
-    assert verdict(claims, "flexible is no worse") == "reproduced"
     assert verdict(claims, "tuned windows") == "reproduced"  # 4.0 positions of 12.5
     (curve,) = flexible_figure3.claims(2 * found[3:])
     assert curve.verdict == "not"  # every threshold loses more than 0.5 BLEU
     (curve,) = flexible_figure3.claims(found[3:])
     assert curve.here == "1 of 2 missing"
-    found[2]["tests"]["test_2016_flickr_all"]["bleu"] -= 2.0
-    assert verdict(_flexible_claims.claims(found, [WORDS]), "flexible is no worse") == "not"
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"), [(0.1, "reproduced"), (-1.9, "undecided"), (-2.1, "not")]
+)
+def test_flexible_attention_may_be_a_little_worse_than_global(gain: float, expected: str) -> None:
+    found = made_up_results()
+    found[2]["tests"]["test_2016_flickr_all"]["bleu"] += gain
+    assert verdict(_flexible_claims.claims(found, [WORDS]), "flexible is no worse") == expected
 
 
 @pytest.mark.parametrize(
