@@ -99,7 +99,7 @@ model.fit(
 )
 
 # Search feeds back the characters that it has written, not the true ones.
-searchable = Searchable(keras.Model(source, encoded), embed, decoder, to_logits)
+searchable = Searchable.from_model(model)
 found = np.array(greedy_search(searchable, sources[test], max_length=11).tokens)
 written = ["".join(CHARACTERS[index - 3] for index in ids if index > 2) for ids in found]
 exact = np.mean([date == wanted for date, wanted in zip(written, iso_dates[test], strict=True)])

@@ -82,14 +82,10 @@ train, test = slice(options.examples), slice(options.examples, None)
 
 source = keras.Input((None,), dtype="int32")
 target = keras.Input((None,), dtype="int32")
-embed = keras.layers.Embedding(VOCAB_SIZE, 32, mask_zero=True, name="embed")
-encoder = keras.layers.Bidirectional(
-    keras.layers.RNN(MinimalGatedCell(64), return_sequences=True), name="encoder"
-)
-decoder = AttentionDecoder(
-    MinimalGatedCell(128), LuongAttention("general"), mixing_units=64, name="decoder"
-)
-to_logits = keras.layers.Dense(VOCAB_SIZE, name="to_logits")
+embed = keras.layers.Embedding(VOCAB_SIZE, 32, mask_zero=True)
+encoder = keras.layers.Bidirectional(keras.layers.RNN(MinimalGatedCell(64), return_sequences=True))
+decoder = AttentionDecoder(MinimalGatedCell(128), LuongAttention("general"), mixing_units=64)
+to_logits = keras.layers.Dense(VOCAB_SIZE)
 
 decoded = decoder(embed(target), encoder(embed(source)))
 model = keras.Model([source, target], to_logits(decoded))
@@ -101,10 +97,8 @@ model.save(options.model)
 
 
 def sort(model: keras.Model) -> np.ndarray:
-    """The targets that beam search with a model's layers finds: int32 [NUM_TESTED, tokens]."""
-    encode = keras.Model(model.inputs[0], model.get_layer("encoder").output)
-    parts = [model.get_layer(name) for name in ("embed", "decoder", "to_logits")]
-    result = beam_search(Searchable(encode, *parts), sources[test], max_length=LONGEST + 1)
+    """The targets that beam search finds: int32 [NUM_TESTED, tokens]."""
+    result = beam_search(Searchable.from_model(model), sources[test], max_length=LONGEST + 1)
     return np.array(result.tokens)[:, 0]
 
 

@@ -103,7 +103,7 @@ model.fit(train, validation_data=valid, epochs=options.epochs, shuffle=False, ve
 
 # Beam search, a hundred sources at a time.
 
-searchable = Searchable(keras.Model(source, [encoded, *states]), embed, decoder, to_logits)
+searchable = Searchable.from_model(model)
 sources, references = zip(*test_pairs, strict=True)
 translations = []
 for first in range(0, len(sources), 100):

@@ -19,13 +19,14 @@ from .layers.attention_cell import AttentionCell as AttentionCell
 from .layers.attention_decoder import AttentionDecoder as AttentionDecoder
 from .layers.bridge import Bridge as Bridge
 from .layers.encoder import Encoder as Encoder
+from .losses import TokenAccuracy as TokenAccuracy
 from .losses import TokenCrossEntropy as TokenCrossEntropy
 from .model import Seq2Seq as Seq2Seq
-from .search.beam import BeamResult as BeamResult
 from .search.beam import beam_search as beam_search
 from .search.ensemble import Ensemble as Ensemble
 from .search.greedy import GreedyResult as GreedyResult
 from .search.greedy import greedy_search as greedy_search
+from .search.in_graph import BeamResult as BeamResult
 from .search.protocol import AlignedModel as AlignedModel
 from .search.protocol import SearchedModel as SearchedModel
 from .search.sample import SampleResult as SampleResult
@@ -56,6 +57,7 @@ __all__ = [
     "Searchable",
     "SearchedModel",
     "Seq2Seq",
+    "TokenAccuracy",
     "TokenCrossEntropy",
     "TrainingConfig",
     "__version__",

@@ -1,4 +1,4 @@
-"""The training loss: cross entropy per target token."""
+"""The training loss, cross entropy per target token, and a metric beside it: accuracy."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.precision import NARROW
+from seq2seq_memattn.compute.private import prefer_high
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
@@ -133,6 +134,50 @@ class TokenCrossEntropy(keras.losses.Loss):
     def get_config(self) -> dict[str, Any]:
         own = {"label_smoothing": self.label_smoothing, "pad_id": self.pad_id}
         return {**super().get_config(), **own}
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class TokenAccuracy(keras.metrics.MeanMetricWrapper):
+    """Share of the target tokens, end tokens included, that have the highest logit.
+
+    For `model.compile(..., metrics=[TokenAccuracy()])`. Padding does not count. Keras's own
+    "accuracy" goes by the mask of the decoder's inputs, which reach one token too far if targets
+    are `ids[:, 1:]` and inputs `ids[:, :-1]`: it counts padding after each shorter target.
+
+    Args:
+        pad_id: int. The id of padding.
+        name, dtype: as for every Keras metric.
+
+    Example:
+    >>> import numpy as np
+    >>> from seq2seq_memattn import TokenAccuracy
+    >>> targets = np.array([[5, 2, 0, 0]])  # a symbol, the end token, padding
+    >>> logits = np.eye(8, dtype="float32")[[[5, 3, 0, 0]]]  # the first of two is right
+    >>> float(TokenAccuracy()(targets, logits))
+    0.5
+    """
+
+    def __init__(
+        self, pad_id: int = PAD_ID, name: str = "token_accuracy", dtype: Any = None
+    ) -> None:
+        super().__init__(_are_right, name, dtype)
+        self.pad_id = pad_id
+        prefer_high(self)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        ids = _ids(y_true)
+        weights = ops.cast(ops.not_equal(ids, self.pad_id), "float32")
+        if sample_weight is not None:
+            weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"))
+        # A copy has no mask, by which Keras would weigh tokens once more.
+        super().update_state(ids, ops.copy(y_pred), weights)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype, "pad_id": self.pad_id}
+
+
+def _are_right(y_true: Any, y_pred: Any) -> Any:
+    return ops.cast(ops.equal(y_true, ops.argmax(y_pred, axis=-1)), "float32")
 
 
 def _token_weights(weights: Any) -> Any:

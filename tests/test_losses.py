@@ -7,7 +7,12 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from seq2seq_memattn.losses import TokenCrossEntropy, summed_cross_entropy, token_cross_entropy
+from seq2seq_memattn.losses import (
+    TokenAccuracy,
+    TokenCrossEntropy,
+    summed_cross_entropy,
+    token_cross_entropy,
+)
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 from tests.inputs import MODES, normal, run, tensor
 from tests.marks import slow
@@ -228,3 +233,48 @@ def test_it_comes_back_from_its_config() -> None:
 def test_a_share_out_of_its_range_is_refused(label_smoothing: float) -> None:
     with pytest.raises(ValueError, match=rf"`label_smoothing` .*; got {label_smoothing}"):
         TokenCrossEntropy(label_smoothing)
+
+
+# Accuracy
+
+
+def right_share(targets: Any, logits: Any, weights: Any = 1.0) -> float:
+    real = (targets != PAD_ID) * weights
+    return float(np.sum((np.argmax(logits, axis=-1) == targets) * real) / np.sum(real))
+
+
+@pytest.mark.parametrize("has_axis", [False, True])
+def test_accuracy_is_the_share_of_real_tokens_with_the_highest_logit(has_axis: bool) -> None:
+    targets = TARGETS[:, :, None] if has_axis else TARGETS
+    metric = TokenAccuracy()
+    for half in (slice(0, 1), slice(1, None)):
+        metric.update_state(targets[half], tensor(LOGITS[half]))
+    assert_close(metric.result(), np.array(right_share(TARGETS, LOGITS)))
+    for weights in (SENTENCES, TOKENS):
+        per_token = weights if weights.ndim == 2 else weights[:, None]
+        found = TokenAccuracy()(targets, tensor(LOGITS), sample_weight=weights)
+        assert_close(found, np.array(right_share(TARGETS, LOGITS, per_token)))
+    other = TokenAccuracy(pad_id=int(TARGETS[0, 0]))
+    assert TokenAccuracy.from_config(other.get_config()).pad_id == other.pad_id
+
+
+def test_accuracy_does_not_count_the_padding_that_the_mask_of_the_inputs_lets_through() -> None:
+    # Inputs `ids[:, :-1]` keep the end token of a shorter target, where the target is padding.
+    ids = np.array([[1, 3, 4, 5, 2], [1, 3, 2, 0, 0]])
+    target = keras.Input((None,), dtype="int32")
+    embedded = keras.layers.Embedding(6, 6, mask_zero=True)(target)
+    model = keras.Model(target, keras.layers.Dense(6)(embedded))
+    model.compile("sgd", TokenCrossEntropy(), metrics=["accuracy", TokenAccuracy()])
+    follows = np.zeros((6, 6), np.float32)  # what a token predicts
+    for before, after in zip((1, 3, 4, 5), (3, 4, 5, 2), strict=True):
+        follows[before, after] = 1.0
+    model.layers[1].set_weights([np.eye(6, dtype=np.float32)])
+    model.layers[2].set_weights([follows, np.eye(6, dtype=np.float32)[3] * 0.5])
+    result = model.evaluate(ids[:, :-1], ids[:, 1:], verbose=0, return_dict=True)
+    # Five of six tokens are right: after 3, the second target ends. Keras counts seven.
+    assert result["token_accuracy"] == pytest.approx(5 / 6)
+    assert result["accuracy"] == pytest.approx(5 / 7)
+    stopping = keras.callbacks.EarlyStopping("token_accuracy")
+    stopping.set_model(model)
+    stopping._set_monitor_op()
+    assert stopping.monitor_op is ops.greater

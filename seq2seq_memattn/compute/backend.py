@@ -41,14 +41,21 @@ def is_eager(*arrays: Any) -> bool:
     return tf.executing_eagerly()
 
 
-def compiled(model: Any, function: Function, jit_compile: bool = False) -> Function:
+def compiled(
+    model: Any,
+    function: Function,
+    jit_compile: bool = False,
+    shapes: dict[str, list[int | None]] | None = None,
+) -> Function:
     """Compiles a function of structures of arrays.
 
     Args:
         model: the model that the function uses; its weights are read anew at each call.
         function: takes and returns structures of arrays.
         jit_compile: whether XLA compiles the function, once for each combination of shapes. If
-            not, TensorFlow uses one graph for all shapes. On JAX, XLA always compiles.
+            not, TensorFlow uses one graph for all shapes, after a few. On JAX, XLA always compiles.
+        shapes: for a function of a dict of int32 tensors, their shapes, with None for free axes:
+            TensorFlow then makes one graph at the first call. None: for other functions.
     """
     if keras.backend.backend() == "jax":
         return _compiled_by_jax(model, function)
@@ -59,6 +66,9 @@ def compiled(model: Any, function: Function, jit_compile: bool = False) -> Funct
         # objects, or of all shapes, would count as the same code.
         return tf.function(functools.partial(function), autograph=False, **options)
 
+    if shapes is not None:
+        specs = {name: tf.TensorSpec(shape, "int32") for name, shape in shapes.items()}
+        return graph(input_signature=[specs])
     if not jit_compile:
         return graph(reduce_retracing=True)
     graphs: dict[Any, Function] = {}

@@ -6,7 +6,7 @@ as private: it is the only path to the classes of TensorFlow's public file forma
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras.src.backend import get_keras_mask, set_keras_mask
@@ -24,6 +24,11 @@ def attached_mask(x: Any) -> Any:
 def attach_mask(x: Any, mask: Any) -> None:
     """Attaches a mask to a tensor, as Keras does for its layers' outputs."""
     set_keras_mask(x, mask)
+
+
+def prefer_high(metric: keras.metrics.Metric) -> None:
+    """Tells callbacks, such as `EarlyStopping`, that larger values of a metric are better."""
+    metric._direction = "up"
 
 
 def unwrapped(error: ValueError) -> ValueError:
@@ -51,6 +56,37 @@ def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedd
         if given is model.inputs[number]
         for found in embeddings_of_input(node.operation, position)
     ]
+
+
+class Call(NamedTuple):
+    """A call of a layer in a functional model.
+
+    Fields:
+        layer: the layer.
+        args, kwargs: its arguments, with symbolic tensors.
+        output: its first output.
+    """
+
+    layer: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+
+
+def calls_in(model: Any, kind: type) -> list[Call]:
+    """The calls of layers of a class in a functional model; none in another model."""
+    nodes = itertools.chain(*getattr(model, "_nodes_by_depth", {}).values())
+    return [
+        Call(node.operation, node.arguments.args, node.arguments.kwargs, node.outputs[0])
+        for node in nodes
+        if isinstance(node.operation, kind)
+    ]
+
+
+def maker(tensor: Any) -> tuple[Any, list[Any]]:
+    """The operation that made a symbolic tensor, and the tensors that it took."""
+    operation, index, _ = tensor._keras_history
+    return operation, list(operation._inbound_nodes[index].input_tensors)
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

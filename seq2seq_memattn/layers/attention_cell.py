@@ -361,6 +361,8 @@ def _cells(cell: Any) -> list[Any]:
         if not hasattr(each, "state_size") or isinstance(each, keras.layers.RNN):
             got = type(each).__name__ if isinstance(each, keras.layers.Layer) else repr(each)
             raise ValueError(f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}.")
+    if len({id(each) for each in found}) < len(found):
+        raise ValueError("`cell`: expected different cells; one is in the list twice.")
     return found
 
 

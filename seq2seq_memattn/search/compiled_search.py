@@ -17,7 +17,7 @@ from keras import ops
 
 from seq2seq_memattn.compute.backend import WIDTH_STEP, compiled, has_static_shapes
 from seq2seq_memattn.data.batching import round_up
-from seq2seq_memattn.search.beam import BeamResult, best, read_in_steps, search_in_graph
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.chunks import (
     Compaction,
     Results,
@@ -27,6 +27,8 @@ from seq2seq_memattn.search.chunks import (
     keep_all,
     search_by_chunks,
 )
+from seq2seq_memattn.search.ensemble import members
+from seq2seq_memattn.search.in_graph import BeamResult, best, read_in_steps, search_in_graph
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import (
     Prepared,
@@ -56,7 +58,9 @@ class CompiledSearch:
         return_alignments: see `beam_search`.
         batch_size: int > 0. The most sources in a call.
         jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
-            a second or more. Batches are then padded to `batch_size`, half of it, and so on.
+            a second or more. Batches are then padded to `batch_size`, half of it, and so on, and
+            the sources of a `Seq2Seq`, which ignores padding, to multiples of 16 tokens if their
+            length matters.
         folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
             saves multiply-adds.
     """
@@ -77,6 +81,7 @@ class CompiledSearch:
         self._per_shape = jit_compile or has_static_shapes()  # is each shape compiled separately?
         self._folded = folds_rows(model, options.beam_size) if folded is None else folded
         self._is_alone = batch_size == 1
+        self._ignores_padding = all(isinstance(one, Seq2Seq) for one in members(model))
         self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
         self._whole: dict[int, Any] = {}  # by number of steps, 0 for any
@@ -196,7 +201,8 @@ class CompiledSearch:
             batch = self._size(batch)
             # TensorFlow encodes batches without XLA: only the memory's shape must be fixed.
             has_fixed_size = has_fixed_memory(self._model) and not self._options.coverage_penalty
-            if self._is_alone or keras.backend.backend() == "jax" or not has_fixed_size:
+            is_free = not self._is_alone and keras.backend.backend() != "jax" and has_fixed_size
+            if self._ignores_padding and not is_free:
                 width = round_up(width, WIDTH_STEP)
         padded = np.full([batch, width], self._model.pad_id, np.int32)
         padded[:, 0] = source[0, 0]

@@ -35,7 +35,11 @@ class Inputs(NamedTuple):
 
 
 def call_compiled(
-    search: Callable[..., Any], model: Any, inputs: Inputs, options: tuple[Any, ...]
+    search: Callable[..., Any],
+    model: Any,
+    inputs: Inputs,
+    options: tuple[Any, ...],
+    with_xla: Callable[[Any, Inputs], Any] | None = None,
 ) -> Any:
     """Calls search(model, inputs, *options), compiled if it would run eagerly.
 
@@ -47,6 +51,12 @@ def call_compiled(
             weights of other models are unknown.
         inputs: `Inputs`, not yet checked.
         options: hashable. A graph is made for each choice of them.
+        with_xla: the same search of a model and checked inputs, whose steps XLA compiles; None to
+            search without it.
+
+    Raises:
+        ValueError: if an input is wrong; with `with_xla`, if the model is not one of our own, or
+            inside a graph.
     """
     is_ours = isinstance(model, OURS)
     inputs = _checked(inputs, model if is_ours else None)
@@ -55,19 +65,49 @@ def call_compiled(
     fixed = {name: x for name, x in inputs._asdict().items() if name not in given}
     # JAX must know the most steps ahead, which an array inside a graph does not tell.
     has_unknown_steps = "max_length" in given and keras.backend.backend() == "jax"
-    if not is_ours or not is_eager(*given.values()) or has_unknown_steps:
+    is_outside = is_eager(*given.values())
+    if with_xla is not None:
+        _check_for_xla(model, is_outside)
+        if inputs.source.shape[0]:
+            return with_xla(model, inputs)
+    if not is_ours or not is_outside or has_unknown_steps:
         return search(model, inputs, *options)
+
+    def run(given: Any) -> Any:
+        return search(model, Inputs(**given, **fixed), *options)
+
+    key = (search, tuple(fixed.items()), options)
+    # The first graph is for the first shapes: they show whether the parts of a model fit together.
+    shapes = {name: tuple(x.shape) for name, x in given.items()}
+    first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
+    if shapes != first_shapes:
+        # Another one is for all shapes, but for a single source, from which no row is ever removed.
+        is_alone = inputs.source.shape[0] == 1
+        free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
+        free["source"][0] = 1 if is_alone else None
+        key = (*key, is_alone, *map(len, free.values()))
+        graph = kept_search(model, key, lambda: compiled(model, run, shapes=free))
+    return graph(given)
+
+
+def _check_for_xla(model: Any, is_outside_graphs: bool) -> None:
+    if not isinstance(model, OURS):
+        kinds = ", ".join(kind.__name__ for kind in OURS)
+        raise ValueError(f"`jit_compile`: expected a model of {kinds}; got {type(model).__name__}.")
+    if not is_outside_graphs:
+        raise ValueError(
+            "`jit_compile`: expected a call outside graphs; compile the graph instead."
+        )
+
+
+def kept_search(model: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """The compiled search of a model that `make` makes, kept for the next call with this key."""
     # `quantize` and `enable_lora` add variables. An older graph would read the old ones alone.
-    num_variables = len(model.variables)
-    key = (search, tuple(fixed.items()), options, num_variables)
+    key = (*key, len(model.variables))
     searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned
     if key not in searches:
-
-        def run(given: Any) -> Any:
-            return search(model, Inputs(**given, **fixed), *options)
-
-        searches[key] = compiled(model, run)
-    return searches[key](given)
+        searches[key] = make()
+    return searches[key]
 
 
 def _checked(inputs: Inputs, ours: Any) -> Inputs:

@@ -21,11 +21,13 @@ class GreedyResult(NamedTuple):
     is_finished: Any
 
 
-def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResult:
+def greedy_search(
+    model: Any, source: Any, max_length: Any = None, *, jit_compile: bool = False
+) -> GreedyResult:
     """Takes the most probable token at each step: beam search with one hypothesis.
 
     Args:
-        model, source, max_length: see `beam_search`.
+        model, source, max_length, jit_compile: see `beam_search`.
 
     Returns:
         `GreedyResult`.
@@ -37,5 +39,5 @@ def greedy_search(model: Any, source: Any, max_length: Any = None) -> GreedyResu
     >>> tuple(greedy_search(model, np.array([[5, 3, 2]]), max_length=6).tokens.shape)
     (1, 6)
     """
-    found = beam_search(model, source, beam_size=1, max_length=max_length)
+    found = beam_search(model, source, beam_size=1, max_length=max_length, jit_compile=jit_compile)
     return GreedyResult(*(getattr(found, name)[:, 0] for name in GreedyResult._fields))

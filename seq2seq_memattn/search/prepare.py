@@ -30,7 +30,7 @@ def prepare(model: Any, num_queries: int) -> SearchedModel:
         return prepared(model, folds_rows(model, num_queries))
     if isinstance(model, SearchedModel):
         return model
-    hint = " Make a `Searchable` of its layers." if isinstance(model, keras.Model) else ""
+    hint = " Make a `Searchable` of it." if isinstance(model, keras.Model) else ""
     raise ValueError(
         "`model`: expected a `Seq2Seq`, a `Searchable`, an `Ensemble`, or methods "
         "`start(source, num_queries)` and `step(tokens, memory, state)`; got "

@@ -1,18 +1,21 @@
 """Sampling: draws targets at random from the model's distribution."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_int, is_int_array
-from seq2seq_memattn.search.beam import banned_tokens, search_sources
+from seq2seq_memattn.search.beam import banned_tokens
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs, call_compiled
+from seq2seq_memattn.search.in_graph import BeamResult, search_sources
 from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
 from seq2seq_memattn.search.prepare import prepare, to_ids
 from seq2seq_memattn.search.rules import MAX_SEED
+from seq2seq_memattn.search.with_xla import search_with_xla
 
 
 class SampleResult(NamedTuple):
@@ -48,6 +51,7 @@ def sample(
     no_repeat_ngram: int = 0,
     banned: Sequence[int] = (),
     prefix: Any = None,
+    jit_compile: bool = False,
 ) -> SampleResult:
     """Samples targets: draws each next token with the probability that the model gives it.
 
@@ -75,6 +79,7 @@ def sample(
             generator, so a seed must be given.
         min_length, no_repeat_ngram, banned, prefix: see `beam_search`. Tokens are drawn among those
             that these constraints leave.
+        jit_compile: see `beam_search`.
 
     Returns:
         `SampleResult`. Padding and the start token are never drawn.
@@ -100,12 +105,20 @@ def sample(
     elif not is_int_array(seed, most_axes=0):
         check_int("seed", seed, 0, MAX_SEED)
     inputs = Inputs(source, max_length, min_length, prefix, seed)
-    return call_compiled(_sample, model, inputs, (options,))
+    with_xla = partial(_with_xla, options) if jit_compile else None
+    return call_compiled(_sample, model, inputs, (options,), with_xla)
+
+
+def _with_xla(options: SearchOptions, model: Any, inputs: Inputs) -> SampleResult:
+    return _result(search_with_xla(model, inputs, options, make_seeds=row_seeds))
 
 
 def _sample(model: Any, inputs: Inputs, options: SearchOptions) -> SampleResult:
     model = prepare(model, options.beam_size)
     rows = ops.arange(ops.shape(inputs.source)[0], dtype="int32")
     *_, found = search_sources(model, inputs, options, row_seeds(inputs.seed, rows))
-    found = found._replace(tokens=to_ids(model, found.tokens))
+    return _result(found._replace(tokens=to_ids(model, found.tokens)))
+
+
+def _result(found: BeamResult) -> SampleResult:
     return SampleResult(*(getattr(found, name) for name in SampleResult._fields))

@@ -8,8 +8,9 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import embeddings_of_input
+from seq2seq_memattn.compute.private import attached_mask, embeddings_of_input
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.search.functional_parts import parts_of
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
@@ -20,13 +21,15 @@ class Searchable:
     you may go on training their weights. They may also be layers of a loaded model (`get_layer`),
     or quantised (`quantize`).
 
+    `Searchable.from_model(model)` finds the parts of a functional model.
+
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
             outputs, float [batch, source_length, encoder_units], or to a list: the outputs, then
             the decoder's first states, float [batch, units] each, one by one or in a list, as
             `initial_state` of `AttentionDecoder` takes them, then a mask, bool [batch,
-            source_length]. The states and the mask are optional; the default mask is `source !=
-            pad_id`, so train with `mask_zero=True` or a mask of your own. Source ids are checked
+            source_length]. The states and the mask are optional; the default mask is the one that
+            Keras attached to the outputs, or else `source != pad_id`. Source ids are checked
             where their values can be seen (NumPy, eager mode, plain graphs), if a functional or
             sequential `encode` hands them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
@@ -38,7 +41,8 @@ class Searchable:
             id also ends the target. `pad_id` pads sources, too.
 
     Raises:
-        ValueError: if a part has a wrong type, has not been called, or does not fit the others.
+        ValueError: if a part has a wrong type, has not been called, or does not fit the others;
+            if `logits` ends with a softmax.
 
     Example:
     >>> import keras
@@ -49,8 +53,9 @@ class Searchable:
     >>> decoder = AttentionDecoder(keras.layers.GRUCell(6), KMemoryAttention(3))
     >>> to_logits = keras.layers.Dense(9)
     >>> model = keras.Model([source, target], to_logits(decoder(embed(target), encoded)))
-    >>> encode = keras.Model(source, encoded)  # model.fit would train its layers
-    >>> searchable = Searchable(encode, embed, decoder, to_logits)
+    >>> searchable = Searchable.from_model(model)
+    >>> encode = keras.Model(source, encoded)
+    >>> searchable = Searchable(encode, embed, decoder, to_logits)  # the same
     >>> tuple(greedy_search(searchable, [[3, 4, 5], [6, 0, 0]], max_length=7).tokens.shape)
     (2, 7)
     """
@@ -74,6 +79,7 @@ class Searchable:
                 raise ValueError(f"`{name}`: expected {wanted}; got {type(part).__name__}.")
             if not part.built:
                 raise ValueError(f"`{name}`: expected a layer that has been called; it has not.")
+        _check_logits(logits)
         self.encoder, self.embedding, self.decoder, self.logits = parts.values()
         self.cell = decoder.cell
         check_size("logits", "input width", _input_units(logits), self.cell.output_units)
@@ -98,6 +104,30 @@ class Searchable:
         self._counts = np.ones(len(self.ids), bool)
         self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
 
+    @classmethod
+    def from_model(
+        cls,
+        model: keras.Model,
+        start_id: int = START_ID,
+        end_id: int = END_ID,
+        pad_id: int = PAD_ID,
+    ) -> "Searchable":
+        """Finds the parts of a functional model, also of a loaded one.
+
+        The encoder, the first states and the mask are those of the decoder's call, so search reads
+        what the decoder reads in training. If the encoder outputs have no mask, that includes
+        padding.
+
+        Args:
+            model: a functional model with inputs for source ids and target ids, one
+                `AttentionDecoder`, called once, and logits as an output.
+            start_id, end_id, pad_id: as for `Searchable`.
+
+        Raises:
+            ValueError: if the model has other parts, or they do not fit together.
+        """
+        return cls(*parts_of(model), start_id, end_id, pad_id)
+
     @property
     def variables(self) -> list[Any]:
         """The variables of all parts, each once."""
@@ -113,7 +143,8 @@ class Searchable:
         states = [each for each in others if not _is_mask(each)]
         if len(states) == 1 and isinstance(states[0], (list, tuple)):
             states = list(states[0])  # the nesting tells which layer each state is from
-        mask = masks[0] if masks else ops.not_equal(source, self.pad_id)
+        mask = masks[0] if masks else attached_mask(outputs)
+        mask = ops.not_equal(source, self.pad_id) if mask is None else mask
         check_rank("encode", outputs, ("batch", "source_length", "units"))
         check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
         check_mask("mask of encode", mask, outputs)
@@ -175,6 +206,18 @@ class Searchable:
         if self._is_in_order:
             return tokens
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
+
+
+def _check_logits(layer: Any) -> None:
+    """Raises ValueError if a layer ends with a softmax: search would take a softmax of it."""
+    while isinstance(layer, keras.Model) and layer.layers:
+        layer = layer.layers[-1]
+    activation = getattr(layer, "activation", None)
+    if isinstance(layer, keras.layers.Softmax) or activation is keras.activations.softmax:
+        raise ValueError(
+            "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` and "
+            "search take the softmax themselves."
+        )
 
 
 def _input_units(layer: Any) -> int | None:

@@ -290,6 +290,12 @@ def test_what_is_no_cell_is_refused() -> None:
         assert message == f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}."
 
 
+def test_a_cell_in_two_places_is_refused() -> None:
+    cell = keras.layers.GRUCell(UNITS)
+    message = refused(AttentionDecoder, [cell, cell], KMemoryAttention(4))
+    assert message == "`cell`: expected different cells; one is in the list twice."
+
+
 def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
     cell = keras.layers.GRUCell(UNITS, dropout=0.2)
     message = refused(AttentionDecoder, cell, KMemoryAttention(4))

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from seq2seq_memattn.search import beam, chunks
-from seq2seq_memattn.search.beam import BeamResult, search_in_graph
+from seq2seq_memattn.search import chunks, in_graph
 from seq2seq_memattn.search.chunks import Compaction, drop_done, keep_all
+from seq2seq_memattn.search.in_graph import BeamResult, search_in_graph
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import prepare
 from seq2seq_memattn.search.rules import Rules, SourceRules, step_limits
@@ -55,7 +55,7 @@ def test_policies_find_the_same_in_a_graph_of_any_batch(
 
 def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    extend_beam = beam.extend_beam
+    extend_beam = in_graph.extend_beam
 
     def watched(model: Any, memory: Any, state: Any, last: Any, *more: Any) -> Any:
         sizes.append(len(last.tokens))
@@ -64,7 +64,7 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch: pytest.MonkeyPatch
     # The limits are 10, 26 and 16 steps, in chunks of 2.
     model, source = small_model(), tf.constant(padded(sources_of(0, 8, 3)))
     expected = searched(model, source, None, keep_all())
-    monkeypatch.setattr(beam, "extend_beam", watched)
+    monkeypatch.setattr(in_graph, "extend_beam", watched)
     assert_same_search(searched(model, source, None, drop_done()), expected)
     assert sizes[0] == 3
     assert sizes == sorted(sizes, reverse=True)

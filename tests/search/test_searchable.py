@@ -357,6 +357,14 @@ def test_parts_of_a_wrong_kind_are_refused() -> None:
         assert found.startswith(f"`{part}`: ") and message in found
 
 
+def test_probabilities_in_place_of_logits_are_refused() -> None:
+    with_softmax = keras.layers.Dense(VOCABULARY, activation="softmax")
+    layers = [keras.layers.Dense(VOCABULARY), keras.layers.Softmax()]
+    for logits in (with_softmax, keras.Sequential(layers), keras.Sequential([with_softmax])):
+        message = refused(own_parts.make(logits=logits).searchable)
+        assert message.startswith("`logits`: expected logits; got probabilities of a softmax.")
+
+
 def test_ids_out_of_range_are_refused() -> None:
     own = own_parts.make()
     for name, value in [("start_id", 7), ("end_id", -1), ("pad_id", 99), ("end_id", 2.0)]:
@@ -480,7 +488,7 @@ def test_float32_logits_of_a_narrower_decoder_stay_so() -> None:
 
 def test_a_bare_functional_model_is_told_to_become_a_searchable() -> None:
     message = refused(beam_search, own_parts.make().trained, SOURCE)
-    assert message.endswith("got Functional. Make a `Searchable` of its layers.")
+    assert message.endswith("got Functional. Make a `Searchable` of it.")
 
 
 @pytest.mark.parametrize("search", [beam_search, greedy_search, sample])

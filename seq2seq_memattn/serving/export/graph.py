@@ -13,9 +13,9 @@ from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
 from seq2seq_memattn.runs.translator import SourceReader
-from seq2seq_memattn.search.beam import BeamResult, search_sources
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs
+from seq2seq_memattn.search.in_graph import BeamResult, search_sources
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs

@@ -1,0 +1,51 @@
+"""Searches of one batch whose steps XLA compiles."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.eager import Inputs, kept_search
+from seq2seq_memattn.search.in_graph import BeamResult
+from seq2seq_memattn.search.options import SearchOptions
+from seq2seq_memattn.search.rules import step_limits
+
+
+def search_with_xla(
+    model: Any,
+    inputs: Inputs,
+    options: SearchOptions,
+    return_alignments: bool = False,
+    make_seeds: Callable[[Any, Any], Any] | None = None,
+) -> BeamResult:
+    """Runs `beam_search` or `sample` with steps that XLA compiles.
+
+    Args:
+        model: `Seq2Seq`, `Searchable` or `Ensemble`.
+        inputs: `Inputs`, checked, with at least one source.
+        options, return_alignments: see `CompiledSearch`.
+        make_seeds: for sampling, makes `seeds` of `CompiledSearch` from the seed and the numbers of
+            the sources.
+    """
+    source, is_alone = np.asarray(inputs.source), inputs.source.shape[0] == 1
+    search = kept_search(
+        model,
+        (options, return_alignments, is_alone),
+        lambda: CompiledSearch(model, options, len(source), return_alignments, jit_compile=True),
+    )
+    search.update_weights()
+    prefix, least, seeds = inputs.prefix, inputs.min_length, None
+    limits, _ = step_limits(inputs.source, inputs.max_length, model.pad_id, prefix)
+    if least is not None:
+        least = ops.zeros_like(limits) + least
+    if make_seeds is not None:
+        seeds = make_seeds(inputs.seed, ops.arange(len(source), dtype="int32"))
+    rules = [
+        () if one is None or isinstance(one, tuple) else np.asarray(one)
+        for one in (least, prefix, seeds)
+    ]
+    found = search(source, np.asarray(limits), *rules)
+    return keras.tree.map_structure(ops.convert_to_tensor, found)

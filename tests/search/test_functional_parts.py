@@ -1,0 +1,116 @@
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.layers.bridge import Bridge
+from seq2seq_memattn.search.beam import beam_search
+from seq2seq_memattn.search.searchable import Searchable
+from tests.errors import refused
+from tests.search import own_parts
+from tests.search.models import assert_same_search
+from tests.search.own_parts import SOURCE, UNITS, VOCABULARY, WIDTH, rescored
+from tests.tolerances import as_array, assert_close
+
+ENCODERS = [
+    own_parts.outputs_alone,
+    own_parts.outputs_and_states,
+    own_parts.outputs_and_mask,
+    own_parts.states_of_both_directions,
+    own_parts.states_of_two_layers,
+    own_parts.all_three,
+]
+
+
+def search(searchable: Searchable) -> Any:
+    return beam_search(searchable, SOURCE, 3, 2, max_length=5)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: encoder.__name__)
+def test_the_parts_of_a_model_are_those_given_by_hand(encoder: Callable[..., Any]) -> None:
+    cell = None
+    if encoder is own_parts.states_of_two_layers:
+        cell = [keras.layers.GRUCell(UNITS), keras.layers.GRUCell(UNITS)]
+    own = own_parts.make(encoder, cell)
+    found = Searchable.from_model(own.trained)
+    assert found.decoder is own.decoder
+    assert found.embedding is own.embedding
+    assert found.logits is own.logits
+    assert_same_search(search(found), search(own.searchable()))
+
+
+def model_of(kind: str) -> keras.Model:
+    """A model with more than one layer between its parts, or without masks."""
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    embed = keras.layers.Embedding(9, WIDTH, mask_zero=kind != "no mask")
+    gru = keras.layers.GRU(UNITS, return_sequences=True, return_state=True)
+    outputs, *states = keras.layers.Bidirectional(gru)(embed(source))
+    cells = [keras.layers.GRUCell(UNITS), keras.layers.GRUCell(UNITS)]
+    bridge = Bridge("dense", state_units=[[UNITS], [UNITS]])
+    decoder = AttentionDecoder(cells, KMemoryAttention(3), return_alignments=kind == "alignments")
+    read = keras.layers.Dropout(0.2)(keras.layers.LayerNormalization()(embed(target)))
+    found = decoder(read, outputs, bridge([[[state] for state in states]]))
+    decoded, *others = found if isinstance(found, (list, tuple)) else [found]
+    hidden = keras.layers.Dense(4, "tanh")(keras.layers.Dropout(0.2)(decoded))
+    return keras.Model([source, target], [*others, keras.layers.Dense(VOCABULARY)(hidden)])
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["made", "loaded"])
+@pytest.mark.parametrize("kind", ["masks", "no mask", "alignments"])
+def test_search_gives_the_log_probabilities_of_the_model(
+    kind: str, is_loaded: bool, tmp_path: Any
+) -> None:
+    model = model_of(kind)
+    if is_loaded:
+        model.save(tmp_path / "model.keras")
+        model = keras.saving.load_model(tmp_path / "model.keras")
+    found = search(Searchable.from_model(model))
+
+    def logits(inputs: Any) -> Any:
+        outputs = model(inputs)
+        return outputs[-1] if isinstance(outputs, (list, tuple)) else outputs
+
+    tokens, steps = as_array(found.tokens), as_array(found.steps)
+    log_probs = rescored(logits, SOURCE, tokens)
+    real = np.arange(tokens.shape[2]) < steps[:, :, None]
+    assert_close(found.log_probs, np.sum(log_probs * real, axis=2))
+
+
+def test_ids_are_passed_on() -> None:
+    own = own_parts.make()
+    found = Searchable.from_model(own.trained, start_id=4, end_id=5, pad_id=6)
+    assert found.ids[:3].tolist() == [6, 4, 5]
+
+
+def test_other_models_are_refused() -> None:
+    own = own_parts.make()
+    source, target = own.trained.inputs
+    embedded = own.embedding(target)
+    encoded = own.encode(source)
+    decoded = own.decoder(embedded, encoded)
+    for model, message in [
+        (own.encode, "expected a functional model with one call of an AttentionDecoder; got"),
+        (keras.Sequential([own.decoder]), "got Sequential with 0."),
+        (own.decoder, "got AttentionDecoder with 0."),
+        (
+            keras.Model([source, target], [decoded, own.logits(own.decoder(embedded, encoded))]),
+            "got Functional with 2.",
+        ),
+        (keras.Model([source, target], decoded), "computed from the decoder's outputs; got none."),
+    ]:
+        found = refused(Searchable.from_model, model)
+        assert found.startswith("`model`: ") and message in found
+
+
+def test_two_sources_are_refused() -> None:
+    own = own_parts.make()
+    others = [keras.Input((None,), dtype="int32") for _ in range(3)]
+    both = ops.concatenate([own.encode(one) for one in others[:2]], axis=1)
+    logits = own.logits(own.decoder(own.embedding(others[2]), both))
+    found = refused(Searchable.from_model, keras.Model(others, logits))
+    assert found == "`model`: expected one input from which the source is computed; got 2."
