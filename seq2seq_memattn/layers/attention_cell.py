@@ -312,7 +312,13 @@ class AttentionCell(keras.layers.Layer):
     def _read_memory(
         self, products: Products, query: Any, memory: Any, state: Any, inputs: Any, training: bool
     ) -> tuple[Any, Any, Any]:
-        scores, state = self.attention.score(query, memory, state, inputs, training)
+        found: Any = self.attention.score(query, memory, state, inputs, training)
+        if not isinstance(found, tuple) or len(found) != 2:
+            kind = type(self.attention).__name__
+            raise ValueError(
+                f"`{kind}.score`: expected a pair, scores and state; got {type(found).__name__}."
+            )
+        scores, state = found
         if products.rows is None:
             return self.attention.combine(scores, memory.rows), scores, state
         return products.combine(self.attention, scores), scores, state

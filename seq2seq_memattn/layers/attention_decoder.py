@@ -305,15 +305,15 @@ class _OneStep(keras.Operation):
     def __init__(self, cell: AttentionCell) -> None:
         super().__init__()
         self.cell = cell
-        self._problem: ValueError | None = None
+        self._problem: Exception | None = None
 
     def trace(self, inputs: Any, encoder_outputs: Any) -> None:
-        """Traces a call; raises its ValueErrors without the text that Keras adds to them."""
+        """Traces a call; raises its errors without the text that Keras adds to them."""
         filtering = keras.config.is_traceback_filtering_enabled()
         keras.config.disable_traceback_filtering()  # which adds a list of all arguments
         try:
             self.compute_output_spec(inputs, encoder_outputs)
-        except ValueError:
+        except Exception:
             if self._problem is None:
                 raise
             raise self._problem from None
@@ -324,16 +324,34 @@ class _OneStep(keras.Operation):
     def call(self, inputs: Any, encoder_outputs: Any) -> Any:
         try:
             return self._step(inputs, encoder_outputs)
-        except ValueError as problem:
+        except Exception as problem:
             self._problem = problem
             raise
 
     def _step(self, inputs: Any, encoder_outputs: Any) -> Any:
         memory = self.cell.attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
+        _check_record(self.cell.attention, memory)
         if not self.cell.built:
             # Built first: a user's cell may compute its first state from its weights.
             self.cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
         return self.cell(inputs, memory, self.cell.initial_state(memory, 1))[0]
+
+
+def _check_record(attention: Any, memory: Any) -> None:
+    """Raises ValueError if what an attention prepared is not a record of arrays with rows."""
+    got = [type(memory).__name__]
+    fields = getattr(memory, "_fields", ())
+    if "rows" in fields:
+        got = [
+            f"{name}={value}"
+            for name, value in zip(fields, memory, strict=True)
+            if not all(hasattr(x, "shape") for x in keras.tree.flatten(value))
+        ]
+    if got:
+        raise ValueError(
+            f"`{type(attention).__name__}.prepare`: expected a NamedTuple of arrays with a field "
+            f"`rows`; got {', '.join(got)}."
+        )
 
 
 def _check_sequence(name: str, x: Any, length: str, units: int | None) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
@@ -294,6 +295,44 @@ def test_a_cell_in_two_places_is_refused() -> None:
     cell = keras.layers.GRUCell(UNITS)
     message = refused(AttentionDecoder, [cell, cell], KMemoryAttention(4))
     assert message == "`cell`: expected different cells; one is in the list twice."
+
+
+class Rows(NamedTuple):
+    rows: Any
+    mask: Any
+
+
+class Mistaken(Attention):
+    """An attention with a mistake, made by `prepare` or in what `score` returns."""
+
+    def __init__(self, prepare: Any, returns_state: bool = True) -> None:
+        super().__init__()
+        self.make = prepare
+        self.returns_state = returns_state
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
+        return self.make(encoder_outputs, mask)
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> Any:
+        scores = queries[:, :, :1] + ops.zeros_like(memory.rows[:, None, :, 0])
+        return (scores, state) if self.returns_state else scores
+
+
+@pytest.mark.parametrize(
+    ("attention", "got"),
+    [
+        (Mistaken(lambda rows, mask: rows), "got SymbolicTensor."),
+        (Mistaken(lambda rows, mask: Rows(rows, None)), "got mask=None."),
+        (Mistaken(lambda rows, mask: Rows(3, mask)), "got rows=3."),
+        (Mistaken(Rows, returns_state=False), "expected a pair, scores and state; got"),
+    ],
+)
+def test_mistakes_of_an_attention_of_ones_own_are_told(attention: Attention, got: str) -> None:
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), attention)
+    message = refused(decoder, tensor(np.zeros([2, 5, 4])), tensor(np.zeros([2, 9, 6])))
+    assert message.startswith("`Mistaken.") and got in message
 
 
 def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:

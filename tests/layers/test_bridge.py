@@ -144,3 +144,10 @@ def test_backward_needs_a_backward_direction() -> None:
     forward = tensors([[layer[0]] for layer in STATES])
     with pytest.raises(ValueError, match="needs a bidirectional encoder; .* one direction"):
         Bridge("dense", [[4, 4]], states="backward")(forward)
+
+
+def test_widths_that_are_not_told_by_cell_are_refused() -> None:
+    assert refused(Bridge, "dense", [8]) == (
+        "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU cell; got "
+        "[8]."
+    )
