@@ -9,7 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
-from seq2seq_memattn.losses import TokenCrossEntropy
+from seq2seq_memattn.losses import TokenAccuracy, TokenCrossEntropy
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.searchable import Searchable
@@ -32,23 +32,15 @@ def examples(size: int) -> tuple[Any, Any, Any]:
 def build() -> tuple[keras.Model, Searchable]:
     source = keras.Input((None,), dtype="int32")
     target = keras.Input((None,), dtype="int32")
-    embed = keras.layers.Embedding(VOCABULARY, 12, mask_zero=True, name="embed")
-    encoder = keras.layers.Bidirectional(
-        keras.layers.GRU(10, return_sequences=True), name="encoder"
-    )
+    embed = keras.layers.Embedding(VOCABULARY, 12, mask_zero=True)
+    encoder = keras.layers.Bidirectional(keras.layers.GRU(10, return_sequences=True))
     decoder = AttentionDecoder(
-        keras.layers.GRUCell(16), KMemoryAttention(num_slots=6), mixing_units=14, name="decoder"
+        keras.layers.GRUCell(16), KMemoryAttention(num_slots=6), mixing_units=14
     )
-    to_logits = keras.layers.Dense(VOCABULARY, name="logits")
+    to_logits = keras.layers.Dense(VOCABULARY)
     model = keras.Model([source, target], to_logits(decoder(embed(target), encoder(embed(source)))))
     encode = keras.Model(source, encoder(embed(source)))
     return model, Searchable(encode, embed, decoder, to_logits)
-
-
-def searchable_of(loaded: keras.Model) -> Searchable:
-    """A `Searchable` of the layers of a loaded model."""
-    encode = keras.Model(loaded.inputs[0], loaded.get_layer("encoder").output)
-    return Searchable(encode, *(loaded.get_layer(name) for name in ("embed", "decoder", "logits")))
 
 
 def rescored(model: keras.Model, source: Any, tokens: Any) -> Any:
@@ -66,7 +58,7 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     """Trains, saves, loads and searches.
 
     Returns:
-        losses: the loss of each epoch.
+        losses, accuracies: the loss and the accuracy of each epoch.
         loaded: the largest change of a logit by saving and loading.
         found: results of beam and greedy search, for the model and for the loaded model.
         rescored: the largest difference between log-probabilities of search and teacher forcing.
@@ -74,7 +66,11 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     keras.utils.set_random_seed(5)
     source, target_inputs, target = examples(320)
     model, searchable = build()
-    model.compile(keras.optimizers.Adam(0.02), TokenCrossEntropy(), jit_compile=jit_compile)
+    metrics = [TokenAccuracy()]
+    rate = keras.optimizers.Adam(0.02)
+    model.compile(
+        keras.optimizers.Adam(0.02), TokenCrossEntropy(), metrics=metrics, jit_compile=jit_compile
+    )
     history = model.fit([source, target_inputs], target, batch_size=64, epochs=8, verbose=0)
 
     model.save(folder / "model.keras")
@@ -83,7 +79,7 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     logits = [each.predict([few, few_inputs], verbose=0) for each in (model, loaded)]
 
     found = []
-    for each in (searchable, searchable_of(loaded)):
+    for each in (searchable, Searchable.from_model(loaded)):
         beams = beam_search(each, few, beam_size=BEAM, n_best=3)
         greedy = greedy_search(each, few)
         results = (beams.tokens, beams.log_probs, greedy.tokens, greedy.log_probs)
@@ -93,6 +89,7 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     log_probs = np.concatenate([log_probs, greedy_log_probs[:, None]], axis=1)
     return {
         "losses": history.history["loss"],
+        "accuracies": history.history["token_accuracy"],
         "loaded": float(np.abs(logits[0] - logits[1]).max()),
         "found": [[array.tolist() for array in arrays] for arrays in found],
         "rescored": float(np.abs(rescored(model, few, tokens) - log_probs).max()),

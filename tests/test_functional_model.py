@@ -43,6 +43,7 @@ def test_a_functional_model_is_trained_saved_loaded_and_searched(
     result = run_on(backend, tmp_path)
     losses = result["losses"]
     assert np.isfinite(losses).all() and losses[-1] < 0.7 * losses[0]
+    assert 0.0 < result["accuracies"][0] < result["accuracies"][-1] <= 1.0
     assert result["loaded"] < 1e-6
     assert result["rescored"] < 1e-4
     built, loaded = result["found"]
