@@ -67,7 +67,6 @@ def run_program(folder: Path, jit_compile: Any = "auto") -> dict[str, Any]:
     source, target_inputs, target = examples(320)
     model, searchable = build()
     metrics = [TokenAccuracy()]
-    rate = keras.optimizers.Adam(0.02)
     model.compile(
         keras.optimizers.Adam(0.02), TokenCrossEntropy(), metrics=metrics, jit_compile=jit_compile
     )
