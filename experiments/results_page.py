@@ -46,8 +46,9 @@ says otherwise (a test checks this).
 * *Undecided*: our runs cannot tell. Some are too short: a low score after
   {FEW_UPDATES} decides nothing, but a high score does. In others, chance may
   explain the difference: we ask for more than {MARGIN:g}/√n BLEU, where n is the smaller number of
-  seeds of the two models. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on
-  another machine by up to 0.7. A rule may have reasons of its own.
+  seeds of the two models. By the spread of our seeds, chance alone exceeds that in about one
+  comparison in ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another
+  machine by up to 0.7. A rule may have reasons of its own.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 

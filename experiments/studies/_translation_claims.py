@@ -72,13 +72,6 @@ def test_score(result: Result) -> float:
     return float(last["bleu"])
 
 
-def spread_of_seeds(found: Results) -> float:
-    """The largest difference in test BLEU between seeds of one row."""
-    names = {result["name"].partition("_seed")[0] for result in found}
-    scores = ([test_score(one) for one in seeds_of(found, name)] for name in names)
-    return max((max(one) - min(one) for one in scores), default=0.0)
-
-
 def _mean(results: Results) -> float:
     return statistics.mean(map(test_score, results))
 
