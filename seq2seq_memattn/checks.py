@@ -39,6 +39,13 @@ def check_number(name: str, value: Any, least: float = -math.inf, most: float = 
         raise ValueError(f"`{name}` must be {limits}; got {_in_one_line(value)}.")
 
 
+def check_share(name: str, value: Any) -> None:
+    """Raises ValueError if an argument is not a number in [0, 1), such as a dropout."""
+    check_number(name, value)
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"`{name}` must be in [0, 1); got {value}.")
+
+
 def plain_ids(name: str, ids: Any) -> tuple[int, ...]:
     """Ids as plain ints; ValueError if they are not a sequence or array of ints >= 0."""
     if not isinstance(ids, (Sequence, np.ndarray)) or isinstance(ids, str):

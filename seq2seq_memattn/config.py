@@ -9,6 +9,8 @@ import math
 import numbers
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from seq2seq_memattn.checks import check_share
+
 Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
 DecodingPrecision = Literal[Precision, "int8_products"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
@@ -188,10 +190,8 @@ class ModelConfig(Options):
         super().__post_init__()
         if not self.flexible_sigma > 0:
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
-        if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"`dropout` must be in [0, 1); got {self.dropout}.")
-        if not 0.0 <= self.slot_dropout < 1.0:
-            raise ValueError(f"`slot_dropout` must be in [0, 1); got {self.slot_dropout}.")
+        check_share("dropout", self.dropout)
+        check_share("slot_dropout", self.slot_dropout)
         self._check_for_k_memory()
         self._check_tied()
 
@@ -377,8 +377,7 @@ class TrainingConfig(Options):
         super().__post_init__()
         if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
-        if not 0.0 <= self.label_smoothing < 1.0:
-            raise ValueError(f"`label_smoothing` must be in [0, 1); got {self.label_smoothing}.")
+        check_share("label_smoothing", self.label_smoothing)
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")
         has_weight = self.context_weight > 0 or self.alignment_weight > 0

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from seq2seq_memattn.checks import check_share
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import prefer_high
@@ -107,8 +108,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         policy = keras.dtype_policies.get(kwargs.pop("dtype", None) or keras.config.floatx())
         is_narrow = policy.compute_dtype in NARROW
         super().__init__(name=name, dtype="float32" if is_narrow else policy, **kwargs)
-        if not 0.0 <= label_smoothing < 1.0:
-            raise ValueError(f"`label_smoothing` must be in [0, 1); got {label_smoothing}.")
+        check_share("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 

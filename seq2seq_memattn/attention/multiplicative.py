@@ -83,6 +83,11 @@ class LuongAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if isinstance(score, int):
+            raise ValueError(
+                f"`score`: expected a name; got {score}. What LuongAttention(units) was in "
+                "TensorFlow Addons is LuongAttention('general', units) here."
+            )
         check_choice("score", score, get_args(Score))
         if units is not None and score not in ("general", "concat"):
             raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_size
+from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_share, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
 from seq2seq_memattn.compute.private import attach_mask, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
@@ -103,8 +103,7 @@ class AttentionDecoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"`dropout` must be in [0, 1); got {dropout}.")
+        check_share("dropout", dropout)
         self.supports_masking = True
         options = (read, input_feeding, mixing_units, mixing_activation, mixing_from)
         if isinstance(cell, AttentionCell):

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_choice, check_mask, check_rank
+from seq2seq_memattn.checks import check_choice, check_int, check_mask, check_rank, check_share
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.rows import reverse_prefix
@@ -86,12 +86,9 @@ class Encoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1 or num_layers < 1:
-            raise ValueError(
-                f"`units` and `num_layers` must be positive; got {units}, {num_layers}."
-            )
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"`dropout` must be in [0, 1); got {dropout}.")
+        check_int("units", units)
+        check_int("num_layers", num_layers)
+        check_share("dropout", dropout)
         check_choice("cell", cell, tuple(LAYERS))
         check_choice("stacking", stacking, ("per_direction", "concatenated"))
         self.supports_masking = True

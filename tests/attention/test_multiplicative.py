@@ -167,6 +167,7 @@ def test_general_names_both_widths_and_the_remedy() -> None:
             {"score": "cosine"},
             "`score` must be one of dot, general, concat, location; got 'cosine'",
         ),
+        ({"score": 8}, r"expected a name; got 8\. .* is LuongAttention\('general', units\) here"),
         ({"score": "concat"}, "`units` must be an int >= 1; got None"),
         ({"score": "dot", "units": 3}, "`units` is for general and concat; got 3 with 'dot'"),
         ({"score": "general", "units": 0}, "`units` must be an int >= 1; got 0"),

@@ -274,10 +274,12 @@ def test_the_seed_decides_dropout() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"units": 0}, "`units` and `num_layers` must be positive; got .*0"),
-        ({"num_layers": 0}, "`units` and `num_layers` must be positive; got .*0"),
+        ({"units": 0}, "`units` must be an int >= 1; got 0"),
+        ({"units": 3.5}, "`units` must be an int >= 1; got 3.5"),
+        ({"num_layers": 0}, "`num_layers` must be an int >= 1; got 0"),
         ({"cell": "rnn"}, "`cell` must be one of lstm, gru; got 'rnn'"),
         ({"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
+        ({"dropout": "0.1"}, "`dropout` must be a finite number; got '0.1'"),
         ({"stacking": "concat"}, "`stacking` must be one of per_direction, concatenated; got"),
     ],
 )
