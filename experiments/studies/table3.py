@@ -78,14 +78,16 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "decoding time of K = 32, 64 over Att",
         ", ".join(f"{PAPER[name] / PAPER['bahdanau']:.2f}" for name in names),
-        "Reproduced if both K are faster than Att, partly if one is, otherwise not.",
+        "Faster: the longest repeat takes less time than Att's shortest. Reproduced if both K are "
+        "faster, partly if one is, otherwise not.",
     )
     if not found:
         return [claim]
     seconds = {row["attention"]: row["seconds"] for row in found}
     ratios = [seconds[name] / seconds["bahdanau"] for name in names]
     here = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    verdict = from_cases([ratio < 1.0 for ratio in ratios])
+    repeats = {row["attention"]: row["all_seconds"] for row in found}
+    verdict = from_cases([max(repeats[name]) < min(repeats["bahdanau"]) for name in names])
     return [claim.judged(here, verdict, timed_at(found[0]))]
 
 

@@ -163,7 +163,10 @@ def papers_characters() -> list[Result]:
 
 def test_the_papers_own_figures_are_reproduced() -> None:
     copies, translations = papers_copies(), papers_translations()
-    newstest = [{"attention": n, "seconds": s, "commit": "0"} for n, s in table3.PAPER.items()]
+    newstest = [
+        {"attention": name, "seconds": seconds, "all_seconds": [seconds], "commit": "0"}
+        for name, seconds in table3.PAPER.items()
+    ]
     one = [{**row, "name": row["name"].replace("_k1", "_k1_slots")} for row in copies]
     judged = [
         *table1.claims(copies),
@@ -269,10 +272,15 @@ def test_a_step_takes_as_long_at_any_length() -> None:
 
 
 def test_both_memories_decode_faster_than_attention() -> None:
-    for seconds, expected in (((8, 9), "reproduced"), ((8, 11), "partly"), ((11, 12), "not")):
+    for seconds, expected in (
+        ((8, 9), "reproduced"),
+        ((8, 9.5), "partly"),  # repeats overlap
+        ((8, 11), "partly"),
+        ((11, 12), "not"),
+    ):
         names = ("k_memory:32", "k_memory:64", "bahdanau")
         rows = [
-            {"attention": n, "seconds": s, "commit": "0"}
+            {"attention": n, "seconds": s, "all_seconds": [s - 0.4, s + 0.4], "commit": "0"}
             for n, s in zip(names, (*seconds, 10), strict=True)
         ]
         (claim,) = table3.claims(rows)
