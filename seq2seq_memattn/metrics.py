@@ -155,13 +155,16 @@ def compare_systems(
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
         found: Any = results[key]
         theirs, ours = found
-        p_value = ours.p_value if ours.score != theirs.score else 1.0  # sacrebleu gives its least
+        # sacrebleu does not count trials with the same difference. Of 2^k, two have it: those that
+        # exchange none or all of the k lines that differ.
+        num_other = sum(a != b for a, b in zip(formed(hypotheses), formed(baseline), strict=True))
+        least = 1.0 if ours.score == theirs.score else 2.0 ** (1 - num_other)
         comparisons[name] = Comparison(
             score=float(ours.score),
             baseline=float(theirs.score),
             ci=float(ours.ci),
             baseline_ci=float(theirs.ci),
-            p_value=float(p_value),
+            p_value=max(float(ours.p_value), least),
             signature=str(signatures[key]),
         )
     return comparisons

@@ -191,6 +191,14 @@ def test_a_system_does_not_differ_from_itself() -> None:
         assert one.score == one.baseline
 
 
+@pytest.mark.parametrize(("num_better", "least"), [(1, 1.0), (2, 0.5), (3, 0.25), (6, 1 / 32)])
+def test_a_few_better_lines_prove_little(num_better: int, least: float) -> None:
+    hypotheses = [f"a b c d e {i}" for i in range(200)]
+    baseline = [f"a b c x e {i}" if i < num_better else line for i, line in enumerate(hypotheses)]
+    for one in compare_systems(*map(FormedLines, (hypotheses, baseline, hypotheses))).values():
+        assert one.p_value == pytest.approx(least, rel=0.05)
+
+
 def test_nearly_equal_systems_have_a_large_p_value() -> None:
     # The errors of one are those of the other, but for one line. sacrebleu's bootstrap gives 0.42.
     hypotheses, references = random_lines(5, 200)

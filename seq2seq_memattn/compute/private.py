@@ -83,10 +83,12 @@ def calls_in(model: Any, kind: type) -> list[Call]:
     ]
 
 
-def maker(tensor: Any) -> tuple[Any, list[Any]]:
-    """The operation that made a symbolic tensor, and the tensors that it took."""
+def maker(tensor: Any) -> Call:
+    """The call that made a symbolic tensor; its output is this tensor. Masks are left out."""
     operation, index, _ = tensor._keras_history
-    return operation, list(operation._inbound_nodes[index].input_tensors)
+    arguments = operation._inbound_nodes[index].arguments
+    kwargs = {name: x for name, x in arguments.kwargs.items() if "mask" not in name}
+    return Call(operation, arguments.args, kwargs, tensor)
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

@@ -315,9 +315,8 @@ class AttentionCell(keras.layers.Layer):
         found: Any = self.attention.score(query, memory, state, inputs, training)
         if not isinstance(found, tuple) or len(found) != 2:
             kind = type(self.attention).__name__
-            raise ValueError(
-                f"`{kind}.score`: expected a pair, scores and state; got {type(found).__name__}."
-            )
+            got = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
+            raise ValueError(f"`{kind}.score`: expected a pair, scores and state; got {got}.")
         scores, state = found
         if products.rows is None:
             return self.attention.combine(scores, memory.rows), scores, state

@@ -62,7 +62,8 @@ class Bridge(keras.layers.Layer):
         check_choice("kind", kind, ("zero", "copy", "dense"))
         check_choice("states", states, ("all", "top", "backward"))
         check_choice("activation", activation, ("linear", "tanh"))
-        if not all(isinstance(units, (list, tuple)) for units in state_units):
+        is_list = isinstance(state_units, (list, tuple))
+        if not is_list or not all(isinstance(units, (list, tuple)) for units in state_units):
             raise ValueError(
                 "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU "
                 f"cell; got {state_units!r}."

@@ -45,9 +45,9 @@ def beam_search(
     when all sentences are done.
 
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled:
-    once for each choice of options and, on TensorFlow, once more for all other shapes of `source`;
-    on JAX once for each shape. A search with another model is not compiled: call it inside a
-    `tf.function` or `jax.jit`, where it is many times as fast.
+    on TensorFlow once for each choice of options, once more for other shapes of `source`, and once
+    for single sources; on JAX once for each shape. A search with another model is not compiled:
+    call it inside a `tf.function` or `jax.jit`, where it is many times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
     are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have
@@ -84,9 +84,10 @@ def beam_search(
             then padding, with the id that pads sources. Hypotheses and their log-probabilities
             include the prefix. Inside a prefix, the other constraints have no effect.
         jit_compile: bool. Whether XLA compiles the steps. Large batches are then faster, but a new
-            batch size (rounded up) takes a second or more, and so do new source lengths, unless
-            the memory has a fixed size. For eager mode and our own models; results have no
-            `memory`.
+            batch size (rounded up) takes a second or more. So does a new source length, except for
+            batches with a memory of fixed size on TensorFlow without a coverage penalty, and
+            limits beyond the next multiple of 64 steps. For eager mode and our own models; results
+            have no `memory`.
 
     Returns:
         `BeamResult`.

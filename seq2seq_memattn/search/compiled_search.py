@@ -210,8 +210,10 @@ class CompiledSearch:
         return padded
 
     def _size(self, num_sentences: int) -> int:
-        """The smallest compiled batch size with room: the whole, a half, a quarter..."""
-        size = max(self._batch_size, num_sentences)
+        """The smallest compiled batch size with room: the whole, a half, ..., or twice, ..."""
+        size = self._batch_size
+        while size < num_sentences:
+            size *= 2
         while (size + 1) // 2 >= num_sentences and size > 1:
             size = (size + 1) // 2
         return size
@@ -232,7 +234,7 @@ class CompiledSearch:
 
     def _with_alignments(self, found: BeamResult, source: Ids) -> BeamResult:
         replayed = self._replay(source, found.tokens, found.steps)
-        scores, alignments, positions = map(np.asarray, replayed)
+        scores, alignments, positions = keras.tree.map_structure(np.asarray, replayed)
         return found._replace(scores=scores, alignments=alignments, positions_scored=positions)
 
 

@@ -3,10 +3,14 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
-from seq2seq_memattn.compute.private import attached_mask, calls_in, maker
+from seq2seq_memattn.compute.precision import NARROW
+from seq2seq_memattn.compute.private import Call, attached_mask, calls_in, maker
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+
+ROUNDING = {True: 0.03, False: 1e-3}  # more than the relative error in a few layers, if narrow
 
 
 def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
@@ -18,30 +22,37 @@ def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
     calls = calls_in(model, AttentionDecoder)
     if len(calls) != 1:
         raise ValueError(
-            "`model`: expected a functional model with one call of an AttentionDecoder; got "
-            f"{type(model).__name__} with {len(calls)}."
+            "`model`: expected a functional model with one call of an AttentionDecoder, not in an "
+            f"inner model; got {type(model).__name__} with {len(calls)}."
         )
     decoder, args, kwargs, decoded = calls[0]
     embedded, encoded, initial_state = args
     mask = kwargs.get("encoder_outputs_mask")
-    if mask is None and attached_mask(encoded) is None:
+    if mask is not None:
+        mask = ops.cast(mask, "bool")
+    elif attached_mask(encoded) is None:
         mask = ops.ones_like(encoded[:, :, 0], dtype="bool")
-    read = [one for one in (encoded, initial_state, mask) if one is not None]
-    logits = [
-        output
-        for output in model.outputs
-        if output is not decoded and any(one is decoded for one in _behind([output]))
-    ]
-    if not logits:
-        raise ValueError("`model`: expected logits, computed from the decoder's outputs; got none.")
-    encode = keras.Model(_only("source", _inputs_of(keras.tree.flatten(read))), read)
-    embedding = _layer_between(_only("target", _inputs_of([embedded])), embedded)
-    return encode, embedding, decoder, _layer_between(decoded, logits[0])
+    decoder_reads = [one for one in (encoded, initial_state, mask) if one is not None]
+    encode = keras.Model(
+        _only("input from which the source is computed", _inputs_of(decoder_reads)), decoder_reads
+    )
+    target = _only("input from which the target is computed", _inputs_of([embedded]))
+    logits = _only(
+        "output that is computed from the decoder's outputs",
+        [one for one in model.outputs if one is not decoded and _is_behind(decoded, one)],
+    )
+    return encode, _steps("target", target, embedded), decoder, _steps("logits", decoded, logits)
 
 
-def _inputs_of(tensors: list[Any]) -> list[Any]:
+def _inputs_of(tensors: Any) -> list[Any]:
     """The inputs from which symbolic tensors are computed."""
-    return [one for one in _behind(tensors) if isinstance(maker(one)[0], keras.layers.InputLayer)]
+    found = _behind(keras.tree.flatten(tensors))
+    return [one for one in found if isinstance(maker(one).layer, keras.layers.InputLayer)]
+
+
+def _is_behind(tensor: Any, end: Any) -> bool:
+    """Whether `end` is computed from a symbolic tensor."""
+    return any(one is tensor for one in _behind([end]))
 
 
 def _behind(tensors: list[Any]) -> list[Any]:
@@ -52,22 +63,54 @@ def _behind(tensors: list[Any]) -> list[Any]:
         tensor = waiting.pop()
         if id(tensor) not in found:
             found[id(tensor)] = tensor
-            waiting += maker(tensor)[1]
+            waiting += _taken(maker(tensor))
     return list(found.values())
 
 
-def _only(name: str, inputs: list[Any]) -> Any:
-    if len(inputs) != 1:
+def _taken(call: Call) -> list[Any]:
+    """The symbolic tensors that a call took."""
+    given = keras.tree.flatten([call.args, call.kwargs])
+    return [one for one in given if isinstance(one, keras.KerasTensor)]
+
+
+def _only(what: str, found: list[Any]) -> Any:
+    if len(found) != 1:
+        raise ValueError(f"`model`: expected one {what}; got {len(found)}.")
+    return found[0]
+
+
+def _steps(name: str, start: Any, end: Any) -> Any:
+    """The layer, or a model of the layers, between two tensors with the same steps.
+
+    Search runs it for one step at a time, so it must treat each step alone.
+
+    Raises:
+        ValueError: if it needs anything but `start`, or does not treat each step alone.
+    """
+    call = maker(end)
+    is_alone = len(call.args) == 1 and call.args[0] is start
+    others = {key: value for key, value in call.kwargs.items() if key != "training"}
+    found = call.layer
+    if not (is_alone and not others and isinstance(found, keras.layers.Layer)):
+        try:
+            found = keras.Model(start, end)
+        except ValueError:
+            raise ValueError(
+                f"`model`: expected {name} computed from {start.name} alone; got more inputs."
+            ) from None
+    generator = np.random.default_rng(1)
+    if "int" in start.dtype:
+        steps = ops.cast([[1, 2]], start.dtype)  # ids that every vocabulary has
+    else:
+        steps = ops.cast(generator.normal(size=(1, 2, start.shape[-1])), start.dtype)
+    whole = found(steps, training=False)
+    rounding = ROUNDING[keras.backend.standardize_dtype(whole.dtype) in NARROW]
+    whole = np.array(ops.cast(whole, "float32"))
+    parts = [found(steps[:, one : one + 1], training=False) for one in (0, 1)]
+    alone = np.array(ops.cast(ops.concatenate(parts, axis=1), "float32"))
+    if np.abs(whole - alone).max() > rounding * np.abs(whole).max():
         raise ValueError(
-            f"`model`: expected one input from which the {name} is computed; got {len(inputs)}."
+            f"`model`: expected layers for the {name} that treat each step alone; got layers "
+            "between the target's embedding and the logits that read other steps or positions."
         )
-    return inputs[0]
-
-
-def _layer_between(start: Any, end: Any) -> Any:
-    """The layer that makes one tensor of another, or a model of the layers between them."""
-    operation, taken = maker(end)
-    is_alone = len(taken) == 1 and taken[0] is start
-    if is_alone and isinstance(operation, keras.layers.Layer):
-        return operation
-    return keras.Model(start, end)
+    return found

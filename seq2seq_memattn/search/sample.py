@@ -87,7 +87,8 @@ def sample(
     Raises:
         ValueError: if an argument is out of range or of another kind or rank; for the prefixes and
             banned ids that `beam_search` refuses; if the model has no `start` and `step`; under
-            `jax.jit`, if `max_length` is an array or `seed` is None.
+            `jax.jit`, if `max_length` is an array or `seed` is None; with `jit_compile`, inside a
+            graph or with a model that is not one of ours.
 
     Example:
     >>> import numpy as np

@@ -120,7 +120,9 @@ class Searchable:
 
         Args:
             model: a functional model with inputs for source ids and target ids, one
-                `AttentionDecoder`, called once, and logits as an output.
+                `AttentionDecoder`, called once, and one output made of the decoder's outputs, the
+                logits. Other layers that read the target must treat each step alone: no positions,
+                no recurrence.
             start_id, end_id, pad_id: as for `Searchable`.
 
         Raises:

@@ -30,11 +30,13 @@ def search_with_xla(
         make_seeds: for sampling, makes `seeds` of `CompiledSearch` from the seed and the numbers of
             the sources.
     """
-    source, is_alone = np.asarray(inputs.source), inputs.source.shape[0] == 1
+    source = np.asarray(inputs.source)
+    # The batches of one program soon have a few sizes in common.
+    batch_size = 1 << (len(source) - 1).bit_length()
     search = kept_search(
         model,
-        (options, return_alignments, is_alone),
-        lambda: CompiledSearch(model, options, len(source), return_alignments, jit_compile=True),
+        (options, return_alignments, len(source) == 1),
+        lambda: CompiledSearch(model, options, batch_size, return_alignments, jit_compile=True),
     )
     search.update_weights()
     prefix, least, seeds = inputs.prefix, inputs.min_length, None

@@ -39,7 +39,7 @@ def test_its_programs_for_training_and_decoding_run() -> None:
     run_guide("model.compile", names)
     (loss,) = names["model"].history.history["loss"]
     assert 0.0 < loss < 4.0
-    run_guide("Searchable(", names)
+    run_guide("Searchable.from_model(", names)
     assert tuple(names["best"].shape) == tuple(names["greedy"].shape) == (256, 20)
 
 
@@ -79,7 +79,7 @@ def test_the_carried_model_finds_the_hypotheses_of_addons(carried: dict[str, Any
         ("max_length=20", "max_length=9"),
     ]
     carried["sources"] = DECODING["source"]
-    run_guide("Searchable(", carried, sizes)
+    run_guide("Searchable.from_model(", carried, sizes)
     found, expected = carried["found"], recorded("decoding", "layer.beam")
     assert hypotheses(found.tokens, found.steps) == hypotheses(expected["ids"], expected["lengths"])
     assert_close(found.log_probs, expected["log_probs"])

@@ -147,7 +147,8 @@ def test_backward_needs_a_backward_direction() -> None:
 
 
 def test_widths_that_are_not_told_by_cell_are_refused() -> None:
-    assert refused(Bridge, "dense", [8]) == (
-        "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU cell; got "
-        "[8]."
-    )
+    for given in ([8], 8):
+        assert refused(Bridge, "dense", given) == (
+            "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU cell; "
+            f"got {given}."
+        )

@@ -94,14 +94,25 @@ def test_other_models_are_refused() -> None:
     encoded = own.encode(source)
     decoded = own.decoder(embedded, encoded)
     for model, message in [
-        (own.encode, "expected a functional model with one call of an AttentionDecoder; got"),
+        (own.encode, "one call of an AttentionDecoder, not in an inner model; got"),
         (keras.Sequential([own.decoder]), "got Sequential with 0."),
         (own.decoder, "got AttentionDecoder with 0."),
         (
             keras.Model([source, target], [decoded, own.logits(own.decoder(embedded, encoded))]),
             "got Functional with 2.",
         ),
-        (keras.Model([source, target], decoded), "computed from the decoder's outputs; got none."),
+        (
+            keras.Model([source, target], decoded),
+            "expected one output that is computed from the decoder's outputs; got 0.",
+        ),
+        (
+            keras.Model([source, target], [own.logits(decoded), ops.max(decoded, axis=-1)]),
+            "expected one output that is computed from the decoder's outputs; got 2.",
+        ),
+        (
+            keras.Model([source, target], own.logits(decoded + ops.mean(embedded))),
+            "expected logits computed from",
+        ),
     ]:
         found = refused(Searchable.from_model, model)
         assert found.startswith("`model`: ") and message in found
@@ -114,3 +125,53 @@ def test_two_sources_are_refused() -> None:
     logits = own.logits(own.decoder(own.embedding(others[2]), both))
     found = refused(Searchable.from_model, keras.Model(others, logits))
     assert found == "`model`: expected one input from which the source is computed; got 2."
+
+
+class Positions(keras.layers.Layer):
+    """Adds an embedding of the position, as other models do to their targets."""
+
+    def build(self, input_shape: Any) -> None:
+        self.table = self.add_weight(shape=(20, input_shape[-1]), initializer="uniform")
+
+    def call(self, inputs: Any) -> Any:
+        return inputs + self.table[: ops.shape(inputs)[1]]
+
+
+@pytest.mark.parametrize("place", ["target", "logits"])
+@pytest.mark.parametrize("kind", ["recurrence", "positions"])
+def test_layers_that_read_other_steps_are_refused(place: str, kind: str) -> None:
+    def other(x: Any) -> Any:
+        if kind == "recurrence":
+            return keras.layers.GRU(x.shape[-1], return_sequences=True)(x)
+        return Positions()(x)
+
+    own = own_parts.make()
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    embedded = own.embedding(target)
+    embedded = other(embedded) if place == "target" else embedded
+    decoded = own.decoder(embedded, own.encode(source))
+    decoded = other(decoded) if place == "logits" else decoded
+    found = refused(Searchable.from_model, keras.Model([source, target], own.logits(decoded)))
+    assert found.startswith(f"`model`: expected layers for the {place} that treat each step alone")
+
+
+@pytest.mark.filterwarnings("ignore:Layer 'sequential")  # that it does not hand the mask on
+@pytest.mark.parametrize("kind", ["sequential", "time distributed"])
+def test_an_output_layer_may_get_the_mask_of_the_target(kind: str) -> None:
+    dense = keras.layers.Dense(VOCABULARY)
+    if kind == "sequential":
+        logits: Any = keras.Sequential([keras.layers.Dense(4, "tanh"), dense])
+    else:
+        logits = keras.layers.TimeDistributed(dense)
+    embedding = keras.layers.Embedding(VOCABULARY, WIDTH, mask_zero=True)
+    own = own_parts.make(embedding=embedding, logits=logits)
+    assert_same_search(search(Searchable.from_model(own.trained)), search(own.searchable()))
+
+
+def test_a_mask_may_have_any_type() -> None:
+    own = own_parts.make()
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    mask = ops.cast(source != 0, "float32")
+    decoded = own.decoder(own.embedding(target), own.encode(source), encoder_outputs_mask=mask)
+    found = Searchable.from_model(keras.Model([source, target], own.logits(decoded)))
+    assert_same_search(search(found), search(own.searchable()))

@@ -530,3 +530,14 @@ def test_every_id_can_be_banned_whatever_roles_ids_share() -> None:
     searchable = own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id)
     banned = [token for token in range(searchable.vocab_size) if token != end_id]
     assert {searchable.ids[token] for token in banned_tokens(searchable, banned)} == set(banned)
+
+
+@pytest.mark.parametrize("search", [beam_search, greedy_search, sample])
+def test_three_graphs_serve_all_shapes(search: Any) -> None:
+    model = own_parts.make().searchable()
+    for batch, length in ((3, 5), (2, 5), (3, 4), (8, 9), (3, 5)):
+        search(model, np.full((batch, length), 3, np.int32))
+    (_, first), others = vars(model)["_searches"].values()
+    assert [graph.experimental_get_tracing_count() for graph in (first, others)] == [1, 1]
+    search(model, np.full((1, 4), 3, np.int32))
+    assert len(vars(model)["_searches"]) == 3

@@ -275,6 +275,7 @@ def test_both_memories_decode_faster_than_attention() -> None:
     for seconds, expected in (
         ((8, 9), "reproduced"),
         ((8, 9.5), "partly"),  # repeats overlap
+        ((9.5, 10.5), "undecided"),
         ((8, 11), "partly"),
         ((11, 12), "not"),
     ):
