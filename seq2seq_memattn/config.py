@@ -292,9 +292,7 @@ class TrainingConfig(Options):
     decay_patience: int = option(
         3, "plateau: validations without a better BLEU before a decay", least=1
     )
-    adam_epsilon: float = option(
-        1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7", least=0
-    )
+    adam_epsilon: float = option(1e-8, "Adam's epsilon; google/seq2seq's examples use 8e-7")
     clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping", least=0)
     embedding_clip_norm: float = option(
         0.0,
@@ -377,6 +375,8 @@ class TrainingConfig(Options):
         super().__post_init__()
         if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
+        if not self.adam_epsilon > 0:  # Adam would divide 0 by 0
+            raise ValueError(f"`adam_epsilon` must be positive; got {self.adam_epsilon}.")
         check_share("label_smoothing", self.label_smoothing)
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")

@@ -46,6 +46,7 @@ RECORDS = (ModelConfig, TrainingConfig)
         (TrainingConfig, {"checkpoint_minutes": -1.0}, "`checkpoint_minutes` must not be negative"),
         (TrainingConfig, {"learning_rate": math.nan}, "`learning_rate` must be finite; got nan"),
         (TrainingConfig, {"learning_rate": 0.0}, "`learning_rate` must be positive; got 0.0"),
+        (TrainingConfig, {"adam_epsilon": 0.0}, "`adam_epsilon` must be positive; got 0.0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

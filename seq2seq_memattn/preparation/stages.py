@@ -207,7 +207,8 @@ class TextPreparation:
                 finished = finished_shard(self.directory, block.name)
                 if finished:
                     shards[block.name] = finished
-                    bar.initial += finished.num_read
+                    if not bar.disable:  # else, it has no such number
+                        bar.initial += finished.num_read
                     bar.update(finished.num_read)
                     continue
                 collect(2 * processes - 1)

@@ -1,6 +1,5 @@
 """Makes data directories once and completely: a directory appears only when it is finished."""
 
-import contextlib
 import errno
 import importlib.metadata
 import json
@@ -17,7 +16,13 @@ from seq2seq_memattn._version import __version__
 from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
-from seq2seq_memattn.text.files import naming_errors, open_output, remove_leftovers, sync_directory
+from seq2seq_memattn.text.files import (
+    is_another_process,
+    naming_errors,
+    open_output,
+    remove_leftovers,
+    sync_directory,
+)
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
 WORK_NAME = "work"  # folder with the files that only resuming a preparation needs
@@ -203,16 +208,5 @@ def _remove_leftovers(final: Path) -> None:
     """Removes the temporary directories of preparations that were killed."""
     for leftover in final.parent.glob(f".{final.name}.preparing-*"):
         pid = leftover.name.rpartition("-")[2]
-        # Process ids are reused, soon in containers: a leftover with this id is an earlier one's.
-        if pid.isdecimal() and (int(pid) == os.getpid() or not _is_running(int(pid))):
+        if pid.isdecimal() and not is_another_process(int(pid)):
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    """Returns whether a process with this id exists on this machine."""
-    with contextlib.suppress(PermissionError):  # raised if it exists but belongs to another user
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    return True

@@ -99,8 +99,8 @@ def open_run(
     with training_lock(run_dir):  # a file that a training is writing is not a leftover
         # Checked again under the lock: another process may have made the run meanwhile.
         new = check_run(run_dir, data_dir, model, training, init_from)
-        remove_leftovers(run_dir)
-        remove_leftovers(run_dir / CHECKPOINTS_NAME)
+        for folder in (run_dir, run_dir / CHECKPOINTS_NAME):
+            remove_leftovers(folder, is_shared=True)  # other commands may write there
         # Written first: a directory with files but no configuration is not a run.
         with open_output(run_dir / CONFIG_NAME) as stream:
             json.dump({**new, "versions": versions(), "command": sys.argv}, stream, indent=2)

@@ -83,7 +83,9 @@ def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
         drawn = _draw_place(_above(weights, floor), numbers(tries))
         place = ops.where(is_open, drawn, place)
         own = _at(weights, place)
-        is_open = ops.sum(_above(weights, own), axis=1) >= share
+        above = ops.sum(_above(weights, own), axis=1)
+        # A share that underflows is 0, which even the most probable place reaches.
+        is_open = ops.logical_and(above >= share, above > 0.0)
         return tries + 1, ops.where(is_open, own, floor), place, is_open
 
     row = weights[:, 0]

@@ -33,9 +33,9 @@ def replay(
     batch, num_queries, num_steps = ops.shape(tokens)
     state = keras.tree.map_structure(lambda array: array[:, : tokens.shape[1]], state)
     structure = state
-    starts = ops.full_like(tokens[:, :, :1], START_ID)
-    inputs = ops.concatenate([starts, tokens[:, :, :-1]], axis=2)
-    logits, scores, _ = model.step(starts[:, :, 0], memory, state)
+    starts = ops.zeros((batch, num_queries), dtype="int32") + START_ID  # also if there are no steps
+    inputs = ops.concatenate([starts[:, :, None], tokens[:, :, :-1]], axis=2)
+    logits, scores, _ = model.step(starts, memory, state)
 
     def nothing(array: Any) -> Any:
         shape = (batch, num_queries, num_steps, *ops.shape(array)[2:])
@@ -52,7 +52,7 @@ def replay(
         here = ops.reshape(ops.arange(num_steps) == step, (-1, *[1] * (len(array.shape) - 3)))
         return ops.where(here, ops.expand_dims(new, 2), array)
 
-    kept = [nothing(array) for array in watch(logits, scores, tokens[:, :, 0])]
+    kept = [nothing(array) for array in watch(logits, scores, starts)]
     start = (ops.zeros((), dtype="int32"), keras.tree.flatten(state), kept)
     return tuple(ops.while_loop(lambda step, *_: step < num_steps, body, start)[2])
 

@@ -131,13 +131,36 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     sync_directory(path.parent)
 
 
-def remove_leftovers(path: Path) -> None:
-    """Removes temporary files that a killed process left in a directory.
+def remove_leftovers(path: Path, is_shared: bool = False) -> None:
+    """Removes temporary files that killed processes left in a directory.
 
-    Only the one process that writes there may call this, before it begins.
+    Call this before the first file is written there.
+
+    Args:
+        path: the directory.
+        is_shared: whether other processes may be writing there, whose files are kept.
     """
     for leftover in path.glob(".*.tmp"):
-        leftover.unlink()
+        pid = leftover.name.split(".")[-2]
+        is_in_use = is_shared and pid.isdecimal() and is_another_process(int(pid))
+        if leftover.is_file() and not is_in_use:
+            leftover.unlink(missing_ok=True)
+
+
+def is_another_process(pid: int) -> bool:
+    """Whether a process with this id runs on this machine and is not this one.
+
+    Ids are reused, soon in containers: what bears this process's id before it has written anything
+    is an earlier one's.
+    """
+    if pid == os.getpid():
+        return False
+    with contextlib.suppress(PermissionError):  # raised if it exists but belongs to another user
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True
 
 
 def sync_directory(path: Path) -> None:

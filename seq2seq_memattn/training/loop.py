@@ -282,7 +282,8 @@ class Trainer:
         if progress.update % config.validate_every == 0:  # the last validation may be irregular
             progress.plateau = progress.plateau.after(bleu, config.decay_patience)
         # A model that begins to learn still has BLEU 0, but its loss falls.
-        if (bleu, -loss) > (progress.best_bleu, -progress.best_loss):
+        is_better = (bleu, -loss) > (progress.best_bleu, -progress.best_loss)
+        if is_better and math.isfinite(loss):  # NaN weights are never the best
             progress.best_bleu, progress.best_loss = bleu, loss
             progress.best_update, progress.stale = progress.update, 0
         seconds = time.monotonic() - started

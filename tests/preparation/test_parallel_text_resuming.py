@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
-from seq2seq_memattn.preparation import write_once
+from seq2seq_memattn.preparation import stages, write_once
 from seq2seq_memattn.preparation.parallel_text import ParallelTextOptions, prepare
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from tests.disks import small_disk_of
@@ -166,6 +168,18 @@ def test_a_stopped_preparation_goes_on_with_the_next_shard(
     times = {name: (tmp_path / "data" / name).stat().st_mtime_ns for name in finished}
     assert times == finished
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_preparation_resumes_without_progress_bars(
+    many: tuple[ParallelTextOptions, dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stages, "tqdm", partial(tqdm, disable=True))
+    options = dataclasses.replace(many[0], output_dir=str(tmp_path / "data"))
+    interrupt(options, lambda process: process.kill())
+    prepare(options)
+    assert contents(tmp_path / "data") == many[1]
 
 
 # Each file is synced, then its directory. The command is killed while it writes 1: its state,

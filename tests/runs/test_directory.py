@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -192,13 +193,16 @@ def test_a_start_that_was_killed_at_once_does_not_stand_in_the_way(
 def test_what_a_killed_write_left_is_removed(run_dir: Path, data_dir: Path) -> None:
     (run_dir / CHECKPOINTS_NAME).mkdir()
     leftovers = [
-        run_dir / f".{BEST_NAME}.123.tmp",
-        run_dir / CHECKPOINTS_NAME / ".checkpoint-000000007.npz.123.tmp",
+        run_dir / f".{BEST_NAME}.99999999.tmp",
+        run_dir / CHECKPOINTS_NAME / f".checkpoint-000000007.npz.{os.getpid()}.tmp",
     ]
-    for path in leftovers:
+    kept = run_dir / f".translations.txt.{os.getppid()}.tmp"  # another command still writes it
+    for path in (*leftovers, kept):
         path.write_text("half")
+    (run_dir / ".folder.tmp").mkdir()
     open_run(run_dir, data_dir, MODEL, TRAINING)
     assert not any(path.exists() for path in leftovers)
+    assert kept.exists()
 
 
 def test_what_another_training_is_writing_is_left_alone(run_dir: Path, data_dir: Path) -> None:

@@ -20,6 +20,7 @@ SETTINGS = {
     "top_k": Sampling(top_k=4),
     "top_p": Sampling(top_p=0.7),
     "small_top_p": Sampling(top_p=0.01),
+    "least_top_p": Sampling(top_p=1e-46),
     "all": Sampling(temperature=1.5, top_k=6, top_p=0.8),
     "wide": Sampling(top_k=1000, top_p=0.999),
 }

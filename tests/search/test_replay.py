@@ -81,3 +81,15 @@ def test_windows_have_the_size_that_is_scored() -> None:
     positions = as_array(replay_attention(decoding, *started, TOKENS, TAKEN)[2])
     assert (positions >= 1).all()
     assert positions.sum() < 2 * sum(len(source) + 1 for source in SOURCES)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_targets_without_steps_have_no_alignments(mode: str) -> None:
+    model = small_model("bahdanau")
+
+    def look(source: object, tokens: object, taken: object) -> object:
+        decoding = PreparedModel(model)
+        return replay_attention(decoding, *decoding.start(source, 2), tokens, taken)
+
+    scores, alignments, _ = run(mode, look, padded(SOURCES), TOKENS[:, :, :0], 0 * TAKEN)
+    assert scores.shape == alignments.shape == (3, 2, 0, 7)
