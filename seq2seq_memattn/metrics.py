@@ -157,7 +157,7 @@ def compare_systems(
         theirs, ours = found
         # sacrebleu does not count trials with the same difference. Of 2^k, two have it: those that
         # exchange none or all of the k lines that differ.
-        num_other = sum(a != b for a, b in zip(formed(hypotheses), formed(baseline), strict=True))
+        num_other = sum(a != b for a, b in zip(*(lines for _, lines in systems), strict=True))
         least = 1.0 if ours.score == theirs.score else 2.0 ** (1 - num_other)
         comparisons[name] = Comparison(
             score=float(ours.score),

@@ -85,6 +85,21 @@ def from_gains(gains: Sequence[float], pairs: int) -> Verdict:
     return "reproduced" if mean > margin else "contradicted" if mean < -margin else "undecided"
 
 
+def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
+    """The verdict on a finding that one model is at most so far behind another, as `from_gains`.
+
+    Args:
+        gains, pairs: see `from_gains`.
+        bound: the lowest gain that the finding allows.
+
+    Returns:
+        "reproduced" if the mean is as far above the bound as `from_gains` asks, "not" if it is as
+        far below, otherwise "undecided".
+    """
+    verdict = from_gains([gain - bound for gain in gains], pairs)
+    return "not" if verdict == "contradicted" else verdict
+
+
 def is_short(results: Results, paper_updates: int) -> bool:
     """Whether one of the results may have had too few updates for the paper's score."""
     return min(_updates(results)) < SHORT * paper_updates

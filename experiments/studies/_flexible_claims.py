@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.reproduction.claims import MARGIN, Claim, from_cases, from_gains, made_by
+from experiments.reproduction.claims import MARGIN, Claim, from_cases, from_gap, made_by
 from experiments.reproduction.results import Result, Results
 from experiments.studies._flexible import (
     CORPORA,
@@ -42,8 +42,7 @@ def _quality(corpus: Corpus, by_label: dict[str, Result], attention: str) -> Cla
     if len(rows) < 2:
         return claim.incomplete(len(rows), 2)
     ours, other = (measured(row, corpus.test)["bleu"] for row in rows)
-    verdict = from_gains([ours - (other - MARGIN)], pairs=1)
-    verdict = "not" if verdict == "contradicted" else verdict
+    verdict = from_gap([ours - other], -MARGIN, pairs=1)
     return claim.judged(f"{ours:.2f}; global {other:.2f}", verdict, made_by(rows))
 
 

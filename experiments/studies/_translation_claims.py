@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.reproduction import significance
-from experiments.reproduction.claims import MARGIN, Claim, from_gains, made_by, several, span
+from experiments.reproduction.claims import (
+    MARGIN,
+    Claim,
+    from_gains,
+    from_gap,
+    made_by,
+    several,
+    span,
+)
 from experiments.reproduction.pages import markdown_table, prose
 from experiments.reproduction.results import Result, Results
 
@@ -119,8 +127,7 @@ def _near_attention(found: Results) -> Claim:
     compared = _compare(found, "k64", "bahdanau")
     if not compared.rows:
         return claim
-    verdict = from_gains([gain - min(paper) for gain in compared.gains.values()], compared.pairs)
-    verdict = "not" if verdict == "contradicted" else verdict
+    verdict = from_gap(list(compared.gains.values()), min(paper), compared.pairs)
     here = several(list(compared.gains.values()), "+.2f")
     return claim.judged(f"{here}, mean of seeds", verdict, made_by(compared.rows))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from seq2seq_memattn.compute.int8 import has_int8_kernel
 from seq2seq_memattn.compute.precision import rounds_to_int8
 from seq2seq_memattn.data.batching import pad_batch, with_ends
-from seq2seq_memattn.search.beam import check_coverage
+from seq2seq_memattn.search.aligned_models import check_coverage
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.in_graph import BeamResult

@@ -1,19 +1,17 @@
 """Beam search."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from seq2seq_memattn.checks import check_number, plain_ids
+from seq2seq_memattn.search.aligned_models import check_aligned, check_coverage
 from seq2seq_memattn.search.eager import Inputs, call_compiled
-from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.in_graph import BeamResult, search_sources
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import OURS, prepare, to_ids
 from seq2seq_memattn.search.prepared import SearchMemory
-from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.with_xla import search_with_xla
 from seq2seq_memattn.vocabulary import END_ID
@@ -121,16 +119,8 @@ def beam_search(
         early_stopping,
     )
     inputs = Inputs(source, max_length, min_length, prefix)
-    with_xla = partial(_with_xla, options, return_alignments) if jit_compile else None
+    with_xla = search_with_xla if jit_compile else None
     return call_compiled(_beam_search, model, inputs, (options, return_alignments), with_xla)
-
-
-def _with_xla(
-    options: SearchOptions, return_alignments: bool, model: Any, inputs: Inputs
-) -> BeamResult:
-    if options.coverage_penalty:
-        check_coverage(model)
-    return search_with_xla(model, inputs, options, return_alignments)
 
 
 def _beam_search(
@@ -153,31 +143,6 @@ def _beam_search(
             positions_scored=positions,
         )
     return result._replace(tokens=to_ids(model, result.tokens))
-
-
-def check_aligned(option: str, model: Any) -> None:
-    """Raises ValueError if an option needs the alignments of a model that has none."""
-    if isinstance(model, AlignedModel):
-        return
-    methods = ("alignment", "positions_scored")
-    missing = ", ".join(f"`{name}`" for name in methods if not hasattr(model, name))
-    raise ValueError(
-        f"`{option}`: expected a model with methods `alignment(scores, memory)` and "
-        f"`positions_scored(scores, memory)`; got {type(model).__name__}, which lacks {missing}."
-    )
-
-
-def check_coverage(model: Any) -> None:
-    """Raises ValueError if a coverage penalty cannot use the alignments of a model."""
-    if not isinstance(model, OURS):
-        check_aligned("coverage_penalty", model)
-        return
-    for attention in (member.cell.attention for member in members(model)):
-        if not attention.has_shares:
-            raise ValueError(
-                "`coverage_penalty`: expected an attention whose alignments are shares of the "
-                f"source; got {type(attention).__name__}."
-            )
 
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ def call_compiled(
     model: Any,
     inputs: Inputs,
     options: tuple[Any, ...],
-    with_xla: Callable[[Any, Inputs], Any] | None = None,
+    with_xla: Callable[..., Any] | None = None,
 ) -> Any:
     """Calls search(model, inputs, *options), compiled if it would run eagerly.
 
@@ -51,8 +51,7 @@ def call_compiled(
             weights of other models are unknown.
         inputs: `Inputs`, not yet checked.
         options: hashable. A graph is made for each choice of them.
-        with_xla: the same search of a model and checked inputs, whose steps XLA compiles; None to
-            search without it.
+        with_xla: takes what `search` takes and compiles the steps with XLA; None: without XLA.
 
     Raises:
         ValueError: if an input is wrong; with `with_xla`, if the model is not one of our own, or
@@ -69,7 +68,7 @@ def call_compiled(
     if with_xla is not None:
         _check_for_xla(model, is_outside)
         if inputs.source.shape[0]:
-            return with_xla(model, inputs)
+            return with_xla(model, inputs, *options)
     if not is_ours or not is_outside or has_unknown_steps:
         return search(model, inputs, *options)
 
@@ -77,7 +76,7 @@ def call_compiled(
         return search(model, Inputs(**given, **fixed), *options)
 
     key = (search, tuple(fixed.items()), options)
-    # The first graph is for the first shapes: they show whether the parts of a model fit together.
+    # The first graph has fixed shapes, so that an error can name the sizes that do not fit.
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
     if shapes != first_shapes:

@@ -1,7 +1,6 @@
 """Sampling: draws targets at random from the model's distribution."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import keras
@@ -106,20 +105,13 @@ def sample(
     elif not is_int_array(seed, most_axes=0):
         check_int("seed", seed, 0, MAX_SEED)
     inputs = Inputs(source, max_length, min_length, prefix, seed)
-    with_xla = partial(_with_xla, options) if jit_compile else None
-    return call_compiled(_sample, model, inputs, (options,), with_xla)
+    with_xla = search_with_xla if jit_compile else None
+    found = call_compiled(_sample, model, inputs, (options,), with_xla)
+    return SampleResult(*(getattr(found, name) for name in SampleResult._fields))
 
 
-def _with_xla(options: SearchOptions, model: Any, inputs: Inputs) -> SampleResult:
-    return _result(search_with_xla(model, inputs, options, make_seeds=row_seeds))
-
-
-def _sample(model: Any, inputs: Inputs, options: SearchOptions) -> SampleResult:
+def _sample(model: Any, inputs: Inputs, options: SearchOptions) -> BeamResult:
     model = prepare(model, options.beam_size)
     rows = ops.arange(ops.shape(inputs.source)[0], dtype="int32")
     *_, found = search_sources(model, inputs, options, row_seeds(inputs.seed, rows))
-    return _result(found._replace(tokens=to_ids(model, found.tokens)))
-
-
-def _result(found: BeamResult) -> SampleResult:
-    return SampleResult(*(getattr(found, name) for name in SampleResult._fields))
+    return found._replace(tokens=to_ids(model, found.tokens))

@@ -1,13 +1,14 @@
 """Searches of one batch whose steps XLA compiles."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from seq2seq_memattn.search.aligned_models import check_coverage
 from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs, kept_search
 from seq2seq_memattn.search.in_graph import BeamResult
 from seq2seq_memattn.search.options import SearchOptions
@@ -19,7 +20,6 @@ def search_with_xla(
     inputs: Inputs,
     options: SearchOptions,
     return_alignments: bool = False,
-    make_seeds: Callable[[Any, Any], Any] | None = None,
 ) -> BeamResult:
     """Runs `beam_search` or `sample` with steps that XLA compiles.
 
@@ -27,9 +27,9 @@ def search_with_xla(
         model: `Seq2Seq`, `Searchable` or `Ensemble`.
         inputs: `Inputs`, checked, with at least one source.
         options, return_alignments: see `CompiledSearch`.
-        make_seeds: for sampling, makes `seeds` of `CompiledSearch` from the seed and the numbers of
-            the sources.
     """
+    if options.coverage_penalty:
+        check_coverage(model)
     source = np.asarray(inputs.source)
     # The batches of one program soon have a few sizes in common.
     batch_size = 1 << (len(source) - 1).bit_length()
@@ -43,8 +43,8 @@ def search_with_xla(
     limits, _ = step_limits(inputs.source, inputs.max_length, model.pad_id, prefix)
     if least is not None:
         least = ops.zeros_like(limits) + least
-    if make_seeds is not None:
-        seeds = make_seeds(inputs.seed, ops.arange(len(source), dtype="int32"))
+    if options.sampling is not None:
+        seeds = row_seeds(inputs.seed, ops.arange(len(source), dtype="int32"))
     rules = [
         () if one is None or isinstance(one, tuple) else np.asarray(one)
         for one in (least, prefix, seeds)

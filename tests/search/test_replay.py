@@ -1,6 +1,10 @@
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
@@ -20,15 +24,17 @@ TOKENS = np.array(
 TAKEN = np.array([[4, 2], [1, 5], [2, 5]], np.int32)
 
 
+def look(model: Seq2Seq, source: Any, tokens: Any, taken: Any) -> Any:
+    """What replaying two targets for each source gives."""
+    decoding = PreparedModel(model)
+    return replay_attention(decoding, *decoding.start(source, 2), tokens, taken)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_scores_are_those_of_each_target_alone(mode: str) -> None:
     model = small_model("bahdanau")
 
-    def look(source: object, tokens: object, taken: object) -> object:
-        decoding = PreparedModel(model)
-        return replay_attention(decoding, *decoding.start(source, 2), tokens, taken)
-
-    scores, alignments, positions = run(mode, look, padded(SOURCES), TOKENS, TAKEN)
+    scores, alignments, positions = run(mode, partial(look, model), padded(SOURCES), TOKENS, TAKEN)
     assert scores.shape == alignments.shape == (3, 2, 5, 7)
     for row, source in enumerate(SOURCES):
         for rank in range(2):
@@ -87,9 +93,7 @@ def test_windows_have_the_size_that_is_scored() -> None:
 def test_targets_without_steps_have_no_alignments(mode: str) -> None:
     model = small_model("bahdanau")
 
-    def look(source: object, tokens: object, taken: object) -> object:
-        decoding = PreparedModel(model)
-        return replay_attention(decoding, *decoding.start(source, 2), tokens, taken)
-
-    scores, alignments, _ = run(mode, look, padded(SOURCES), TOKENS[:, :, :0], 0 * TAKEN)
+    scores, alignments, _ = run(
+        mode, partial(look, model), padded(SOURCES), TOKENS[:, :, :0], 0 * TAKEN
+    )
     assert scores.shape == alignments.shape == (3, 2, 0, 7)

@@ -1,0 +1,32 @@
+"""Checks of models for options of search that need alignments."""
+
+from typing import Any
+
+from seq2seq_memattn.search.ensemble import members
+from seq2seq_memattn.search.prepare import OURS
+from seq2seq_memattn.search.protocol import AlignedModel
+
+
+def check_aligned(option: str, model: Any) -> None:
+    """Raises ValueError if an option needs the alignments of a model that has none."""
+    if isinstance(model, AlignedModel):
+        return
+    methods = ("alignment", "positions_scored")
+    missing = ", ".join(f"`{name}`" for name in methods if not hasattr(model, name))
+    raise ValueError(
+        f"`{option}`: expected a model with methods `alignment(scores, memory)` and "
+        f"`positions_scored(scores, memory)`; got {type(model).__name__}, which lacks {missing}."
+    )
+
+
+def check_coverage(model: Any) -> None:
+    """Raises ValueError if a coverage penalty cannot use the alignments of a model."""
+    if not isinstance(model, OURS):
+        check_aligned("coverage_penalty", model)
+        return
+    for attention in (member.cell.attention for member in members(model)):
+        if not attention.has_shares:
+            raise ValueError(
+                "`coverage_penalty`: expected an attention whose alignments are shares of the "
+                f"source; got {type(attention).__name__}."
+            )
