@@ -451,12 +451,20 @@ def test_an_alignment_of_zeros_is_drawn(tmp_path: Path) -> None:
         (scores(5, 7), r"\[target_length, source_length\] = \[7, 5\], .*; got \[5, 7\]"),
         (scores(7), r"got \[7\]"),
         (np.full([7, 5], np.nan), "finite values"),
-        (np.full([7, 5], -0.5), "none below 0; got values from -0.5 to -0.5"),
     ],
 )
 def test_an_alignment_must_fit_its_tokens(values: npt.NDArray[Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"`alignment`: expected .*{message}"):
         plots.alignment(values, SOURCE, TARGET)
+
+
+def test_negative_values_of_linear_attention_have_colours_of_their_own(tmp_path: Path) -> None:
+    values = scores(7, 5) - 0.75
+    figure = plots.alignment(values, SOURCE, TARGET)
+    drawn = figure.axes[0].images[0]
+    assert drawn.get_clim() == (-np.abs(values).max(), np.abs(values).max())
+    assert drawn.get_cmap().name == "RdBu"
+    assert plots.save(figure, tmp_path / "a.png")
 
 
 def test_there_must_be_something_to_look_at() -> None:

@@ -101,5 +101,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_curve(run_dir: Path) -> list[dict[str, Any]]:
     """Reads the log of a run: losses and validations, one record for each line."""
-    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    path = run_dir / "metrics.jsonl"
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise ValueError(f"{path}: expected lines of JSON; {error}") from None

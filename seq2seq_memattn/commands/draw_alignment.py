@@ -98,6 +98,8 @@ def main(arguments: cli.Arguments) -> None:
     """Draws the sentences that the flags name."""
     path = check_figure("output", arguments.output)
     slots_path = check_figure("slots_output", arguments.slots_output or "")
+    if path == slots_path:
+        raise ValueError("--slots_output: expected another file than --output")
     run = run_flags.load_run(arguments)
     translator = run_flags.make_translator(run, arguments, return_alignments=True)
     texts = read_texts(arguments, run)

@@ -22,9 +22,10 @@ from tqdm import tqdm
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.search.options import RULES
-from seq2seq_memattn.text.files import open_output, read_lines
+from seq2seq_memattn.text.files import check_output, open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
+HYPOTHESES, SCORES = "hypotheses.txt", "evaluation.json"  # files in --output_dir
 STATED = (*RULES, "ensemble_mean")  # flags that the result states if they are given
 
 
@@ -98,7 +99,7 @@ def define(flags: cli.Flags) -> None:
     flags.boolean("window", False, "also report the mean number of encoder states scored per step")
     flags.boolean("slots", False, "K-memory: also report how evenly the slots are read")
     flags.boolean("ribes", False, "also compute RIBES")
-    flags.string("output_dir", None, "folder for hypotheses.txt and evaluation.json")
+    flags.string("output_dir", None, f"folder for {HYPOTHESES} and {SCORES}")
 
 
 def main(arguments: cli.Arguments) -> None:
@@ -163,9 +164,9 @@ def main(arguments: cli.Arguments) -> None:
         result["baseline"] = compare(
             ours, FormedLines(baseline, form), theirs, arguments.baseline, arguments.lowercase
         )
+    cli.print_result(result)
     if arguments.output_dir:
         _write(Path(arguments.output_dir), hypotheses, result)
-    cli.print_result(result)
 
 
 def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
@@ -176,11 +177,14 @@ def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
     for score in (corpus_scores, ribes) if arguments.ribes else (corpus_scores,):
         score(line, line)
     if arguments.output_dir:
-        Path(arguments.output_dir).mkdir(parents=True, exist_ok=True)
+        folder = Path(arguments.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (HYPOTHESES, SCORES):
+            check_output(folder / name, arguments.source, arguments.reference)
 
 
 def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:
-    with open_output(str(folder / "hypotheses.txt")) as stream:
+    with open_output(str(folder / HYPOTHESES)) as stream:
         stream.writelines(f"{line}\n" for line in hypotheses)
-    with open_output(str(folder / "evaluation.json")) as stream:
+    with open_output(str(folder / SCORES)) as stream:
         stream.write(json.dumps(result, indent=2) + "\n")

@@ -25,10 +25,10 @@ from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import (
     STANDARD_STREAM,
-    atomic_binary,
     check_output,
     display_name,
     iterate_lines,
+    open_binary_output,
     open_output,
     read_lines,
 )
@@ -223,7 +223,7 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
         yield lambda name, translation: None
         return
     with (
-        atomic_binary(Path(path).resolve()) as binary,
+        open_binary_output(Path(path).resolve()) as binary,
         zipfile.ZipFile(binary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
 

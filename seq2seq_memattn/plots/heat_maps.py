@@ -22,6 +22,7 @@ from seq2seq_memattn.plots.style import (
 )
 
 COLOURS = "Blues"  # white is 0; dark on light, also in greyscale
+SIGNED_COLOURS = "RdBu"  # if there are negative values: white is 0, blue above it, red below
 UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
@@ -64,7 +65,8 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     """Draws alignments side by side, with the source downwards and the target to the right.
 
     The values are scores over the source, or for K-memory the product of beta and alpha, as in
-    figures 6 to 8 of Britz, Guan and Luong (2017). With `Panel.scored`, the figure also shows which
+    figures 6 to 8 of Britz, Guan and Luong (2017). Negative values, which linear attention can
+    have, are red. With `Panel.scored`, the figure also shows which
     spans were scored, as in figure 4 of Shu and Nakayama (2017).
 
     Args:
@@ -76,13 +78,14 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
 
     Raises:
         ValueError: if there is no panel, an alignment does not have the shape of its tokens, or a
-            value is negative or not finite.
+            value is not finite.
     """
     require_filled(panels, "panels", "a panel")
     checked = []
     for panel in panels:
         shape = {"target_length": panel.target_tokens, "source_length": panel.source_tokens}
-        checked.append(panel._replace(alignment=_checked(panel.alignment, "alignment", shape)))
+        values = _checked(panel.alignment, "alignment", shape, least=-math.inf)
+        checked.append(panel._replace(alignment=values))
         if panel.scored is not None:
             _checked(panel.scored, "scored", shape)
     meaning = "alignment"
@@ -95,7 +98,7 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
 
 
 def _relative(panel: Panel) -> Panel:
-    highest = float(np.max(panel.alignment))
+    highest = float(np.max(np.abs(panel.alignment)))
     return panel._replace(
         alignment=np.asarray(panel.alignment) / (highest or 1.0),
         title=f"{panel.title} (highest:\u00a0{highest:.2g})".strip(),
@@ -155,7 +158,7 @@ def slots(
 
 
 def _checked(
-    values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]]
+    values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]], least: float = 0.0
 ) -> npt.NDArray[np.float64]:
     """The values as an array; ValueError unless they are scores with one entry for each token."""
     array = np.asarray(values, np.float64)
@@ -165,9 +168,9 @@ def _checked(
             f"`{name}`: expected shape [{', '.join(shape)}] = {sizes}, none of them 0; "
             f"got {list(array.shape)}"
         )
-    if not (np.isfinite(array) & (array >= 0.0)).all():
+    if not (np.isfinite(array) & (array >= least)).all():
         raise ValueError(
-            f"`{name}`: expected finite values, none below 0; "
+            f"`{name}`: expected finite values{', none below 0' if least == 0.0 else ''}; "
             f"got values from {array.min()} to {array.max()}"
         )
     return array
@@ -184,16 +187,17 @@ def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: s
     for unused in grid[len(panels) :]:
         unused.remove()
     grid = grid[: len(panels)]
-    highest = max(float(np.max(panel.alignment)) for panel in panels)
+    highest = max(float(np.max(np.abs(panel.alignment))) for panel in panels) or 1.0
+    is_signed = any(float(np.min(panel.alignment)) < 0.0 for panel in panels)
     sources = [[_label(token) for token in panel.source_tokens] for panel in panels]
     targets = [[_label(token) for token in panel.target_tokens] for panel in panels]
     every_source, every_target = _thinning(sources, side), _thinning(targets, side)
     for i, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         image = axes.imshow(
             np.transpose(panel.alignment),  # [source_length, target_length]
-            cmap=COLOURS,
-            vmin=0.0,
-            vmax=highest or 1.0,
+            cmap=SIGNED_COLOURS if is_signed else COLOURS,
+            vmin=-highest if is_signed else 0.0,
+            vmax=highest,
             aspect="auto",
             interpolation="nearest",
         )

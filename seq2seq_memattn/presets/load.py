@@ -44,7 +44,7 @@ def load_preset(name_or_file: str) -> Preset:
         )
     content = _read(path)
     base = content.get(BASE, "")
-    if base and base not in PRESETS:
+    if not isinstance(base, str) or (base and base not in PRESETS):
         raise ValueError(f"{path}: {BASE}: expected the name of a preset, got {base!r}")
     preset = PRESETS[base] if base else Preset()
     if path.suffix == ".toml" and (unknown := sorted(set(content) - {BASE, *TABLES})):

@@ -47,7 +47,7 @@ def average_checkpoints(
             break
         try:
             record = read_weights(path, weights)
-        except ValueError as error:
+        except (ValueError, FileNotFoundError) as error:  # a training removes old checkpoints
             problems.append(str(error))
             continue
         for total, weight in zip(sums, weights, strict=True):

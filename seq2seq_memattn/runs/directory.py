@@ -154,8 +154,8 @@ def check_run(
     }
     path = run_dir / CONFIG_NAME
     if path.exists():
-        old = _read_json(path)
-        if old.get("data") != new["data"]:
+        old = _read_record(path)
+        if old.get("data") != new["data"] or _reads_otherwise(run_dir, manifest):
             raise ValueError(
                 f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
                 "data, or start a new run with its weights by --init_from"
@@ -174,6 +174,22 @@ def _is_killed_start(path: Path) -> bool:
 def _fingerprint(manifest: Manifest) -> dict[str, str]:
     """Checksums of the data, by file."""
     return {file.path: file.sha256 for split in manifest.splits.values() for file in split.files}
+
+
+def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
+    """Whether a run encodes or scores text otherwise than `manifest` says."""
+    if not (run_dir / MANIFEST_NAME).exists():  # its start was killed before it was copied
+        return False
+    own = read_manifest(run_dir, check_files=False)
+    return (own.source_vocabulary, own.target_vocabulary, _form(own)) != (
+        manifest.source_vocabulary,
+        manifest.target_vocabulary,
+        _form(manifest),
+    )
+
+
+def _form(manifest: Manifest) -> TextForm:
+    return TextForm.from_dict(dict(manifest.text_form))
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -273,7 +289,7 @@ def load_run(
         vocabulary_from_dict(manifest.target_vocabulary, run_dir),
         record["update"],
         record,
-        TextForm.from_dict(dict(manifest.text_form)),
+        _form(manifest),
         problems,
     )
 
@@ -329,17 +345,19 @@ def read_model_config(run_dir: Path) -> ModelConfig:
     path = run_dir / CONFIG_NAME
     if not path.exists():
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
-    record = _read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("model"), dict):
-        raise ValueError(f"{path}: expected the configuration of a run")
+    record = _read_record(path)
     try:
         return ModelConfig.from_dict(record["model"])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read_json(path: Path) -> Any:
+def _read_record(path: Path) -> dict[str, Any]:
+    """Reads a run's config.json."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: expected JSON ({error})") from error
+    if not isinstance(record, dict) or not isinstance(record.get("model"), dict):
+        raise ValueError(f"{path}: expected the configuration of a run")
+    return record

@@ -191,7 +191,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _read_token(file: Path) -> str:
-    token = file.read_text(encoding="utf-8").strip()
+    token = file.read_text(encoding="utf-8-sig").strip()
     if not token:
         raise ValueError(f"{file}: expected a token, found none")
     return token

@@ -90,7 +90,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     final = Path(path).resolve()  # of a symbolic link, the target is replaced, not the link
     with (
         naming_errors(os.fspath(path)),
-        _binary_output(final) as binary,
+        open_binary_output(final) as binary,
         _packed(binary, final.suffix == ".gz") as content,
         _text_stream(content) as stream,
     ):
@@ -107,8 +107,13 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
     name = os.fspath(path)
     if name == STANDARD_STREAM:
         return
-    if not Path(path).resolve().parent.is_dir():
+    file = Path(path).resolve()
+    if file.is_dir():
+        raise ValueError(f"{name}: expected a file to write, got a directory")
+    if not file.parent.is_dir():
         raise ValueError(f"{name}: expected an existing directory to write it in")
+    if _is_replaced(file) and not os.access(file.parent, os.W_OK):
+        raise ValueError(f"{name}: expected a directory that can be written to")
     for source in sources:
         if Path(path).is_file() and Path(source).is_file() and Path(path).samefile(source):
             raise ValueError(f"{name}: is an input and would be lost; expected another output file")
@@ -177,11 +182,14 @@ def display_name(path: str | os.PathLike[str], stream: str) -> str:
     return stream if os.fspath(path) == STANDARD_STREAM else os.fspath(path)
 
 
-def _binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     """Opens a file atomically; opens pipes and devices directly, which a rename would destroy."""
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        return open(path, "wb")
-    return atomic_binary(path)
+    return atomic_binary(path) if _is_replaced(path) else open(path, "wb")
+
+
+def _is_replaced(path: Path) -> bool:
+    """Whether a file that is written replaces `path`, which is neither a pipe nor a device."""
+    return not path.exists() or stat.S_ISREG(path.stat().st_mode)
 
 
 @contextlib.contextmanager

@@ -225,10 +225,11 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
         (["--text="], "--text: expected a sentence"),
         ([f"--source={source}", "--lines=1000"], "--lines: expected at most"),
         (
-            [f"--source={source}", "--lines=3,1", f"--slots_output={figure}"],
+            [f"--source={source}", "--lines=3,1", f"--slots_output={figure}.svg"],
             "--slots_output: expected one sentence, got 2",
         ),
         (["--text=3 1", f"--slots_output={figure}.pdf"], "--slots_output: expected the ending"),
+        (["--text=3 1", f"--slots_output={figure}"], "--slots_output: expected another file"),
         ([f"--source={source}"], "--text: expected either --text, or --source and --lines"),
         ([], "--text: expected either --text, or --source and --lines"),
     ):

@@ -67,6 +67,7 @@ def test_the_configuration_of_a_run_is_taken(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("base = 'multi30k'", "base: expected the name of a preset, got 'multi30k'"),
+        ("base = [1]", "base: expected the name of a preset, got [1]"),
         ("[modell]", "expected base and the tables model, training; got 'modell'"),
         ("model = 3", "model: expected a table of options, got 3"),
         ("[model]\nunits = 3", "Unknown option 'units' for ModelConfig"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.runs.averaging import average_checkpoints
+from seq2seq_memattn.runs.checkpoints import CheckpointFolder
 from seq2seq_memattn.runs.directory import load_run, open_run
 from tests.runs.test_directory import model_of, save_checkpoint
 from tests.tolerances import as_array
@@ -44,6 +45,23 @@ def test_the_mean_of_the_last_checkpoints_is_read_as_weights_of_the_run(run_dir:
     assert record == {"update": 40, "averaged": [20, 30, 40]}
     assert {array.dtype for array in arrays.values()} == {np.dtype("float32")}
     assert len(arrays) == len(load_run(run_dir, "latest").model.weights)
+
+
+def test_a_checkpoint_that_a_training_just_removed_is_skipped(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = checkpoints(run_dir)[2]
+    paths = CheckpointFolder.paths
+
+    def listed(folder: CheckpointFolder) -> list[Path]:
+        found = paths(folder)
+        removed.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(CheckpointFolder, "paths", listed)
+    updates, (problem,) = average_checkpoints(run_dir, 3, run_dir / "average.npz")
+    assert updates == [10, 20, 40]
+    assert str(removed) in problem
 
 
 def test_one_checkpoint_is_its_own_mean(run_dir: Path) -> None:

@@ -169,6 +169,24 @@ def test_other_data_is_named(run_dir: Path, data_dir: Path, tmp_path: Path) -> N
         open_run(run_dir, other, MODEL, TRAINING)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"target_vocabulary": {"kind": "symbols", "symbols": ["1", "0"]}},
+        {"text_form": {"is_tokenised": True}},
+    ],
+)
+def test_the_same_text_in_other_tokens_is_other_data(
+    changed: dict[str, Any], run_dir: Path, data_dir: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(data_dir, other)
+    manifest = json.loads((data_dir / MANIFEST_NAME).read_text())
+    (other / MANIFEST_NAME).write_text(json.dumps(manifest | changed))
+    with pytest.raises(ValueError, match=f"{run_dir}: a run on other data than those of {other};"):
+        open_run(run_dir, other, MODEL, TRAINING)
+
+
 def test_a_directory_of_something_else_is_refused_and_left_alone(
     tmp_path: Path, data_dir: Path
 ) -> None:
@@ -216,10 +234,13 @@ def test_what_another_training_is_writing_is_left_alone(run_dir: Path, data_dir:
     assert not half.exists()
 
 
-def test_a_damaged_configuration_is_named(run_dir: Path, data_dir: Path) -> None:
-    (run_dir / CONFIG_NAME).write_text("{")
+@pytest.mark.parametrize(("text", "said"), [("{", "JSON"), ("[]", "the configuration of a run")])
+def test_a_damaged_configuration_is_named(
+    text: str, said: str, run_dir: Path, data_dir: Path
+) -> None:
+    (run_dir / CONFIG_NAME).write_text(text)
     for read in (lambda: open_run(run_dir, data_dir, MODEL, TRAINING), lambda: load_run(run_dir)):
-        with pytest.raises(ValueError, match=f"{CONFIG_NAME}: expected JSON"):
+        with pytest.raises(ValueError, match=f"{CONFIG_NAME}: expected {said}"):
             read()
 
 

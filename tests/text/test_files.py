@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from seq2seq_memattn.text.files import (
     check_output,
     iterate_bytes,
     iterate_lines,
+    open_binary_output,
     open_output,
     read_lines,
 )
@@ -182,9 +184,22 @@ def test_a_file_that_is_read_is_not_written(tmp_path: Path) -> None:
     check_output(os.devnull, os.devnull)
 
 
+def test_what_could_not_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=f"{tmp_path}: expected a file to write, got a directory"):
+        check_output(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(ValueError, match="text: expected a directory that can be written to"):
+        check_output(tmp_path / "text")
+    check_output(os.devnull)
+
+
 def test_a_device_is_written_and_not_replaced() -> None:
     with open_output(os.devnull) as stream:
         stream.write("text")
+    with open_binary_output(Path(os.devnull)) as binary, zipfile.ZipFile(binary, "w") as archive:
+        archive.writestr("name", "text")
     assert not Path(os.devnull).is_file()
 
 

@@ -37,7 +37,7 @@ def define_run(flags: Flags, together: bool = False) -> None:
         None,
         "cut sources to this many tokens, end token included; by default only to what the model "
         "can read",
-        lower_bound=1,
+        lower_bound=2,
     )
     flags.choice(
         "precision",

@@ -137,9 +137,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _find_signature(request: dict[str, Any], signatures: Mapping[str, Signature]) -> Signature:
-    name = request.get("signature_name") or DEFAULT_SIGNATURE
+    name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(f'expected a string as "signature_name", got {kind_of(name)}')
+    name = name or DEFAULT_SIGNATURE  # as in TensorFlow Serving
     if name not in signatures:
         known = ", ".join(sorted(signatures))
         raise invalid(f"the model has no signature {_quoted(name)}; it has {known}")

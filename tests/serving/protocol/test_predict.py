@@ -109,6 +109,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         (b'{"instances": ["a"], "instances": ["b"]}', "", 'key "instances" comes twice'),
         (b'{"instances": ["\\ud800"]}', "", "lone surrogate at character 0"),
         (b'{"signature_name": 3, "instances": ["a"]}', "", '"signature_name", got a number'),
+        (b'{"signature_name": [], "instances": ["a"]}', "", '"signature_name", got an empty list'),
         ({"instances": ["a"]}, "other", 'no signature "other"; it has any, byte'),
         ({"instances": ["a"]}, "\ud800", "no signature"),
         ({}, "serving_default", "both or neither"),
