@@ -43,16 +43,18 @@ says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases. *Not*: the effect was not seen. *Contradicted*: the
   opposite was seen.
-* *Undecided*: our runs cannot tell. Some are too short: a low score after
-  {FEW_UPDATES} decides nothing, but a high score does. In others, chance may
+* *Undecided*: our runs cannot tell. Some are too short: after
+  {FEW_UPDATES}, a low score does not count against a finding, but a high score
+  confirms it. In others, chance may
   explain the difference: we ask for more than {MARGIN:g}/√n BLEU, where n is the smaller number of
   seeds of the two models. By the spread of our seeds, chance alone exceeds that in about one
   comparison in ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another
-  machine by up to 0.7. A rule may have reasons of its own.
+  machine by up to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further
+  reasons.
 * *Not run here*: results that the rule needs are missing; their number is given if others exist.
   Rule 1 judges the rows that exist.
 
-*Timed*: untrained models were timed at this commit; "+" means that files differed from the commit.
+*Timed, COMMIT*: untrained models were timed at this commit; "+" means that files differed from it.
 """
 MEMORY = ("table1", "table2", "table3", "decoding")
 FURTHER = ("one_slot",)  # more runs for findings of the tables

@@ -156,8 +156,11 @@ def compare_systems(
         found: Any = results[key]
         theirs, ours = found
         # sacrebleu does not count trials with the same difference. Of 2^k, two have it: those that
-        # exchange none or all of the k lines that differ.
-        num_other = sum(a != b for a, b in zip(*(lines for _, lines in systems), strict=True))
+        # exchange none or all of the k lines whose counts of n-grams differ.
+        counts = (
+            metrics[name]._extract_corpus_statistics(lines, [truth[0]]) for _, lines in systems
+        )
+        num_other = sum(a != b for a, b in zip(*counts, strict=True))
         least = 1.0 if ours.score == theirs.score else 2.0 ** (1 - num_other)
         comparisons[name] = Comparison(
             score=float(ours.score),

@@ -139,8 +139,8 @@ class Seq2Seq(keras.Model):
             if not embedding.built:
                 embedding.build()
         self.encoder.build((None, None, self.config.embedding_dim))
-        # Traced, not run: JAX would compile each operation separately. One step, not the loops:
-        # tracing the loops would take most of the time.
+        # Tracing creates the weights faster than running: JAX would compile each operation alone.
+        # Tracing the loops, instead of one step, would take most of the time.
         _OneStep(self).trace()
         self.decoder.built = self.built = True
 

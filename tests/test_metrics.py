@@ -199,6 +199,14 @@ def test_a_few_better_lines_prove_little(num_better: int, least: float) -> None:
         assert one.p_value == pytest.approx(least, rel=0.05)
 
 
+def test_lines_that_differ_only_in_case_prove_nothing_without_case() -> None:
+    hypotheses = [f"a b c d e {i}" for i in range(200)]
+    baseline = ["a b c x e 0", *(line.upper() for line in hypotheses[1:10]), *hypotheses[10:]]
+    lines = (FormedLines(each) for each in (hypotheses, baseline, hypotheses))
+    for one in compare_systems(*lines, lowercase=True).values():
+        assert one.p_value == 1.0
+
+
 def test_nearly_equal_systems_have_a_large_p_value() -> None:
     # The errors of one are those of the other, but for one line. sacrebleu's bootstrap gives 0.42.
     hypotheses, references = random_lines(5, 200)

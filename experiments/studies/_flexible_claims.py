@@ -52,8 +52,8 @@ def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     claim = Claim(
         f"tuned windows are narrow, {corpus.short}",
         f"{paper['global'][0]:.1f} to {paper['tuned'][0]:.1f}, {kept - 1:.0%}",
-        "Reproduced if the share of the window that is left is at most 0.1 above the paper's, "
-        "partly if it is at most 0.8, otherwise not.",
+        "Reproduced if tuning leaves a share of the window that is at most 0.1 above the paper's, "
+        "partly if the share is at most 0.8, otherwise not.",
     )
     if "tuned" not in by_label:
         return claim

@@ -283,17 +283,20 @@ def claims(found: Results) -> list[Claim]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Draws time by length for the main attentions and for all, and time per step."""
+    """Draws time by length for the main attentions, and time per step for them and for all."""
     del study
     drawn = {}
-    for name in ("by_length", "attentions"):
-        timed = [row for row in found if row["part"] == name]
-        for path in draw_times(timed, stem.with_name(f"{stem.name}_{name}")):
-            if path.suffix == ".png":
-                ending = path.stem.removeprefix(f"{stem.name}_")
-                tokens = "0 to L" if "uniform" in ending else "exactly L"
-                drawn[ending] = f"Decoding time for sources of {tokens} tokens"
-    if steps := [row for row in found if row["part"] == "growth"]:
-        draw_step_times(steps, stem.with_name(f"{stem.name}_step_time"))
-        drawn["step_time"] = "Time of a decoder step by length of the source"
+    by_length = [row for row in found if row["part"] == "by_length"]
+    for path in draw_times(by_length, stem.with_name(f"{stem.name}_by_length")):
+        if path.suffix == ".png":
+            ending = path.stem.removeprefix(f"{stem.name}_")
+            tokens = "0 to L" if "uniform" in ending else "exactly L"
+            drawn[ending] = f"Decoding time for sources of {tokens} tokens"
+    for part, ending, whose in (
+        ("growth", "step_time", ""),
+        ("attentions", "steps_of_all", " of every attention"),
+    ):
+        if steps := [row for row in found if row["part"] == part]:
+            draw_step_times(steps, stem.with_name(f"{stem.name}_{ending}"))
+            drawn[ending] = f"Time of a decoder step{whose} by length of the source"
     return drawn

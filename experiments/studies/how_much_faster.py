@@ -14,7 +14,9 @@ from experiments.studies._copy_claims import time_over
 OURS, BAHDANAU = "k_memory:64", "bahdanau"
 LENGTHS = (20, 50, 100, 200, 500)
 TABLE1 = {f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS}
-BY_LENGTH = "decoding/small/by_length.json"
+DECODING = [
+    f"decoding/small/{part}.json" for part in ("by_length", "attentions", "formats", "graphs")
+]
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
@@ -41,7 +43,8 @@ lead of this project's Bahdanau attention over the PyTorch model comes from the 
 rest of K-memory's lead comes from the memory. OpenNMT-py also has another attention and half the
 encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour
 a fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
-average. Beam 10 and batches of 128 unless stated.
+average. Beam 10, batches of 128, float32 and XLA unless stated. "Plain graph" is TensorFlow without
+XLA, as in exports and in `beam_search` without `jit_compile`.
 """
 
 
@@ -52,17 +55,27 @@ def results(study: Study) -> list[Result]:
     for name, what in TABLE1.items():
         if (folder / name).exists():
             found.append(_over_bahdanau(read_json(folder / name), what, name))
-    if (folder / BY_LENGTH).exists():
-        timed = read_json(folder / BY_LENGTH)
-        kinds = dict.fromkeys((row["mode"], row["length"]) for row in timed["rows"])
-        for mode, length in kinds:
-            same = [row for row in timed["rows"] if (row["mode"], row["length"]) == (mode, length)]
-            what = f"256 units, {'exactly L' if mode == 'exact' else '0 to L'} tokens"
-            found.append(_over_bahdanau({**timed, "rows": same}, what, BY_LENGTH))
+    for name in DECODING:
+        if (folder / name).exists():
+            timed = read_json(folder / name)
+            shapes: dict[tuple[str, int], list[Result]] = {}
+            for row in timed["rows"]:
+                shapes.setdefault((_sources(row), row["length"]), []).append(row)
+            found += [
+                _over_bahdanau({**timed, "rows": rows}, what, name)
+                for (what, _), rows in shapes.items()
+            ]
     for name, what in PEERS.items():
         if (folder / name).exists():
             found += _over_peers(read_json(folder / name), what, name)
     return [{**one, "name": f"{one['file']} {i}"} for i, one in enumerate(found)]
+
+
+def _sources(row: Result) -> str:
+    """The sources of a row of the decoding study, and how they were decoded."""
+    tokens = "exactly L" if row["mode"] == "exact" else "0 to L"
+    products = ", bfloat16" if row["precision"] == "bfloat16_products" else ""
+    return f"256 units, {tokens} tokens{products}{'' if row['jit_compile'] else ', plain graph'}"
 
 
 def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:

@@ -124,8 +124,9 @@ def introduction(scale: Scale) -> str:
         return text
     return (
         f"{text} Rows have {UPDATES:,} or {LONGER:,} updates. The teacher of all rows is attention "
-        f"after {UPDATES:,} updates, with its first seed; a row that has it, or starts with its "
-        'weights, costs these updates too.\n\n"Hidden" is a hidden layer before the scores of '
+        f"after {UPDATES:,} updates, with its first seed. To train a row that has it, or starts "
+        "with its weights, thus takes these updates too.\n\n"
+        '"Hidden" is a hidden layer before the scores of '
         f'the slots, with {HIDDEN["slot_hidden"]} units. With "spread", the weights of these '
         f"scores start orthogonal, with gain {SPREAD['slot_spread']:g}. The loss of contexts "
         f"weighs {CONTEXTS['context_weight']:g}, that of alignments "

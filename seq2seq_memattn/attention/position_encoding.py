@@ -32,7 +32,8 @@ def position_encoding(
         are all 0 (the last slot of a one-token source) stays 0.
     """
     slots = ops.cast(ops.arange(1, num_slots + 1), dtype)[None, :] / num_slots
-    positions = ops.cumsum(ops.ones_like(mask[0], dtype="int32")) - 1  # [source_length]
+    # `any` gives [source_length] for any number of sources, even none.
+    positions = ops.cumsum(ops.ones_like(ops.any(mask, axis=0), dtype="int32")) - 1
     times = (ops.cast(positions, dtype) / max_source_length)[:, None]
     encoding = (1.0 - slots) * (1.0 - times) + slots * times  # [source_length, num_slots]
     real = ops.cast(mask, dtype)[:, :, None]

@@ -46,7 +46,7 @@ class AttentionDecoder(keras.layers.Layer):
         initial_state: list of float [batch, units], lowest cell first, with the widths of the
             cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. States
             of `Bidirectional` layers, twice as many and half as wide, are joined in pairs: give
-            the states of one layer, or a list with those of one layer for each cell. None: the
+            one layer's states, or a list that has one layer's states for each cell. None: the
             states that the cells' `get_initial_state` returns.
         inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
             compiled code (XLA, JAX) does not check that. None: the mask that Keras attached to

@@ -129,8 +129,8 @@ class Bridge(keras.layers.Layer):
         widths = [[state.shape[-1] for state in layer] for layer in copies]
         if widths != self.state_units:
             raise ValueError(
-                f"A copy bridge needs equal states; the encoder's are {widths}, "
-                f"the decoder's {self.state_units} units wide."
+                f"A copy bridge needs states of the same widths; the encoder's have {widths} "
+                f"units, the decoder's {self.state_units}. Use a dense bridge."
             )
         return copies
 

@@ -59,6 +59,7 @@ class PackedSteps:
         index = tf.gather(self._offsets, step) + tf.range(self.batch)
         real = self.sorted_lengths > 0
         inverse = tf.argsort(self.order)
+        y = tf.pad(y, [[0, tf.cast(self.total == 0, tf.int32)], [0, 0]])  # one row to gather from
         last = tf.gather(y, tf.gather(tf.where(real, index, 0), inverse))
         return last * tf.cast(tf.gather(real, inverse), y.dtype)[:, None]
 

@@ -271,7 +271,7 @@ def _scaled(
 
 
 def _apart(lengths: Sequence[int]) -> list[int]:
-    """The sorted lengths whose labels have room on an axis from 0; the longest is always kept."""
+    """The sorted lengths to label, so that labels do not overlap; the longest is among them."""
     kept: list[int] = []
     for length in reversed(lengths):
         if not kept or kept[-1] - length >= 0.05 * kept[0]:

@@ -105,7 +105,6 @@ def _fetch_rest(url: str, part: Path) -> None:
             start = 0
         length = response.headers.get("Content-Length")
         total = start + int(length) if length else None
-        _write_mark(part, response.headers)
         with (
             open(part, "ab" if start else "wb") as stream,
             tqdm(
@@ -116,6 +115,7 @@ def _fetch_rest(url: str, part: Path) -> None:
                 unit_scale=True,
             ) as bar,
         ):
+            _write_mark(part, response.headers)  # when no bytes of another version are left
             while chunk := response.read(CHUNK_BYTES):
                 stream.write(chunk)
                 bar.update(len(chunk))

@@ -46,7 +46,8 @@ class CorpusOptions(TextOptions):
     )
     download_dir: str = option(
         "",
-        "folder for downloads, which are kept; by default OUTPUT_DIR.downloads",
+        "folder for downloads, which are kept; by default the output folder's name with "
+        "'.downloads' added",
         group="Files",
     )
 

@@ -104,7 +104,7 @@ class TextPreparation:
         return {"train": self._scan(), **evaluation}
 
     def _copy(self, name: str, pair: FilePair) -> int:
-        """Copies the text of a split, uncompressed, for later scoring; returns its pairs."""
+        """Copies a split's text, uncompressed, for later scores; returns the number of pairs."""
         paths = [self.directory / _text_name(name, side) for side in SIDES]
         count = 0
         with atomic_binary(paths[0]) as sources, atomic_binary(paths[1]) as targets:

@@ -106,7 +106,7 @@ def prepare_resumably(
     kept.mkdir(exist_ok=True)
     with locked(kept, "preparing this directory"):
         if _is_prepared(final, output_dir):  # by another process, while this one took the lock
-            shutil.rmtree(kept)
+            shutil.rmtree(kept, ignore_errors=True)  # the other may have renamed it to `final`
             return _existing(output_dir, task, options), False
         if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start was killed just before
             manifest = _existing(str(kept), task, options)

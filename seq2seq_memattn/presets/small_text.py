@@ -2,7 +2,7 @@
 
 Models have one layer of 384 units in each direction and 4,000 pieces (results/multi30k_sizes.md),
 dropout and label smoothing. The learning rate rises for 200 updates and is later halved at
-intervals. Training takes 8 epochs, 0.8 to 1.4 hours on one core.
+intervals. Training takes 8 epochs, one to two hours on one core.
 """
 
 from typing import Any

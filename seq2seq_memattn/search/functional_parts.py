@@ -82,7 +82,7 @@ def _only(what: str, found: list[Any]) -> Any:
 def _steps(name: str, start: Any, end: Any) -> Any:
     """The layer, or a model of the layers, between two tensors with the same steps.
 
-    Search runs it for one step at a time, so it must treat each step alone.
+    Search calls it with one step at a time, so its output at a step may depend only on that step.
 
     Raises:
         ValueError: if it needs anything but `start`, or does not treat each step alone.
@@ -99,7 +99,7 @@ def _steps(name: str, start: Any, end: Any) -> Any:
                 f"`model`: expected {name} computed from {start.name} alone; got more inputs."
             ) from None
     generator = np.random.default_rng(1)
-    if "int" in start.dtype:
+    if len(start.shape) == 2:
         steps = ops.cast([[1, 2]], start.dtype)  # ids that every vocabulary has
     else:
         steps = ops.cast(generator.normal(size=(1, 2, start.shape[-1])), start.dtype)

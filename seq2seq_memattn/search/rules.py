@@ -52,7 +52,9 @@ def prefix_lengths(prefix: Any) -> Any:
     return ops.sum(ops.cast(ops.not_equal(prefix, PAD_ID), "int32"), axis=1)
 
 
-def limits_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) -> tuple[Any, Any]:
+def limits_of(
+    lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0, has_end: bool = True
+) -> tuple[Any, Any]:
     """The limits of each source: the most steps, and the tokens before its targets may end.
 
     A prefix is written whole, however long it is.
@@ -61,6 +63,7 @@ def limits_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) ->
         lengths: `Lengths`.
         source_lengths: int32 [batch]. NumPy or a tensor.
         prefix_lengths: int32 [batch], or 0 without prefixes.
+        has_end: whether `source_lengths` counts an end token.
 
     Returns:
         limits: int32 [batch].
@@ -71,11 +74,14 @@ def limits_of(lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0) ->
         least = 0 * source_lengths + lengths.min_length
     if lengths.min_length_ratio:
         # Both lengths without end token.
-        share = _share(source_lengths - 1, lengths.min_length_ratio, ops.ceil, 1.0 - ROUNDING)
+        share = _share(source_lengths - has_end, lengths.min_length_ratio, ops.ceil, 1.0 - ROUNDING)
         least = share if least is None else ops.maximum(least, share)
     share = None
     if lengths.max_length_ratio is not None:
-        share = _share(source_lengths, lengths.max_length_ratio, ops.floor, 1.0 + ROUNDING)
+        # Both lengths with end token.
+        share = _share(
+            source_lengths + (not has_end), lengths.max_length_ratio, ops.floor, 1.0 + ROUNDING
+        )
         share = ops.maximum(share, 1)
     if lengths.max_length is not None:
         limits = 0 * source_lengths + lengths.max_length

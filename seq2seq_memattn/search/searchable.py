@@ -1,5 +1,6 @@
 """`Searchable`: makes other Keras models searchable."""
 
+import math
 from typing import Any
 
 import keras
@@ -135,6 +136,11 @@ class Searchable:
         """The variables of all parts, each once."""
         parts = (self.encoder, self.embedding, self.decoder, self.logits)
         return list({id(v): v for part in parts for v in part.variables}.values())
+
+    def count_params(self) -> int:
+        """The number of weights of all parts."""
+        weights = (v for v in self.variables if not v.path.endswith("seed_generator_state"))
+        return sum(math.prod(v.shape) for v in weights)
 
     def encode(self, source: Any) -> tuple[Any, Any]:
         """As `Seq2Seq.encode`."""

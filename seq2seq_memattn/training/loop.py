@@ -128,7 +128,8 @@ class Trainer:
             with training_lock(self.run_dir):
                 if self.folder.paths() != self._checkpoints:
                     raise ValueError(
-                        f"{self.run_dir}: another process has trained this run since it was read"
+                        f"{self.run_dir}: another process has trained this run since it was read; "
+                        "start again to resume from its last checkpoint"
                     )
                 done, validated = self.progress.update, self.progress.validated
                 reporter = Reporter(self.run_dir, done, self.config.num_updates, validated)

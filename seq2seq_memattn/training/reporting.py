@@ -62,7 +62,7 @@ class Reporter:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds to the end at the mean speed of this start; NaN before its first update."""
+        """Seconds to the end, at the mean speed since this process started; NaN at first."""
         if self._update == self._first:
             return float("nan")
         elapsed = time.monotonic() - self._begun

@@ -61,8 +61,8 @@ class SubwordVocabulary(FileVocabulary):
         pieces = range(self._processor.get_piece_size())
         self.has_byte_fallback = sum(map(self._processor.is_byte, pieces)) == 256
         self._splits_at_spaces = splits_at_spaces
-        # A full cache becomes the old cache. Words still in use return from there, so rare words
-        # never push out frequent ones.
+        # When the cache is full, it replaces the old cache. A word that only the old cache has is
+        # copied back when it is used, so rare words never push out frequent ones.
         self._cache: dict[str, list[int]] = {}
         self._old_cache: dict[str, list[int]] = {}
 

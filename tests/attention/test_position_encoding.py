@@ -80,3 +80,9 @@ def test_the_zero_of_the_last_slot_of_one_token_stays(kind: PositionEncoding) ->
 def test_a_source_without_real_tokens_gets_zeros(kind: PositionEncoding) -> None:
     encodings = position_encoding(2, 4, tensor([[False, False]], "bool"), kind, "float32")
     np.testing.assert_array_equal(as_array(encodings), np.zeros([1, 2, 2]))
+
+
+@kinds
+def test_there_may_be_no_sources(kind: PositionEncoding) -> None:
+    encodings = position_encoding(2, 4, tensor(np.zeros([0, 3]), "bool"), kind, "float32")
+    assert tuple(encodings.shape) == (0, 3, 2)

@@ -111,6 +111,20 @@ def test_rows_without_real_steps_unpack_to_zeros_and_end_in_zeros(view: Any, mod
 
 @views
 @modes
+def test_all_rows_may_be_padding(view: Any, mode: str) -> None:
+    again, last = on_steps(
+        mode,
+        view,
+        lambda s, x: (s.unpack(s.pack(x)), s.last(s.pack(x))),
+        X,
+        lengths=(0,) * len(X),
+    )
+    np.testing.assert_array_equal(as_array(again), np.zeros_like(X))
+    np.testing.assert_array_equal(as_array(last), np.zeros([len(X), WIDTH]))
+
+
+@views
+@modes
 def test_a_batch_may_be_empty(view: Any, mode: str) -> None:
     again, last = on_steps(
         mode,

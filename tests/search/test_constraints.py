@@ -235,6 +235,10 @@ def test_a_ratio_of_1_lets_a_target_be_as_long_as_its_source() -> None:
     # A source of 4 tokens and its end token: 4 tokens, then the end token.
     assert as_array(limits).tolist() == [5, 1, 9]
     assert as_array(least).tolist() == [4, 0, 8]
+    without_end = limits_of(
+        Lengths(max_length_ratio=1.0, min_length_ratio=1.0), np.array([4, 0, 8]), has_end=False
+    )
+    assert [as_array(each).tolist() for each in without_end] == [[5, 1, 9], [4, 0, 8]]
 
 
 def test_ratios_are_exact() -> None:

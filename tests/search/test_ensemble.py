@@ -140,6 +140,8 @@ def test_models_of_ones_own_search_together() -> None:
     written = np.arange(found.tokens.shape[2]) < as_array(found.steps)[:, :, None]
     together = np.log(np.exp(log_probs).mean(axis=0))
     assert_close(found.log_probs, (together * written).sum(axis=2))
+    ensemble = Ensemble([first.searchable(), second.searchable()])
+    assert ensemble.count_params() == sum(own.trained.count_params() for own in (first, second))
 
 
 def test_another_mean_is_refused() -> None:

@@ -81,6 +81,20 @@ def test_search_gives_the_log_probabilities_of_the_model(
     assert_close(found.log_probs, np.sum(log_probs * real, axis=2))
 
 
+def test_ids_may_be_floats_as_keras_inputs_are_by_default() -> None:
+    source, target = keras.Input((None,)), keras.Input((None,))
+    embed_source = keras.layers.Embedding(9, WIDTH, mask_zero=True)
+    embed_target = keras.layers.Embedding(VOCABULARY, WIDTH, mask_zero=True)
+    encoded = keras.layers.GRU(UNITS, return_sequences=True)(embed_source(source))
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), KMemoryAttention(3))
+    logits = keras.layers.Dense(VOCABULARY)(decoder(embed_target(target), encoded))
+    model = keras.Model([source, target], logits)
+    found = search(Searchable.from_model(model))
+    tokens, steps = as_array(found.tokens), as_array(found.steps)
+    real = np.arange(tokens.shape[2]) < steps[:, :, None]
+    assert_close(found.log_probs, np.sum(rescored(model, SOURCE, tokens) * real, axis=2))
+
+
 def test_ids_are_passed_on() -> None:
     own = own_parts.make()
     found = Searchable.from_model(own.trained, start_id=4, end_id=5, pad_id=6)

@@ -1,7 +1,6 @@
 """Exports a user's own Keras model."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,7 +85,7 @@ def export_searchable(
     served = _served(
         searchable, source_vocabulary, target_vocabulary, source_end_id, options.max_source_length
     )
-    options.search(searchable)  # raises for ids that must not be banned
+    options.search(searchable)  # raises if they do not fit
     warmup = example or _first_token(served)
     _check_example(warmup, served)
     description = {
@@ -96,7 +95,7 @@ def export_searchable(
         "kind": _kind(source_vocabulary),
         "target_kind": _kind(target_vocabulary),
         "precision": searchable.cell.dtype_policy.name,
-        "parameters": sum(math.prod(v.shape) for v in searchable.variables if v.trainable),
+        "parameters": searchable.count_params(),
         "example": example,
     }
     with new_version(Path(export_dir)) as (folder, version):
@@ -188,13 +187,13 @@ def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
     if vocabulary is None:
         return
     size = _size(vocabulary)
-    if size < searchable.vocab_size:
+    if size != searchable.vocab_size:
         raise ValueError(
             f"`target_vocabulary`: expected a token for each of {searchable.vocab_size} ids; got "
             f"{size}."
         )
-    special = tuple(searchable.ids[:3].tolist())
-    if isinstance(vocabulary, Vocabulary) and special != (PAD_ID, START_ID, END_ID):
+    special = searchable.ids[: END_ID + 1].tolist()
+    if isinstance(vocabulary, Vocabulary) and special != [PAD_ID, START_ID, END_ID]:
         raise ValueError(
             "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the Searchable "
             f"has {', '.join(map(str, special))}."

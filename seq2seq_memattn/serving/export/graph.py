@@ -307,7 +307,8 @@ class ServingGraph:
     ) -> tuple[Any, Any, BeamResult]:
         """See `search_sources`."""
         lengths = tf.reduce_sum(tf.cast(ids != self._model.pad_id, tf.int32), axis=1)
-        limits, least = limits_of(self._options.lengths, lengths, prefix_lengths(prefix))
+        has_end = self._served.source_end is not None
+        limits, least = limits_of(self._options.lengths, lengths, prefix_lengths(prefix), has_end)
         return search_sources(decoder, Inputs(ids, limits, least, prefix), options, seeds)
 
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
@@ -318,12 +319,11 @@ class ServingGraph:
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
-        ids = tf.RaggedTensor.from_tensor(
-            self._model.to_ids(tokens), tf.reshape(found.lengths, [-1])
-        )
-        texts = tf.reshape(self._served.target_text.decode(ids), [-1, count])
+        # The tokens of a dead hypothesis mean nothing, and a vocabulary may have none for them.
+        lengths = tf.where(is_empty | is_dead(found.log_probs), 0, found.lengths)
+        ids = tf.RaggedTensor.from_tensor(self._model.to_ids(tokens), tf.reshape(lengths, [-1]))
         return {
-            "translations": tf.where(is_empty | is_dead(found.log_probs), "", texts),
+            "translations": tf.reshape(self._served.target_text.decode(ids), [-1, count]),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
             "num_tokens": tf.where(is_empty, 0, found.steps),
             "source_is_cut": sources.is_cut,

@@ -38,9 +38,9 @@ included. The graph needs only the ops of TensorFlow{ops}."""
 
 ROUNDED = """\
 This export stores its matrices in eight bits and multiplies in float32. Scores above are those of \
-the model before rounding, in the precision in which `evaluate` ran. What eight bits cost this \
-model was not measured; two models of Multi30k had 36.02 BLEU (without case) instead of 35.93, and \
-37.63 instead of 37.71."""
+the model before rounding, in the precision in which `evaluate` ran. What rounding \
+changes was not measured for this model; two models of Multi30k had 36.02 BLEU (without case) \
+instead of 35.93, and 37.63 instead of 37.71."""
 
 COMPLETE = """\
 | `complete` | `text`, `prefix` | those of `serving_default`, for translations that begin with the \

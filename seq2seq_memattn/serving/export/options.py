@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from seq2seq_memattn.checks import check_int, plain_ids
+from seq2seq_memattn.search.aligned_models import check_coverage
 from seq2seq_memattn.search.beam import banned_tokens
 from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, options_of
 
@@ -65,7 +66,9 @@ class ExportOptions:
         return Lengths(self.max_length, 0, self.max_length_ratio, self.min_length_ratio)
 
     def search(self, model: Any) -> SearchOptions:
-        """The options of beam search with a model."""
+        """The options of beam search with a model; ValueError if they do not fit it."""
+        if self.coverage_penalty:
+            check_coverage(model)
         return options_of(self, banned_tokens(model, self.banned), self.n_best)
 
     def samples(self, model: Any) -> SearchOptions:

@@ -75,7 +75,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     drawn = {path.name for path in (tmp_path / "results" / "decoding").glob("*.png")}
     assert drawn == {
         "small_by_length_exact_float32.png",
-        "small_attentions_exact_float32.png",
+        "small_steps_of_all.png",
         "small_step_time.png",
     }
     assert "![Time of a decoder step by length of the source](decoding/small_step_time.png)" in page

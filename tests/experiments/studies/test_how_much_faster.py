@@ -10,10 +10,16 @@ from experiments.studies import how_much_faster
 MADE = {"command": "python -m C", "commit": "0123456789+", "hardware": "H, 2 cores"}
 
 
-def timed(mode: str, attention: str, seconds: float) -> dict[str, Any]:
+def timed(
+    mode: str,
+    attention: str,
+    seconds: float,
+    precision: str = "float32",
+    jit_compile: bool = True,
+) -> dict[str, Any]:
     spread = [seconds / 2, seconds, 2 * seconds]
     row = {"mode": mode, "length": 200, "attention": attention, "seconds": seconds}
-    return {**row, "all_seconds": spread}
+    return {**row, "all_seconds": spread, "precision": precision, "jit_compile": jit_compile}
 
 
 def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> None:
@@ -24,7 +30,17 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
         for mode, ours in (("exact", 2.0), ("uniform", 3.0))
         for attention, seconds in (("k_memory:64", ours), ("bahdanau", 4.0), ("none", 1.0))
     ]
-    write_json(tmp_path / how_much_faster.BY_LENGTH, {**MADE, "rows": rows})
+    write_json(tmp_path / "decoding/small/by_length.json", {**MADE, "rows": rows})
+    others = [
+        timed("uniform", attention, seconds, precision, jit_compile)
+        for precision, jit_compile, ours in (
+            ("bfloat16_products", True, 2.5),
+            ("float32", True, 3.2),
+            ("float32", False, 1.6),
+        )
+        for attention, seconds in (("k_memory:64", ours), ("bahdanau", 4.0))
+    ]
+    write_json(tmp_path / "decoding/small/graphs.json", {**MADE, "rows": others})
     systems = {"pytorch bahdanau": 100.0, "ours k_memory:64": 300.0, "ours bahdanau": 200.0}
     summary = [
         {"system": system, "lengths": "35+-15", "tokens_per_second": speed}
@@ -35,4 +51,6 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
     where = "H, 2 cores | 0123456789 with changed files"
     assert f"| 256 units, exactly L tokens | 200 | 2.00 | 0.50 to 8.00 | {where} |" in page
     assert f"| 256 units, 0 to L tokens | 200 | 1.33 | 0.33 to 5.33 | {where} |" in page
+    for what, ratio in ((", bfloat16", "1.60"), ("", "1.25"), (", plain graph", "2.50")):
+        assert f"| 256 units, 0 to L tokens{what} | 200 | {ratio} |" in page
     assert "| 35 | pytorch bahdanau | 3.00 | 2.00 | 1.50 |" in page

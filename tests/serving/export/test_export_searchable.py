@@ -12,6 +12,7 @@ import tensorflow as tf
 from seq2seq_memattn import (
     AttentionDecoder,
     KMemoryAttention,
+    LinearAttention,
     Searchable,
     beam_search,
     export_searchable,
@@ -24,6 +25,7 @@ from tests.errors import refused
 from tests.inputs import randomise, tensor
 from tests.marks import slow
 from tests.running import run_python
+from tests.search import own_parts
 from tests.serving.clients import running
 from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.tolerances import as_array, assert_close
@@ -196,6 +198,10 @@ def model() -> Searchable:
         ),
         ({"target_vocabulary": WORDS[:5]}, "`target_vocabulary`: expected a token for each of 9"),
         (
+            {"target_vocabulary": CharacterVocabulary(list("abcdef"), "characters.txt")},
+            "`target_vocabulary`: expected a token for each of 9 ids; got 10.",
+        ),
+        (
             {"target_vocabulary": CharacterVocabulary(list("abcde"), "characters.txt")},
             "has padding 0, start 1 and end 2; the Searchable has 0, 2, 3.",
         ),
@@ -214,6 +220,13 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     options: dict[str, Any], message: str, model: Searchable, tmp_path: Path
 ) -> None:
     assert message in refused(export_searchable, model, tmp_path / "own", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_coverage_penalty_needs_alignments_that_are_shares(tmp_path: Path) -> None:
+    own = own_parts.make(attention=LinearAttention(3)).searchable()
+    message = refused(export_searchable, own, tmp_path / "own", coverage_penalty=0.1)
+    assert message.startswith("`coverage_penalty`: expected an attention whose alignments are")
     assert not list(tmp_path.iterdir())
 
 

@@ -13,6 +13,7 @@ from seq2seq_memattn.runs.ensemble import ensemble_of
 from seq2seq_memattn.runs.pair_scorer import PairScorer
 from seq2seq_memattn.runs.translator import Translator
 from seq2seq_memattn.search.sample import sample
+from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.serving.export.graph import ServingGraph, text_model_of
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.text.form import TextForm
@@ -240,6 +241,18 @@ def test_no_texts_have_no_answers(signature: str) -> None:
     seeds = {"seed": tf.zeros([0], tf.int32)} if signature == "sample" else {}
     outputs = call(answers("k_memory", signature), *texts, **seeds)
     assert outputs and all(len(output) == 0 for output in outputs.values())
+
+
+def test_a_place_without_a_hypothesis_has_an_empty_translation() -> None:
+    # One step with 5 ids, of which 2 are not written, has fewer targets than there are places.
+    model = small_model("k_memory", target_vocab_size=5)
+    targets = SymbolVocabulary("ab")
+    run = Run(Path("run"), model, SOURCES, targets, 1, {"update": 1}, TextForm(), [])
+    options = ExportOptions(5, 5, max_length=1)
+    found = call(graph_of(run, options).function("serving_default"), ["x"])
+    (expected,) = Translator(run, options.search(model), options.lengths)(["x"], batch_size=1)
+    assert found["translations"][0].astype(str).tolist() == [text for text, _ in expected]
+    assert is_dead(found["log_probs"]).any()
 
 
 def test_the_maximum_length_is_kept() -> None:
