@@ -5,28 +5,22 @@ from typing import Any
 
 from experiments.benchmarks.timed_work import OF_DATA
 from experiments.reproduction.results import Result, Results
-from experiments.studies._copy_claims import paper_seconds
 
 
-def draw_times(rows: Results, path: Path) -> list[Path]:
+def draw_times(rows: Results, path: Path, paper: Results = ()) -> list[Path]:
     """Draws time by source length, one figure per mode, format and graph.
-
-    The paper's ratios are dashed.
 
     Args:
         rows: rows of `experiments.speed`.
         path: start of the files' names.
+        paper: records of a paper's times, see `plots.time_by_length`. Its ratios are dashed in the
+            figure of sources of 0 to L tokens.
 
     Returns:
         The files written.
     """
     import seq2seq_memattn.plots as plots
 
-    paper = [
-        {"attention": attention, "length": length, "seconds": seconds}
-        for length, of_length in paper_seconds().items()
-        for attention, seconds in of_length.items()
-    ]
     drawn = []
     kinds: dict[tuple[str, str, Any], list[Result]] = {}
     for row in rows:

@@ -16,6 +16,7 @@ from experiments.reproduction.results import Result, Results, read_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import measure_times, origin
+from experiments.studies._copy_claims import paper_seconds
 
 EVERY = (
     "none", "constant", "k_memory:32", "k_memory:64", "linear", "luong_dot", "luong_general",
@@ -287,7 +288,12 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     del study
     drawn = {}
     by_length = [row for row in found if row["part"] == "by_length"]
-    for path in draw_times(by_length, stem.with_name(f"{stem.name}_by_length")):
+    paper = [
+        {"attention": attention, "length": length, "seconds": seconds}
+        for length, of_length in paper_seconds().items()
+        for attention, seconds in of_length.items()
+    ]
+    for path in draw_times(by_length, stem.with_name(f"{stem.name}_by_length"), paper):
         if path.suffix == ".png":
             ending = path.stem.removeprefix(f"{stem.name}_")
             tokens = "0 to L" if "uniform" in ending else "exactly L"
