@@ -60,7 +60,7 @@ def test_copy_of_one_direction_hands_on_its_states_as_they_are() -> None:
 )
 def test_copy_names_the_widths_of_both_sides(state_units: list[list[int]]) -> None:
     bridge = Bridge("copy", state_units)
-    with pytest.raises(ValueError, match="equal states; the encoder's are") as caught:
+    with pytest.raises(ValueError, match="states of the same widths; the encoder's have") as caught:
         bridge(tensors(STATES))
     assert "[[6, 6], [6, 6]]" in str(caught.value)
     assert str(state_units) in str(caught.value)
