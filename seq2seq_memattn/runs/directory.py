@@ -180,12 +180,11 @@ def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
     """Whether a run encodes or scores text otherwise than `manifest` says."""
     if not (run_dir / MANIFEST_NAME).exists():  # its start was killed before it was copied
         return False
-    own = read_manifest(run_dir, check_files=False)
-    return (own.source_vocabulary, own.target_vocabulary, _form(own)) != (
-        manifest.source_vocabulary,
-        manifest.target_vocabulary,
-        _form(manifest),
+    own, other = (
+        (one.source_vocabulary, one.target_vocabulary, _form(one))
+        for one in (read_manifest(run_dir, check_files=False), manifest)
     )
+    return own != other
 
 
 def _form(manifest: Manifest) -> TextForm:

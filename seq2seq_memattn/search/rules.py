@@ -70,18 +70,17 @@ def limits_of(
         least: int32 [batch], or None if targets may end at once.
     """
     least = None
+    with_end = source_lengths if has_end else source_lengths + 1
     if lengths.min_length:
         least = 0 * source_lengths + lengths.min_length
     if lengths.min_length_ratio:
         # Both lengths without end token.
-        share = _share(source_lengths - has_end, lengths.min_length_ratio, ops.ceil, 1.0 - ROUNDING)
+        share = _share(with_end - 1, lengths.min_length_ratio, ops.ceil, 1.0 - ROUNDING)
         least = share if least is None else ops.maximum(least, share)
     share = None
     if lengths.max_length_ratio is not None:
         # Both lengths with end token.
-        share = _share(
-            source_lengths + (not has_end), lengths.max_length_ratio, ops.floor, 1.0 + ROUNDING
-        )
+        share = _share(with_end, lengths.max_length_ratio, ops.floor, 1.0 + ROUNDING)
         share = ops.maximum(share, 1)
     if lengths.max_length is not None:
         limits = 0 * source_lengths + lengths.max_length

@@ -32,6 +32,13 @@ def on_steps(mode: str, view: Any, function: Any, *arrays: Any, lengths: Any = L
     return run(mode, call, tensor(lengths, "int32"), *map(tf.constant, arrays))
 
 
+def unpacked_and_last(mode: str, view: Any, x: Any, lengths: Any) -> Any:
+    """What `unpack` and `last` make of packed rows."""
+    return on_steps(
+        mode, view, lambda s, x: (s.unpack(s.pack(x)), s.last(s.pack(x))), x, lengths=lengths
+    )
+
+
 def turned(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The real steps of every row, in reverse order."""
     x = x.copy()
@@ -96,13 +103,7 @@ def test_last_gives_the_last_real_step_of_each_row(view: Any, mode: str) -> None
 @modes
 def test_rows_without_real_steps_unpack_to_zeros_and_end_in_zeros(view: Any, mode: str) -> None:
     lengths = (0, 3, 0, 2, 0)
-    again, last = on_steps(
-        mode,
-        view,
-        lambda s, x: (s.unpack(s.pack(x)), s.last(s.pack(x))),
-        X,
-        lengths=lengths,
-    )
+    again, last = unpacked_and_last(mode, view, X, lengths)
     np.testing.assert_array_equal(as_array(again), X * mask_of(lengths, STEPS)[:, :, None])
     expected = np.zeros([5, WIDTH])
     expected[1], expected[3] = X[1, 2], X[3, 1]
@@ -112,13 +113,7 @@ def test_rows_without_real_steps_unpack_to_zeros_and_end_in_zeros(view: Any, mod
 @views
 @modes
 def test_all_rows_may_be_padding(view: Any, mode: str) -> None:
-    again, last = on_steps(
-        mode,
-        view,
-        lambda s, x: (s.unpack(s.pack(x)), s.last(s.pack(x))),
-        X,
-        lengths=(0,) * len(X),
-    )
+    again, last = unpacked_and_last(mode, view, X, (0,) * len(X))
     np.testing.assert_array_equal(as_array(again), np.zeros_like(X))
     np.testing.assert_array_equal(as_array(last), np.zeros([len(X), WIDTH]))
 
@@ -126,13 +121,7 @@ def test_all_rows_may_be_padding(view: Any, mode: str) -> None:
 @views
 @modes
 def test_a_batch_may_be_empty(view: Any, mode: str) -> None:
-    again, last = on_steps(
-        mode,
-        view,
-        lambda s, x: (s.unpack(s.pack(x)), s.last(s.pack(x))),
-        X[:0],
-        lengths=(),
-    )
+    again, last = unpacked_and_last(mode, view, X[:0], ())
     assert tuple(again.shape) == (0, STEPS, WIDTH)
     assert tuple(last.shape) == (0, WIDTH)
 

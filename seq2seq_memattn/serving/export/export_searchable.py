@@ -133,7 +133,7 @@ def _served(
     special = searchable.ids[: END_ID + 1].tolist()  # texts do not start or end in their middle
     target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
-    _check_target_vocabulary(target_vocabulary, searchable)
+    _check_target_vocabulary(target_vocabulary, searchable.vocab_size, special)
     limits = (max_source_length, searchable.longest_source)
     limit = min((limit for limit in limits if limit), default=None)
     end_id = None if source_end_id is None else int(source_end_id)
@@ -182,17 +182,15 @@ def _check_example(example: str, served: TextModel) -> None:
         ) from None
 
 
-def _check_target_vocabulary(vocabulary: Any, searchable: Searchable) -> None:
+def _check_target_vocabulary(vocabulary: Any, num_ids: int, special: list[int]) -> None:
     """Raises ValueError if a vocabulary cannot decode the ids that the model writes."""
     if vocabulary is None:
         return
     size = _size(vocabulary)
-    if size != searchable.vocab_size:
+    if size != num_ids:
         raise ValueError(
-            f"`target_vocabulary`: expected a token for each of {searchable.vocab_size} ids; got "
-            f"{size}."
+            f"`target_vocabulary`: expected a token for each of {num_ids} ids; got {size}."
         )
-    special = searchable.ids[: END_ID + 1].tolist()
     if isinstance(vocabulary, Vocabulary) and special != [PAD_ID, START_ID, END_ID]:
         raise ValueError(
             "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the Searchable "
