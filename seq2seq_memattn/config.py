@@ -408,7 +408,7 @@ class DevicesConfig(Options):
     workers: str = option(
         "",
         "comma-separated host:port of every process of a multi_worker training, the same list for "
-        "all of them; replaces the environment's TF_CONFIG",
+        "all of them; TF_CONFIG in the environment is the other way to give it",
     )
     task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(

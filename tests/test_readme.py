@@ -58,8 +58,8 @@ def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
         for part in re.split(r"\n(?:Flexible Attention|Findings of the memory paper)", scoreboard)
     )
     found = memory[1:]  # without the header
-    counts = [found.count(one) for one in ("reproduced", "partly", "undecided")]
-    assert not {"contradicted", "not"} & {*found}  # the sentence says so
+    counts = [found.count(one) for one in ("reproduced", "partly", "not", "undecided")]
+    assert "contradicted" not in found  # the sentence says so
     verdicts = ("reproduced", "partly", "not", "undecided")
     reproduced, partly, failed, open_ = (NUMBERS[flexible.count(one)] for one in verdicts)
     assert {*flexible[1:]} == {*verdicts, "not run here"}
@@ -68,7 +68,8 @@ def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
     said = re.search(
         r"Of (\d+) findings that we take from the paper, we tested (\d+): (\d+) were reproduced "
         r"\(one concerns Bahdanau's attention alone, one follows from the equations\), (\d+) "
-        r"partly, none was contradicted, and (\d+) are undecided\..* Of "
+        r"partly, (\d+) was not \(decoding time of translation\), and (\d+) are undecided\. "
+        r"None was contradicted, .*? Of "
         f"{NUMBERS[len(flexible[1:])]} findings of Shu .*?, "
         f"we tested {NUMBERS[num_tested]}: {reproduced} was reproduced.*?, {partly} partly, "
         f"{failed} was not.*?, and {open_} is undecided",

@@ -100,6 +100,11 @@ def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
     return "not" if verdict == "contradicted" else verdict
 
 
+def saves_half(ratio: float, paper: float) -> bool:
+    """Whether a ratio of times saves at least half of what the paper's saves."""
+    return 1.0 - ratio >= 0.5 * (1.0 - paper)
+
+
 def is_short(results: Results, paper_updates: int) -> bool:
     """Whether one of the results may have had too few updates for the paper's score."""
     return min(_updates(results)) < SHORT * paper_updates

@@ -13,7 +13,10 @@ from experiments.studies._copy_claims import time_over
 
 OURS, BAHDANAU = "k_memory:64", "bahdanau"
 LENGTHS = (20, 50, 100, 200, 500)
-TABLE1 = {f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS}
+TABLES = {
+    **{f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS},
+    "table3/small/decoding.json": "512 units, 16,000 subwords, newstest2015",
+}
 DECODING = [
     f"decoding/small/{part}.json" for part in ("by_length", "attentions", "formats", "graphs")
 ]
@@ -52,7 +55,7 @@ def results(study: Study) -> list[Result]:
     """The ratios from all files that exist."""
     folder = study.results_dir.parent.parent
     found = []
-    for name, what in TABLE1.items():
+    for name, what in TABLES.items():
         if (folder / name).exists():
             found.append(_over_bahdanau(read_json(folder / name), what, name))
     for name in DECODING:
@@ -85,7 +88,7 @@ def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
     ratio = time_over(timed, BAHDANAU, OURS)
     span = (min(other) / max(ours), max(other) / min(ours))
     made = {key: timed[key] for key in ("hardware", "commit")}
-    length = by_name[OURS]["length"]
+    length = by_name[OURS].get("length", "-")
     return {**made, "what": what, "length": length, "ratio": ratio, "span": span, "file": file}
 
 

@@ -28,7 +28,12 @@ def define(flags: cli.Flags) -> None:
         "folder of the model's versions; the export is the next one",
         required=True,
     )
-    flags.integer("n_best", 5, "translations per source", lower_bound=1)
+    flags.integer(
+        "n_best",
+        None,
+        "translations per source; by default 5, or --beam_size if that is less",
+        lower_bound=1,
+    )
     flags.integer(
         "max_length",
         None,
@@ -67,6 +72,7 @@ def main(arguments: cli.Arguments) -> None:
     search = ExportOptions(
         **given
         | {
+            "n_best": arguments.n_best or min(ExportOptions.n_best, arguments.beam_size),
             "num_samples": arguments.sample or 0,
             "banned": run_flags.banned_ids(arguments.banned, run.target_vocabulary),
         }

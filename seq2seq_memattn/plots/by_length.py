@@ -80,8 +80,8 @@ def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
                 horizontalalignment="center",
                 verticalalignment="center",
             )
-    sizes = {group.lines for group in shared}
-    add_note(exact, f"{'about ' if len(sizes) > 1 else ''}{max(sizes):,} lines per group")
+    least, most = (f"{end(group.lines for group in shared):,}" for end in (min, max))
+    add_note(exact, f"{least if least == most else f'{least} to {most}'} lines per group")
     add_legend(figure, bleu)
     return figure
 

@@ -35,8 +35,8 @@ def learning_curves(
 ) -> Figure:
     """Draws validation BLEU during training, as in figures 3 to 5 of Britz et al. (2017).
 
-    The axis goes to 100 if a model exceeds 50, as on the copy task, and otherwise slightly above
-    the highest value. If several runs of a model have records of the same update, the curve is
+    The axis goes from 0 to 100 if a model exceeds 50, as on the copy task. Otherwise it shows no
+    more than the values, so that small differences can be seen. If several runs of a model have records of the same update, the curve is
     their mean, in a band from the lowest to the highest.
 
     Args:
@@ -52,8 +52,9 @@ def learning_curves(
     """
     figure, axes = _curves(curves, "bleu", against, title, order)
     axes.set_ylabel(f"{measure} (0 to 100)")
-    highest = axes.dataLim.y1
-    axes.set_ylim(*((-2.0, 102.0) if highest > 50.0 else (0.0, 1.05 * max(highest, 1.0))))
+    lowest, highest = axes.dataLim.intervaly
+    margin = 0.05 * max(highest - lowest, 1.0)
+    axes.set_ylim(*((-2.0, 102.0) if highest > 50.0 else (lowest - margin, highest + margin)))
     return figure
 
 

@@ -184,8 +184,12 @@ def new_figure(height: float, title: str, width: float = WIDTH) -> Figure:
 
 
 def wrapped(text: str, width: float, font_size: float) -> str:
-    """Text in lines of at most `width` inches, as far as its words allow."""
-    return textwrap.fill(text, max(1, int(width * POINTS_PER_INCH / (0.6 * font_size))))
+    """Text in lines of about equal length, at most `width` inches, as far as its words allow."""
+    limit = max(1, int(width * POINTS_PER_INCH / (0.6 * font_size)))
+    num_lines = len(textwrap.wrap(text, limit))
+    widths = range(max(map(len, text.split()), default=limit), limit)
+    even = next((one for one in widths if len(textwrap.wrap(text, one)) <= num_lines), limit)
+    return textwrap.fill(text, even)
 
 
 def line_of(look: Look) -> dict[str, Any]:
