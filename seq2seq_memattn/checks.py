@@ -15,12 +15,13 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
 
 
-def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
-    """Raises ValueError if an argument is not an int, or NumPy integer, in least..most."""
+def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """An argument as a plain int; ValueError if it is not an int, or NumPy's, in least..most."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f"in {least}..{most}"
         raise ValueError(f"`{name}` must be an int {limits}; got {_in_one_line(value)}.")
+    return int(value)
 
 
 def is_int_array(x: Any, most_axes: int) -> bool:
@@ -50,9 +51,7 @@ def plain_ids(name: str, ids: Any) -> tuple[int, ...]:
     """Ids as plain ints; ValueError if they are not a sequence or array of ints >= 0."""
     if not isinstance(ids, (Sequence, np.ndarray)) or isinstance(ids, str):
         raise ValueError(f"`{name}`: expected a sequence of ids; got {_in_one_line(ids)}.")
-    for each in ids:
-        check_int(name, each, least=0)
-    return tuple(map(int, ids))
+    return tuple(check_int(name, each, least=0) for each in ids)
 
 
 def _in_one_line(value: Any) -> str:

@@ -100,12 +100,13 @@ class Seq2Seq(keras.Model):
         cells = [
             _decoder_cell(index, config, seeds, dtype) for index in range(config.decoder_layers)
         ]
+        automatic = "zero" if has_attention else "dense"
+        kind: Any = automatic if config.bridge == "auto" else config.bridge
+        dense = (config.bridge_from, config.bridge_activation, config.bridge_outputs_only)
         self.bridge = Bridge(
-            config.bridge if config.bridge != "auto" else ("zero" if has_attention else "dense"),
+            kind,
             [state_units(cell) for cell in cells],
-            config.bridge_from,
-            config.bridge_activation,
-            config.bridge_outputs_only,
+            *(dense if kind == "dense" else ()),
             dtype=dtype,
             name="bridge",
         )

@@ -42,7 +42,7 @@ class BahdanauAttention(Attention):
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_int("units", units)
+        units = check_int("units", units)
         self.units = units
         self.key_projection = self._dense(units, "key")
         self.query_projection = self._dense(units, "query")

@@ -60,8 +60,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     Returns:
         context: float [batch, queries, memory_units], 0 where the queries are masked.
         scores: float [batch, queries, rows], as from `read`. An attention with a window (predictive
-            `LocalAttention`) returns the alignment, [batch, queries, source_length], outside of
-            training.
+            `LocalAttention`) scores every position outside of training, 0 beyond the window.
 
     Raises:
         ValueError: if an argument has a wrong shape, or the attention keeps a state or needs the

@@ -81,7 +81,7 @@ class FlexibleAttention(WindowedAttention):
         self, units: int, sigma: float = 1.5, threshold: float | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        check_int("units", units)
+        units = check_int("units", units)
         if not sigma > 0:
             raise ValueError(f"`sigma` must be positive; got {sigma}.")
         if threshold is not None and not threshold > 0:

@@ -47,7 +47,9 @@ class KMemoryAttention(Attention):
         num_slots: int > 0. Number of context vectors (K in the paper).
         encoder_score: "softmax" or "sigmoid"; turns encoder energies into alpha.
         decoder_score: "softmax" or "sigmoid"; turns decoder energies into beta.
-        normalise_over: "slots" or "time"; axis of a softmax in eq. 5. A sigmoid has none.
+        normalise_over: axis of a softmax in eq. 5. "time": each slot's weights sum to 1 over the
+            source. "slots", as printed: each position's weights sum to 1 over the slots. A sigmoid
+            has none.
         position_encoding: None, "masked", "sum_to_one" or "mean_one". Whether the encoder energies
             are multiplied by the position encodings of eq. 10, which are 0 beyond each sentence.
             The paper also renormalises them, without saying to what: "sum_to_one" divides them by
@@ -109,9 +111,9 @@ class KMemoryAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_int("num_slots", num_slots)
+        num_slots = check_int("num_slots", num_slots)
         if hidden_units is not None:
-            check_int("hidden_units", hidden_units)
+            hidden_units = check_int("hidden_units", hidden_units)
         if spread is not None:
             check_number("spread", spread)
             if spread <= 0:
@@ -127,7 +129,7 @@ class KMemoryAttention(Attention):
                     "corpus in tokens; got None."
                 )
         if max_source_length is not None:
-            check_int("max_source_length", max_source_length)
+            max_source_length = check_int("max_source_length", max_source_length)
         self.num_slots = num_slots
         self.encoder_score = encoder_score
         self.decoder_score = decoder_score

@@ -55,7 +55,7 @@ class LinearAttention(Attention):
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_int("units", units)
+        units = check_int("units", units)
         self.units = units
         self.key_projection = self._dense(units, "key", use_bias=False)
         self.query_projection = self._dense(units, "query", use_bias=False)

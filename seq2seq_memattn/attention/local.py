@@ -76,8 +76,8 @@ class LocalAttention(WindowedAttention):
         super().__init__(**kwargs)
         check_choice("centre", centre, CENTRES)
         check_choice("score", score, ("concat", "general", "dot"))
-        check_int("half_window", half_window)
-        check_int("units", units)
+        half_window = check_int("half_window", half_window)
+        units = check_int("units", units)
         if sigma is not None and (centre == "monotonic" or not sigma > 0):
             raise ValueError(f"`sigma` must be positive, for predictive centres; got {sigma}.")
         self.half_window = half_window

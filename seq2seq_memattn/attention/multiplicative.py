@@ -92,7 +92,7 @@ class LuongAttention(Attention):
         if units is not None and score not in ("general", "concat"):
             raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")
         if units is not None or score == "concat":
-            check_int("units", units)
+            units = check_int("units", units)
         if (score == "location") != bool(max_source_length and max_source_length > 0):
             raise ValueError(
                 "`max_source_length`, a positive number, is for the location score, and needed "
@@ -164,8 +164,8 @@ class LuongAttention(Attention):
     def _remedy(self, query_units: int) -> str:
         if self.score_name == "dot":
             return (
-                f"Project the encoder outputs to {query_units} units, in a `ModelConfig` with "
-                f"encoder_projection_units={query_units}."
+                f"Use the score 'general' with units={query_units}, or project the encoder outputs "
+                f"to {query_units} units (`encoder_projection_units` in a `ModelConfig`)."
             )
         return f"Set units={query_units}."
 

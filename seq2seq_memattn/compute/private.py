@@ -44,7 +44,7 @@ def layers_inside(layer: Any) -> list[Any]:
 
 def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedding]:
     """The `Embedding` layers that take an input of a functional or sequential model."""
-    if type(model) is keras.layers.Embedding:
+    if isinstance(model, keras.layers.Embedding):
         return [model]
     if isinstance(model, keras.Sequential):
         return embeddings_of_input(model.layers[0])
@@ -64,31 +64,31 @@ class Call(NamedTuple):
     Fields:
         layer: the layer.
         args, kwargs: its arguments, with symbolic tensors.
-        output: its first output.
+        outputs: its outputs.
     """
 
     layer: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    output: Any
+    outputs: list[Any]
 
 
 def calls_in(model: Any, kind: type) -> list[Call]:
     """The calls of layers of a class in a functional model; none in another model."""
     nodes = itertools.chain(*getattr(model, "_nodes_by_depth", {}).values())
     return [
-        Call(node.operation, node.arguments.args, node.arguments.kwargs, node.outputs[0])
+        Call(node.operation, node.arguments.args, node.arguments.kwargs, node.outputs)
         for node in nodes
         if isinstance(node.operation, kind)
     ]
 
 
 def maker(tensor: Any) -> Call:
-    """The call that made a symbolic tensor; its output is this tensor. Masks are left out."""
+    """The call that made a symbolic tensor. Masks are left out."""
     operation, index, _ = tensor._keras_history
-    arguments = operation._inbound_nodes[index].arguments
-    kwargs = {name: x for name, x in arguments.kwargs.items() if "mask" not in name}
-    return Call(operation, arguments.args, kwargs, tensor)
+    node = operation._inbound_nodes[index]
+    kwargs = {name: x for name, x in node.arguments.kwargs.items() if "mask" not in name}
+    return Call(operation, node.arguments.args, kwargs, node.outputs)
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

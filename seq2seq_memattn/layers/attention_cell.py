@@ -106,7 +106,7 @@ class AttentionCell(keras.layers.Layer):
         check_choice("mixing_activation", mixing_activation, ("tanh", "linear"))
         check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
         if mixing_units is not None:
-            check_int("mixing_units", mixing_units)
+            mixing_units = check_int("mixing_units", mixing_units)
         self.cells = _cells(cell)
         for inner in self.cells:
             check_policy("cell", inner, self)
@@ -165,11 +165,15 @@ class AttentionCell(keras.layers.Layer):
             num_queries: int > 0. Hypotheses of each source.
             cell_states: for each cell, a list of float [batch, units], as a bridge makes them.
                 None: what the cells' `get_initial_state` returns; zeros for a cell without it.
+
+        Raises:
+            ValueError: if `cell_states` do not have the numbers and widths of the cells' states.
         """
         rows = _rows(memory)
         batch = ops.shape(rows)[0]
         if cell_states is None:
             cell_states = [self._first_states(cell, batch) for cell in self.cells]
+        self._check_states(cell_states)
         cells = [
             [
                 ops.broadcast_to(
@@ -182,6 +186,21 @@ class AttentionCell(keras.layers.Layer):
         ]
         context = ops.zeros((batch, num_queries, rows.shape[-1]), dtype=self.compute_dtype)
         return AttentionCellState(cells, context, self.attention.initial_state(memory, num_queries))
+
+    def _check_states(self, cell_states: Any) -> None:
+        expected = [state_units(cell) for cell in self.cells]
+        is_nested = isinstance(cell_states, (list, tuple)) and all(
+            isinstance(states, (list, tuple)) for states in cell_states
+        )
+        if is_nested:
+            for state in keras.tree.flatten(cell_states):
+                check_rank("cell_states", state, ("batch", "units"))
+        widths = is_nested and [[state.shape[-1] for state in states] for states in cell_states]
+        if widths != expected:
+            raise ValueError(
+                f"`cell_states`: expected a list of states for each cell, {expected} wide; got "
+                f"{widths or 'no list of lists'}."
+            )
 
     def _first_states(self, cell: Any, batch: Any) -> list[Any]:
         if not hasattr(cell, "get_initial_state"):
@@ -359,9 +378,13 @@ def _rows(memory: Any) -> Any:
 
 
 def _cells(cell: Any) -> list[Any]:
-    if isinstance(cell, keras.layers.StackedRNNCells):
-        return list(cell.cells)
-    found = list(cell) if isinstance(cell, (list, tuple)) else [cell]
+    given = cell if isinstance(cell, (list, tuple)) else [cell]
+    is_stack = [isinstance(each, keras.layers.StackedRNNCells) for each in given]
+    found = [
+        inner
+        for each, stacked in zip(given, is_stack, strict=True)
+        for inner in (each.cells if stacked else [each])
+    ]
     for each in found or [found]:
         if not hasattr(each, "state_size") or isinstance(each, keras.layers.RNN):
             got = type(each).__name__ if isinstance(each, keras.layers.Layer) else repr(each)

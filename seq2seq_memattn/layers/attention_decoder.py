@@ -44,10 +44,11 @@ class AttentionDecoder(keras.layers.Layer):
             target without its end token.
         encoder_outputs: float [batch, source_length, encoder_units].
         initial_state: list of float [batch, units], lowest cell first, with the widths of the
-            cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. States
-            of `Bidirectional` layers, twice as many and half as wide, are joined in pairs: give
-            one layer's states, or a list that has one layer's states for each cell. None: the
-            states that the cells' `get_initial_state` returns.
+            cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. From a
+            `Bidirectional` encoder, pass all its states, twice as many and half as wide: each
+            forward state is joined with its backward state. For several cells, pass a list of such
+            a layer's states for each cell. None: the states that the cells' `get_initial_state`
+            returns.
         inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
             compiled code (XLA, JAX) does not check that. None: the mask that Keras attached to
             `inputs`, if any.
@@ -240,9 +241,15 @@ class AttentionDecoder(keras.layers.Layer):
         return parts
 
     def _pairs(self, initial_state: Any) -> list[Any]:
-        """The states of both directions in pairs, of a layer for each cell or of one for all."""
+        """The states of both directions in pairs, of a bidirectional layer for each cell."""
         layers = [keras.tree.flatten(states) for states in initial_state]
         if [len(states) for states in layers] != [2 * len(units) for units in self._state_units]:
+            if len(self._state_units) > 1:  # of which layer and direction is each state?
+                raise ValueError(
+                    "`initial_state`: expected a list of states for each cell, such as "
+                    "[[forward, backward], [forward, backward]] for two GRU cells and the states "
+                    "of `Bidirectional` layers; got a flat list."
+                )
             layers = [keras.tree.flatten(initial_state)]
         return [
             pair

@@ -5,7 +5,8 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_choice
+from seq2seq_memattn.checks import check_choice, check_int
+from seq2seq_memattn.compute.private import unwrapped
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -17,13 +18,13 @@ class Bridge(keras.layers.Layer):
     passes them on unchanged.
 
     Args:
-        kind: "zero", "copy" or "dense".
+        kind: "zero", "copy" or "dense". Only a dense bridge takes the options after `state_units`.
         state_units: list, for each decoder layer the widths of its states.
-        states: which encoder states a dense bridge reads: "all" layers and directions, the
-            "top" layer, or the "backward" direction of the top layer.
-        activation: "linear" or "tanh", of a dense bridge.
-        outputs_only: bool. Whether a dense bridge maps only outputs (the first state of each cell).
-            The other states of the decoder then start at zero.
+        states: which encoder states are read: "all" layers and directions, the "top" layer, or the
+            "backward" direction of the top layer.
+        activation: "linear" or "tanh".
+        outputs_only: bool. Whether only outputs (the first state of each cell) are mapped. The
+            other states of the decoder then start at zero.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
@@ -34,9 +35,9 @@ class Bridge(keras.layers.Layer):
         For each decoder layer, a list of float [batch, units].
 
     Raises:
-        ValueError: with "copy", if the numbers of layers or the widths differ (the message names
-            both; the directions of an encoder layer are concatenated); with "backward", if the
-            encoder has one direction.
+        ValueError: if an option of a dense bridge is given to another; with "copy", if the numbers
+            of layers or the widths differ (the message names both; the directions of an encoder
+            layer are concatenated); with "backward", if the encoder has one direction.
 
     Example:
     >>> import keras
@@ -62,14 +63,20 @@ class Bridge(keras.layers.Layer):
         check_choice("kind", kind, ("zero", "copy", "dense"))
         check_choice("states", states, ("all", "top", "backward"))
         check_choice("activation", activation, ("linear", "tanh"))
-        is_list = isinstance(state_units, (list, tuple))
-        if not is_list or not all(isinstance(units, (list, tuple)) for units in state_units):
+        if kind != "dense" and (states, activation, outputs_only) != ("all", "linear", False):
+            raise ValueError(
+                "`kind`: expected 'dense' with `states`, `activation` or `outputs_only`; got "
+                f"{kind!r}."
+            )
+        if not (_is_list(state_units) and all(map(_is_list, state_units))):
             raise ValueError(
                 "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU "
                 f"cell; got {state_units!r}."
             )
         self.kind = kind
-        self.state_units = [list(units) for units in state_units]
+        self.state_units = [
+            [check_int("state_units", width) for width in units] for units in state_units
+        ]
         self.states = states
         self.activation = activation
         self.outputs_only = outputs_only
@@ -128,9 +135,11 @@ class Bridge(keras.layers.Layer):
         ]
         widths = [[state.shape[-1] for state in layer] for layer in copies]
         if widths != self.state_units:
-            raise ValueError(
-                f"A copy bridge needs states of the same widths; the encoder's have {widths} "
-                f"units, the decoder's {self.state_units}. Use a dense bridge."
+            raise unwrapped(
+                ValueError(
+                    f"A copy bridge needs states of the same widths; the encoder's have {widths} "
+                    f"units, the decoder's {self.state_units}. Use a dense bridge."
+                )
             )
         return copies
 

@@ -1,5 +1,6 @@
 """Recurrent encoders: source embeddings to one vector per token and the final states."""
 
+import random
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -48,13 +49,15 @@ class Encoder(keras.layers.Layer):
         stacking: "per_direction" or "concatenated".
         dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
         kernel_initializer: initialiser of all kernels of the cells. Its own seed is ignored.
-        seed: int. Seed of dropout and of the weights.
+        seed: int or None. Seed of dropout and of the weights. None: a random one, which
+            `keras.utils.set_random_seed` decides.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
         inputs: float [batch, source_length, embedding_dim]. (`Seq2Seq` passes the ids of a small
             vocabulary together with its embeddings.)
-        mask: bool [batch, source_length], true on real tokens.
+        mask: bool [batch, source_length], true on real tokens. None: the mask that Keras attached
+            to `inputs`, if any.
         outputs_only: bool. Whether only the first state of each cell is needed. The others may then
             be missing, which makes training faster.
 
@@ -82,12 +85,11 @@ class Encoder(keras.layers.Layer):
         stacking: Literal["per_direction", "concatenated"] = "per_direction",
         dropout: float = 0.0,
         kernel_initializer: Any = "glorot_uniform",
-        seed: int = 0,
+        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_int("units", units)
-        check_int("num_layers", num_layers)
+        units, num_layers = check_int("units", units), check_int("num_layers", num_layers)
         check_share("dropout", dropout)
         check_choice("cell", cell, tuple(LAYERS))
         check_choice("stacking", stacking, ("per_direction", "concatenated"))
@@ -101,7 +103,9 @@ class Encoder(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
-        self.seed_generator = SeedGenerator(seed)
+        # As Keras draws the seeds of its layers.
+        self._first_seed = random.randint(1, 10**9) if seed is None else seed
+        self.seed_generator = SeedGenerator(self._first_seed)
         self.layers = [  # flat: TensorFlow does not track the weights of nested lists
             self._layer(index, direction)
             for index in range(num_layers)
@@ -121,7 +125,8 @@ class Encoder(keras.layers.Layer):
             recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
-            seed=self.seed,  # never used, but saved: a random seed would differ in every saved run
+            # Never used, but saved: a random seed would differ in every saved run.
+            seed=self._first_seed,
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",
         )
@@ -132,7 +137,7 @@ class Encoder(keras.layers.Layer):
             return self.kernel_initializer  # a function, without a seed
         options = self.kernel_initializer.get_config()
         if "seed" in options:
-            options["seed"] = (1_000_003 * self.seed + number) % 2**31
+            options["seed"] = (1_000_003 * self._first_seed + number) % 2**31
         return self.kernel_initializer.from_config(options)
 
     def build(self, input_shape: Any) -> None:

@@ -36,8 +36,8 @@ def learning_curves(
     """Draws validation BLEU during training, as in figures 3 to 5 of Britz et al. (2017).
 
     The axis goes from 0 to 100 if a model exceeds 50, as on the copy task. Otherwise it shows no
-    more than the values, so that small differences can be seen. If several runs of a model have records of the same update, the curve is
-    their mean, in a band from the lowest to the highest.
+    more than the values, so that small differences can be seen. If several runs of a model have
+    records of the same update, the curve is their mean, in a band from the lowest to the highest.
 
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to 100).

@@ -9,7 +9,7 @@ from seq2seq_memattn.checks import check_number, plain_ids
 from seq2seq_memattn.search.aligned_models import check_aligned, check_coverage
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.in_graph import BeamResult, search_sources
-from seq2seq_memattn.search.options import SearchOptions
+from seq2seq_memattn.search.options import MOST_PENALTY, SearchOptions
 from seq2seq_memattn.search.prepare import OURS, prepare, to_ids
 from seq2seq_memattn.search.prepared import SearchMemory
 from seq2seq_memattn.search.replay import replay_attention
@@ -43,8 +43,9 @@ def beam_search(
     when all sentences are done.
 
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled:
-    on TensorFlow once for each choice of options, once more for other shapes of `source`, and once
-    for single sources; on JAX once for each shape. A search with another model is not compiled:
+    on TensorFlow once for each choice of options (a number for `max_length` is one, an array is
+    not), once more for other shapes of `source`, and once for single sources; on JAX once for each
+    shape. A search with another model is not compiled:
     call it inside a `tf.function` or `jax.jit`, where it is many times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
@@ -107,7 +108,7 @@ def beam_search(
     >>> tuple(found.tokens.shape), tuple(found.log_probs.shape)
     ((2, 2, 6), (2, 2))
     """
-    check_number("length_penalty_exponent", length_penalty_exponent)
+    check_number("length_penalty_exponent", length_penalty_exponent, -MOST_PENALTY, MOST_PENALTY)
     options = SearchOptions(
         beam_size,
         n_best,

@@ -121,6 +121,8 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         source = ids_below("source", source, ours.source_vocab_size)
     if is_eager(source):
         check_rank("source", source, ("batch", "source_length"))
+    if ours is not None and ours.longest_source is not None:
+        source = _no_longer_than(source, ours.longest_source, ours.pad_id)
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
     max_length = _checked_lengths("max_length", inputs.max_length, batch, least=1)
     if prefix is not None:
@@ -137,6 +139,16 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )
+
+
+def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
+    """`source`, once it is checked that only padding is beyond the longest length."""
+    width = source.shape[1]
+    if (width is not None and width <= longest) or not is_visible(source):
+        return source
+    is_padding = ops.all(ops.equal(source[:, longest:], pad_id))
+    problem = f"`source`: expected at most {longest} tokens, the attention's `max_source_length`"
+    return checked(source, is_padding, problem)
 
 
 def _as_ids(name: str, ids: Any) -> Any:

@@ -25,7 +25,7 @@ def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
             "`model`: expected a functional model with one call of an AttentionDecoder, not in an "
             f"inner model; got {type(model).__name__} with {len(calls)}."
         )
-    decoder, args, kwargs, decoded = calls[0]
+    decoder, args, kwargs, (decoded, *_) = calls[0]
     embedded, encoded, initial_state = args
     mask = kwargs.get("encoder_outputs_mask")
     if mask is not None:
@@ -55,15 +55,15 @@ def _is_behind(tensor: Any, end: Any) -> bool:
     return any(one is tensor for one in _behind([end]))
 
 
-def _behind(tensors: list[Any]) -> list[Any]:
-    """All symbolic tensors from which some are computed, and these."""
+def _behind(tensors: list[Any], start: Any = None) -> list[Any]:
+    """All symbolic tensors from which some are computed, and these; none from before `start`."""
     found: dict[int, Any] = {}
     waiting = list(tensors)
     while waiting:
         tensor = waiting.pop()
         if id(tensor) not in found:
             found[id(tensor)] = tensor
-            waiting += _taken(maker(tensor))
+            waiting += [] if tensor is start else _taken(maker(tensor))
     return list(found.values())
 
 
@@ -79,8 +79,45 @@ def _only(what: str, found: list[Any]) -> Any:
     return found[0]
 
 
+class _Replay(keras.layers.Layer):
+    """Runs the layers between two symbolic tensors again, without masks.
+
+    `keras.Model(start, end)` would need the inputs from which the masks were computed.
+
+    Raises:
+        ValueError: if `end` is not computed from `start` alone.
+    """
+
+    def __init__(self, start: Any, end: Any, name: str) -> None:
+        super().__init__(autocast=False, name=name)
+        makers = [maker(tensor).layer for tensor in _behind([end], start) if tensor is not start]
+        if any(isinstance(one, keras.layers.InputLayer) for one in makers):
+            raise ValueError(
+                f"`model`: expected {name} computed from {start.name} alone; got more inputs."
+            )
+        self.start, self.end = start, end
+        self.layers = [one for one in makers if isinstance(one, keras.layers.Layer)]
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        del training  # Keras hands it to the layers
+        made = {id(self.start): x}
+
+        def value(tensor: Any) -> Any:
+            if id(tensor) not in made:
+                call = maker(tensor)
+                args, kwargs = keras.tree.map_structure(
+                    lambda one: value(one) if isinstance(one, keras.KerasTensor) else one,
+                    (call.args, {k: v for k, v in call.kwargs.items() if k != "training"}),
+                )
+                outputs = keras.tree.flatten(call.layer(*args, **kwargs))
+                made.update(zip(map(id, call.outputs), outputs, strict=True))
+            return made[id(tensor)]
+
+        return value(self.end)
+
+
 def _steps(name: str, start: Any, end: Any) -> Any:
-    """The layer, or a model of the layers, between two tensors with the same steps.
+    """The layer, or a replay of the layers, between two tensors with the same steps.
 
     Search calls it with one step at a time, so its output at a step may depend only on that step.
 
@@ -92,12 +129,7 @@ def _steps(name: str, start: Any, end: Any) -> Any:
     others = {key: value for key, value in call.kwargs.items() if key != "training"}
     found = call.layer
     if not (is_alone and not others and isinstance(found, keras.layers.Layer)):
-        try:
-            found = keras.Model(start, end)
-        except ValueError:
-            raise ValueError(
-                f"`model`: expected {name} computed from {start.name} alone; got more inputs."
-            ) from None
+        found = _Replay(start, end, name)
     generator = np.random.default_rng(1)
     if len(start.shape) == 2:
         steps = ops.cast([[1, 2]], start.dtype)  # ids that every vocabulary has

@@ -80,19 +80,17 @@ class Searchable:
                 raise ValueError(f"`{name}`: expected {wanted}; got {type(part).__name__}.")
             if not part.built:
                 raise ValueError(f"`{name}`: expected a layer that has been called; it has not.")
-        _check_logits(logits)
         self.encoder, self.embedding, self.decoder, self.logits = parts.values()
         self.cell = decoder.cell
         check_size("logits", "input width", _input_units(logits), self.cell.output_units)
-        mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
-        self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
+        self.vocab_size = _check_logits(logits, self.cell)
         self.pad_id = pad_id
         self.longest_source = self.cell.attention.longest_source
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             check_int(name, value, 0, self.vocab_size - 1)
-        if type(embedding) is keras.layers.Embedding:
+        if isinstance(embedding, keras.layers.Embedding):
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
@@ -216,16 +214,17 @@ class Searchable:
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
 
 
-def _check_logits(layer: Any) -> None:
-    """Raises ValueError if a layer ends with a softmax: search would take a softmax of it."""
-    while isinstance(layer, keras.Model) and layer.layers:
-        layer = layer.layers[-1]
-    activation = getattr(layer, "activation", None)
-    if isinstance(layer, keras.layers.Softmax) or activation is keras.activations.softmax:
+def _check_logits(layer: Any, cell: Any) -> int:
+    """The width of a layer's outputs; ValueError if they are a softmax, as search takes one."""
+    inputs = np.random.default_rng(1).normal(size=(1, 4, cell.output_units))
+    outputs = layer(ops.cast(inputs, cell.compute_dtype), training=False)
+    found = np.array(ops.cast(outputs, "float32"))
+    if found.min() >= 0.0 and np.allclose(found.sum(axis=-1), 1.0, atol=0.03):
         raise ValueError(
             "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` and "
             "search take the softmax themselves."
         )
+    return int(found.shape[-1])
 
 
 def _input_units(layer: Any) -> int | None:

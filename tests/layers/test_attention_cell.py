@@ -439,3 +439,34 @@ def test_widths_of_a_cell_that_is_not_built_are_refused() -> None:
     assert (
         AttentionCell(keras.layers.GRUCell(UNITS), NoAttention(), mixing_units=9).output_units == 9
     )
+
+
+def test_first_states_that_do_not_fit_the_cells_are_refused() -> None:
+    cell = AttentionCell(keras.layers.GRUCell(6), KMemoryAttention(3))
+    memory = cell.attention.prepare(ops.zeros([2, 5, 4]))
+    expected = "`cell_states`: expected a list of states for each cell, [[6]] wide; got"
+    for states, message in [
+        ([ops.zeros([2, 6])], f"{expected} no list of lists."),
+        ([[ops.zeros([2, 5])]], f"{expected} [[5]]."),
+        ([[ops.zeros([2, 6])], [ops.zeros([2, 6])]], f"{expected} [[6], [6]]."),
+        (
+            [[ops.zeros([2, 1, 6])]],
+            "`cell_states`: expected shape [batch, units]; got [2, 1, 6] of float32.",
+        ),
+    ]:
+        assert refused(cell.initial_state, memory, 1, states) == message
+
+
+def test_stacks_of_cells_may_be_in_a_list() -> None:
+    inner = [keras.layers.GRUCell(3), keras.layers.GRUCell(4)]
+    cells = [keras.layers.StackedRNNCells(inner), keras.layers.GRUCell(5)]
+    assert AttentionCell(cells, NoAttention()).cells == [*inner, cells[1]]
+
+
+def test_numbers_of_units_may_be_numpys() -> None:
+    five = np.int64(5)
+    cell = AttentionCell(keras.layers.GRUCell(6), KMemoryAttention(five), mixing_units=five)
+    memory = cell.attention.prepare(ops.zeros([2, 5, 4]))
+    outputs, scores, _ = cell(ops.zeros([2, 1, 3]), memory, cell.initial_state(memory, 1))
+    assert outputs.shape[-1] == scores.shape[-1] == 5
+    json.dumps(cell.get_config())

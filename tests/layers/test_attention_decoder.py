@@ -168,6 +168,17 @@ def test_states_of_a_bidirectional_layer_are_joined() -> None:
     assert np.abs(as_array(found[0]) - as_array(call(decoder)[0])).max() > 1e-3
 
 
+def test_a_flat_list_of_the_states_of_several_layers_is_refused() -> None:
+    cells = [keras.layers.GRUCell(4), keras.layers.GRUCell(4)]
+    decoder = AttentionDecoder(cells, KMemoryAttention(3))
+    inputs, outputs = ops.zeros([2, 3, 5]), ops.zeros([2, 6, 4])
+    forward, backward = ops.ones([2, 2]), 2.0 * ops.ones([2, 2])
+    message = refused(decoder, inputs, outputs, [forward, backward, forward, backward])
+    assert message.startswith("`initial_state`: expected a list of states for each cell, such as")
+    states = decoder.cell_states([[forward, backward], [forward, backward]])
+    assert [as_array(state)[0].tolist() for (state,) in states] == 2 * [[1.0, 1.0, 2.0, 2.0]]
+
+
 def test_a_cells_own_first_state_is_used_and_trained() -> None:
     decoder = make(cell="stacked", return_alignments=False, return_state=False)
     own = decoder.cell.cells[1]

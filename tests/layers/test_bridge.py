@@ -152,3 +152,16 @@ def test_widths_that_are_not_told_by_cell_are_refused() -> None:
             "`state_units`: expected a list of units for each cell, such as [[8]] for a GRU cell; "
             f"got {given}."
         )
+
+
+def test_options_of_a_dense_bridge_are_refused_by_others() -> None:
+    for kind in ("zero", "copy"):
+        for options in ({"states": "top"}, {"activation": "tanh"}, {"outputs_only": True}):
+            assert refused(Bridge, kind, [[8]], **options) == (
+                "`kind`: expected 'dense' with `states`, `activation` or `outputs_only`; got "
+                f"{kind!r}."
+            )
+
+
+def test_numbers_of_units_are_checked() -> None:
+    assert refused(Bridge, "dense", [["a"]]) == "`state_units` must be an int >= 1; got 'a'."

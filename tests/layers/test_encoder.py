@@ -319,3 +319,18 @@ def test_kernels_may_be_made_by_a_function() -> None:
 
 def test_the_record_names_its_fields() -> None:
     assert Encoded._fields == ("outputs", "states")
+
+
+def test_weights_are_drawn_anew_unless_a_seed_is_given() -> None:
+    def kernel(**options: Any) -> Any:
+        encoder = Encoder(3, **options)
+        encoder.build((None, None, 4))
+        return as_array(encoder.layers[0].cell.kernel)
+
+    found = []
+    for seed in (1, 2, 1):
+        keras.utils.set_random_seed(seed)
+        found.append(kernel())
+    assert (found[0] != found[1]).any() and (found[0] == found[2]).all()
+    assert (kernel() != kernel()).any() and (kernel(seed=4) == kernel(seed=4)).all()
+    assert Encoder.from_config(Encoder(3).get_config()).seed is None

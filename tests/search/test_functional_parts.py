@@ -189,3 +189,29 @@ def test_a_mask_may_have_any_type() -> None:
     decoded = own.decoder(own.embedding(target), own.encode(source), encoder_outputs_mask=mask)
     found = Searchable.from_model(keras.Model([source, target], own.logits(decoded)))
     assert_same_search(search(found), search(own.searchable()))
+
+
+def test_layers_after_the_decoder_may_get_the_mask_of_the_target() -> None:
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    read = keras.layers.Embedding(9, WIDTH, mask_zero=True)(source)
+    encoded = keras.layers.GRU(UNITS, return_sequences=True)(read)
+    embedded = keras.layers.ReversibleEmbedding(VOCABULARY, WIDTH, mask_zero=True)(target)
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), KMemoryAttention(3))
+    hidden = keras.layers.BatchNormalization()(decoder(embedded, encoded))
+    hidden = hidden + keras.layers.TimeDistributed(keras.layers.Dense(UNITS + UNITS))(hidden)
+    logits = keras.layers.TimeDistributed(keras.layers.Dense(VOCABULARY))(hidden)
+    model = keras.Model([source, target], logits)
+    found = search(Searchable.from_model(model))
+    tokens, steps = as_array(found.tokens), as_array(found.steps)
+    real = np.arange(tokens.shape[2]) < steps[:, :, None]
+    assert_close(found.log_probs, np.sum(rescored(model, SOURCE, tokens) * real, axis=2))
+
+
+def test_a_softmax_in_any_layer_is_refused() -> None:
+    own = own_parts.make()
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    decoded = own.decoder(own.embedding(target), own.encode(source))
+    dense = keras.layers.Dense(VOCABULARY, activation="softmax")
+    for outputs in (ops.softmax(own.logits(decoded)), keras.layers.TimeDistributed(dense)(decoded)):
+        message = refused(Searchable.from_model, keras.Model([source, target], outputs))
+        assert message.startswith("`logits`: expected logits; got probabilities of a softmax.")

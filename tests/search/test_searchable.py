@@ -541,3 +541,12 @@ def test_three_graphs_serve_all_shapes(search: Any) -> None:
     assert [graph.experimental_get_tracing_count() for graph in (first, others)] == [1, 1]
     search(model, np.full((1, 4), 3, np.int32))
     assert len(vars(model)["_searches"]) == 3
+
+
+def test_sources_longer_than_the_attention_knows_are_refused() -> None:
+    attention = KMemoryAttention(3, position_encoding="mean_one", max_source_length=4)
+    searchable = own_parts.make(attention=attention).searchable()
+    beam_search(searchable, np.array([[3, 4, 5, 6, 0, 0]]), 2, max_length=3)
+    assert refused(beam_search, searchable, np.array([[3, 4, 5, 6, 3]]), 2, max_length=3) == (
+        "`source`: expected at most 4 tokens, the attention's `max_source_length`."
+    )
