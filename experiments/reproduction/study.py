@@ -7,6 +7,7 @@ be repeated by hand. An interrupted study resumes where it stopped.
 import dataclasses
 import importlib
 import pkgutil
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -193,12 +194,20 @@ class Study:
             run([*translate, f"--output={translations}"])
         return command
 
+    def _forget_translations(self, row: Row) -> None:
+        """Removes the data that an earlier training of this row has translated."""
+        for folder in {one.data.folder for one in self.rows if one.data.translated_by == row.name}:
+            shutil.rmtree(self.data_dir / folder, ignore_errors=True)
+            (self.data_dir / f"{folder}.gz").unlink(missing_ok=True)
+
     def _make(self, row: Row, commands: Commands, preparing: threading.Lock) -> Result:
         run_dir = self.runs_dir / row.name
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
         if run_dir.exists() and not _goes_on(row, data, run_dir):
             _move_aside(run_dir)
+        if not run_dir.exists():
+            self._forget_translations(row)
         arguments = train_arguments(row, data, run_dir)
         print_note(f"{row.name}: python -m {' '.join(arguments)}")
         begun = commit()  # training may take hours, in which the checkout may change

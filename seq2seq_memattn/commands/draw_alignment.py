@@ -77,6 +77,11 @@ def check_figure(flag: str, path: str) -> Path:
     return Path(path)
 
 
+def _files(path: Path) -> set[Path]:
+    """The files that `plots.save` writes."""
+    return {Path(f"{path}{end}").resolve() for end in ([""] if path.suffix else [".png", ".svg"])}
+
+
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     run_flags.define_run(flags)
@@ -98,7 +103,7 @@ def main(arguments: cli.Arguments) -> None:
     """Draws the sentences that the flags name."""
     path = check_figure("output", arguments.output)
     slots_path = check_figure("slots_output", arguments.slots_output or "")
-    if path == slots_path:
+    if arguments.slots_output and _files(path) & _files(slots_path):
         raise ValueError("--slots_output: expected another file than --output")
     run = run_flags.load_run(arguments)
     translator = run_flags.make_translator(run, arguments, return_alignments=True)

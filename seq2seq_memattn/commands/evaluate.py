@@ -132,6 +132,7 @@ def main(arguments: cli.Arguments) -> None:
     result: dict[str, Any] = {
         "run_dir": arguments.run_dir,
         "update": run.update,
+        **({"averaged": run.record["averaged"]} if "averaged" in run.record else {}),
         "parameters": run.model.count_params(),
         "bleu": round(scores["bleu"].score, 4),
         "signature": scores["bleu"].signature,
@@ -164,9 +165,11 @@ def main(arguments: cli.Arguments) -> None:
         result["baseline"] = compare(
             ours, FormedLines(baseline, form), theirs, arguments.baseline, arguments.lowercase
         )
-    cli.print_result(result)
-    if arguments.output_dir:
-        _write(Path(arguments.output_dir), hypotheses, result)
+    try:
+        if arguments.output_dir:
+            _write(Path(arguments.output_dir), hypotheses, result)
+    finally:  # on a full disk, the scores are not lost
+        cli.print_result(result)
 
 
 def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
@@ -180,7 +183,8 @@ def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
         folder = Path(arguments.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         for name in (HYPOTHESES, SCORES):
-            check_output(folder / name, arguments.source, arguments.reference)
+            sources = filter(None, (arguments.source, arguments.reference, arguments.baseline))
+            check_output(folder / name, *sources)
 
 
 def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:

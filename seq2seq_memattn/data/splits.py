@@ -24,7 +24,7 @@ from seq2seq_memattn.data.batching import (
     padded_lengths,
 )
 from seq2seq_memattn.data.groups import Group, make_group, numpy_batch, read_ahead
-from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.manifest import read_manifest, verify_file
 from seq2seq_memattn.data.pairs import TokenPairs, read_shards, read_text
 from seq2seq_memattn.data.records import id_dtype
 from seq2seq_memattn.packages import needed
@@ -152,8 +152,13 @@ class SplitData:
         return [self.pairs.target(i) for i in range(len(self))]
 
     def references(self, count: int) -> list[str]:
-        """Returns the original text of the first `count` targets, for scoring."""
+        """Returns the original text of the first `count` targets, for scoring.
+
+        Raises:
+            ValueError: if the file is not the one that was prepared.
+        """
         file = self._split.files_of("target")[0]
+        verify_file(self._directory, file)
         return list(islice(iterate_lines(self._directory / file.path), count))
 
     def position_after(self, position: Position, num_batches: int) -> Position:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.text.files import sync_directory
 
 CHUNK_BYTES = 1 << 18
@@ -48,13 +49,20 @@ def fetch(
     Raises:
         OSError: if the file cannot be downloaded; names the URL. The bytes received are kept.
             `MissingFile` if the server does not have the file.
-        ValueError: if the file, downloaded or found, has a wrong checksum.
+        ValueError: if the file, downloaded or found, has a wrong checksum, or another process is
+            downloading to its directory.
     """
-    if path.exists():
-        expected = sha256 or _noted(path)
-        if expected:
-            _check(path, f"{path} (remove it to fetch it again)", expected)
-        return
+    if not path.exists():
+        with locked(path.parent, "downloading to this directory"):
+            if not path.exists():  # another process may just have been faster
+                _download(url, path, sha256, attempts, wait_seconds)
+                return
+    expected = sha256 or _noted(path)
+    if expected:
+        _check(path, f"{path} (remove it to fetch it again)", expected)
+
+
+def _download(url: str, path: Path, sha256: str, attempts: int, wait_seconds: float) -> None:
     part = path.with_name(f"{path.name}.part")
     failures, most = 0, _size(part)
     while True:

@@ -250,7 +250,8 @@ class TextPreparation:
         """Returns the record of each split, from the counts of its shards."""
         splits = {}
         for split in counts:
-            names = sorted(name for name in shards if name.rpartition("-")[0] == split)
+            names = [name for name in shards if name.rpartition("-")[0] == split]
+            names.sort(key=lambda name: int(name.rpartition("-")[2]))
             parts = [shards[name] for name in names]
             left_out: Counter[str] = Counter()
             for part in parts:

@@ -1,6 +1,7 @@
 """Makes data directories once and completely: a directory appears only when it is finished."""
 
 import errno
+import glob
 import importlib.metadata
 import json
 import os
@@ -84,7 +85,8 @@ def prepare_resumably(
 
     The files are written into `.NAME.preparing-kept` beside the directory NAME. Files that are only
     needed to resume go to the folder `WORK_NAME` in it. A ValueError means bad input and removes
-    the unfinished directory. After a kill, a full disk or Ctrl-C it is kept for the next start.
+    the unfinished directory. After a kill, a full disk, Ctrl-C or a change of the input files it is
+    kept for the next start.
 
     Args:
         output_dir, task, options: see `prepare_once`.
@@ -98,6 +100,7 @@ def prepare_resumably(
     Raises:
         ValueError: see `prepare_once`; also if another process is preparing this directory, or an
             interrupted preparation had other options or inputs.
+        OSError: if a file cannot be written, or an input file changed or went away meanwhile.
     """
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):
@@ -111,15 +114,17 @@ def prepare_resumably(
         if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start was killed just before
             manifest = _existing(str(kept), task, options)
         else:
-            _check_state(kept, {"task": task, "options": dict(options)}, inputs)
+            known = _check_state(kept, {"task": task, "options": dict(options)}, inputs)
             remove_leftovers(kept)
             remove_leftovers(kept / WORK_NAME)
             try:
                 with naming_errors(str(kept)):
                     manifest = write(kept)
             except ValueError:
+                _check_unchanged(known, inputs)
                 shutil.rmtree(kept, ignore_errors=True)
                 raise
+            _check_unchanged(known, inputs)
             manifests.write_manifest(kept, manifest)
         shutil.rmtree(kept / WORK_NAME, ignore_errors=True)
         kept.replace(final)
@@ -157,12 +162,28 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
             f"{output_dir}: expected a new or empty directory, or a prepared one with its "
             f"{manifests.MANIFEST_NAME}"
         )
+    if final.is_mount():  # a finished directory could not be renamed to it
+        raise ValueError(f"{output_dir}: expected no mount point; name a new directory inside it")
     final.parent.mkdir(parents=True, exist_ok=True)
     return False
 
 
-def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> None:
-    """Records what is being prepared; ValueError if the directory belongs to something else."""
+def _check_unchanged(known: Any, inputs: Callable[[], Any]) -> None:
+    """Raises OSError if the input files are no longer those that `_check_state` found."""
+    try:
+        is_same = inputs() == known
+    except (OSError, ValueError) as error:
+        raise OSError(f"an input file went away while it was read: {error}") from None
+    if not is_same:
+        raise OSError("an input file changed while it was read; start again when all are complete")
+
+
+def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> Any:
+    """Records what is being prepared; returns what identifies the inputs.
+
+    Raises:
+        ValueError: if the directory belongs to something else.
+    """
     path = directory / WORK_NAME / _STATE_NAME
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -173,7 +194,7 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
                 f"{directory}: an interrupted preparation with other options or input files; "
                 "remove it, or repeat its own command"
             )
-        return
+        return known
     try:
         state = {**state, "inputs": inputs()}
     except BaseException:
@@ -182,6 +203,7 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
     path.parent.mkdir(exist_ok=True)
     with open_output(path) as stream:
         json.dump(state, stream)
+    return state["inputs"]
 
 
 def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifest:
@@ -206,7 +228,7 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
 
 def _remove_leftovers(final: Path) -> None:
     """Removes the temporary directories of preparations that were killed."""
-    for leftover in final.parent.glob(f".{final.name}.preparing-*"):
+    for leftover in final.parent.glob(f".{glob.escape(final.name)}.preparing-*"):
         pid = leftover.name.rpartition("-")[2]
         if pid.isdecimal() and not is_another_process(int(pid)):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -65,6 +65,14 @@ def _check_whole(path: Path) -> None:
         )
 
 
+def read_record(path: Path) -> dict[str, Any]:
+    """The record of a file of `write_arrays`; {} if there is no such file or it is damaged."""
+    try:
+        return _read(path)[0]
+    except (FileNotFoundError, DamagedCheckpoint):
+        return {}
+
+
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
     """Assigns variables from a file of `write_arrays`, and returns the file's record.
 

@@ -66,7 +66,8 @@ def sample(
         model, source, max_length: see `beam_search`.
         num_samples: int > 0. Targets drawn for each source. They are drawn independently, so the
             same target may occur twice.
-        temperature: float in 1e-4..1e4. Divides the logits. Below 1, probable tokens become more probable.
+        temperature: float in 1e-4..1e4. Divides the logits. Below 1, probable tokens become more
+            probable.
         top_k: int >= 0. Only the top_k most probable tokens can be drawn; 0: all. With 1, samples
             are those of `greedy_search`.
         top_p: float in (0, 1]. Of the tokens that top_k leaves, only the most probable ones can be

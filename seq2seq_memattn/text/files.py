@@ -18,6 +18,8 @@ from typing import BinaryIO, TextIO, cast
 BYTE_ORDER_MARK = "\ufeff".encode()
 STANDARD_STREAM = "-"  # stands for standard input or output
 LINES_PER_REPORT = 4096  # lines between two calls of `on_read`
+MOST_LINKS = 40  # from one symbolic link to the next, as in Linux
+PID_DIGITS = 7  # process ids are at most 2**22
 READ_BYTES = 1 << 18  # decompressed at a time; without such a buffer gzip's readline is slow
 
 
@@ -87,11 +89,10 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
             yield stream
         return
     check_output(path)
-    final = Path(path).resolve()  # of a symbolic link, the target is replaced, not the link
     with (
         naming_errors(os.fspath(path)),
-        open_binary_output(final) as binary,
-        _packed(binary, final.suffix == ".gz") as content,
+        open_binary_output(Path(path)) as binary,
+        _packed(binary, Path(path).suffix == ".gz") as content,
         _text_stream(content) as stream,
     ):
         yield stream
@@ -112,7 +113,7 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
         raise ValueError(f"{name}: expected a file to write, got a directory")
     if not file.parent.is_dir():
         raise ValueError(f"{name}: expected an existing directory to write it in")
-    if _is_replaced(file) and not os.access(file.parent, os.W_OK):
+    if _is_replaced(Path(path)) and not os.access(file.parent, os.W_OK):
         raise ValueError(f"{name}: expected a directory that can be written to")
     for source in sources:
         if Path(path).is_file() and Path(source).is_file() and Path(path).samefile(source):
@@ -145,10 +146,11 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
         path: the directory.
         is_shared: whether other processes may be writing there, whose files are kept.
     """
-    for leftover in path.glob(".*.tmp"):
+    for leftover in path.glob(".*.*.tmp"):
         pid = leftover.name.split(".")[-2]
-        is_in_use = is_shared and pid.isdecimal() and is_another_process(int(pid))
-        if leftover.is_file() and not is_in_use:
+        if not (pid.isdecimal() and len(pid) <= PID_DIGITS and leftover.is_file()):
+            continue  # another program's
+        if not (is_shared and is_another_process(int(pid))):
             leftover.unlink(missing_ok=True)
 
 
@@ -183,13 +185,31 @@ def display_name(path: str | os.PathLike[str], stream: str) -> str:
 
 
 def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Opens a file atomically; opens pipes and devices directly, which a rename would destroy."""
-    return atomic_binary(path) if _is_replaced(path) else open(path, "wb")
+    """Opens a file atomically; opens pipes and devices directly, which a rename would destroy.
+
+    Of a symbolic link, the target is replaced, not the link.
+    """
+    if _is_replaced(path):
+        return atomic_binary(path.resolve())
+    return open(path, "ab")  # keeps what /dev/stdout, a file, has already
 
 
 def _is_replaced(path: Path) -> bool:
     """Whether a file that is written replaces `path`, which is neither a pipe nor a device."""
-    return not path.exists() or stat.S_ISREG(path.stat().st_mode)
+    is_file = not path.exists() or stat.S_ISREG(path.stat().st_mode)
+    return is_file and not _is_open_file(path)
+
+
+def _is_open_file(path: Path) -> bool:
+    """Whether a path stands for an open file of a process, such as /dev/stdout or /dev/fd/63."""
+    path = path.absolute()
+    for _ in range(MOST_LINKS):
+        if path.parent.resolve().is_relative_to("/proc"):
+            return True
+        if not path.is_symlink():
+            break
+        path = path.parent / os.readlink(path)
+    return False
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import keras
 
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
-from seq2seq_memattn.runs.checkpoints import write_arrays
+from seq2seq_memattn.runs.checkpoints import read_record, write_arrays
 from seq2seq_memattn.runs.directory import BEST_NAME, training_lock
 from seq2seq_memattn.training.measurements import Clock, UpdateResult, memory_mib
 from seq2seq_memattn.training.profile import Profile
@@ -357,8 +357,10 @@ class Trainer:
         """Writes best.npz if the model now has the best weights.
 
         A checkpoint with their score must be written first. Otherwise a killed run would resume
-        from an older checkpoint without this score, and replace best.npz with worse weights.
+        from an older checkpoint without this score. If later checkpoints were lost, best.npz may
+        have better weights, which are kept.
         """
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}
-            write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
+            if record["bleu"] >= read_record(self.run_dir / BEST_NAME).get("bleu", -1.0):
+                write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)

@@ -12,6 +12,7 @@ from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.checkpoints import CheckpointFolder, read_shared_weights
 from seq2seq_memattn.runs.directory import (
+    BEST_NAME,
     CHECKPOINTS_NAME,
     check_run,
     differences,
@@ -87,6 +88,11 @@ def make_start(
             notes += _begin_with(init_from, model, data_dir)
         open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
         saved, problems = folder.restore(variables)
+        if saved is None and (run_dir / BEST_NAME).exists():
+            raise ValueError(
+                f"{run_dir}: a run without the checkpoints from which it could resume; training "
+                "anew would replace its best weights, so choose another --run_dir"
+            )
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
     checkpoints = folder.paths()

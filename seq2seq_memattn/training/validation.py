@@ -43,6 +43,8 @@ class Validator:
         self._bleu = config.validation_bleu
         self._workers = workers
         self._count = min(len(split), config.valid_examples)
+        # Read once: the file might change during the training.
+        self._references = split.references(self._count)
         self._share = list(workers.share_of(self._count))
         self.num_sentences = len(self._share)
         largest = -(-self._count // len(workers))
@@ -86,7 +88,7 @@ class Validator:
         decode = self._split.target_vocabulary.decode
         hypotheses = [decode(ids) for ids in tokens]
         # Tokenised like the text for the BLEU of `evaluate`.
-        tokenised = map(self._form.tokenised, (hypotheses, self._split.references(self._count)))
+        tokenised = map(self._form.tokenised, (hypotheses, self._references))
         return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
 
     def slots(self) -> dict[str, float]:

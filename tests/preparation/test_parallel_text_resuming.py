@@ -80,6 +80,36 @@ def test_a_vocabulary_that_is_gone_is_noticed(tmp_path: Path) -> None:
         prepare(options)
 
 
+@pytest.mark.parametrize("what", ["changed", "went away"])
+def test_text_that_changes_meanwhile_is_noticed_and_the_finished_work_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    options = options_in(tmp_path)
+    source, away = Path(options.train_source), tmp_path / "away"
+    make = stages.TextPreparation._make_vocabularies
+
+    def spoil(self: stages.TextPreparation) -> dict[str, stages.Spec]:
+        if what == "changed":
+            write_lines(source, TRAIN[0][::-1])
+        else:
+            source.rename(away)
+        return make(self)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=f"an input file {what}"):
+        patch.setattr(stages.TextPreparation, "_make_vocabularies", spoil)
+        prepare(options)
+    assert (tmp_path / KEPT).is_dir() and not (tmp_path / "data").exists()
+    if what == "went away":
+        away.rename(source)
+        _, is_new = prepare(options)
+        assert is_new
+
+
+def test_a_mount_point_is_refused_before_the_work() -> None:
+    with pytest.raises(ValueError, match="/dev/shm: expected no mount point|expected a new or"):
+        write_once.prepare_once("/dev/shm", "task", {}, lambda directory: pytest.fail("written"))
+
+
 def test_someone_elses_files_are_left_alone(tmp_path: Path) -> None:
     options = options_in(tmp_path)
     (tmp_path / "data").mkdir()

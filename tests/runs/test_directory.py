@@ -211,16 +211,19 @@ def test_a_start_that_was_killed_at_once_does_not_stand_in_the_way(
 def test_what_a_killed_write_left_is_removed(run_dir: Path, data_dir: Path) -> None:
     (run_dir / CHECKPOINTS_NAME).mkdir()
     leftovers = [
-        run_dir / f".{BEST_NAME}.99999999.tmp",
+        run_dir / f".{BEST_NAME}.9999999.tmp",
         run_dir / CHECKPOINTS_NAME / f".checkpoint-000000007.npz.{os.getpid()}.tmp",
     ]
     kept = run_dir / f".translations.txt.{os.getppid()}.tmp"  # another command still writes it
     for path in (*leftovers, kept):
         path.write_text("half")
+    others = [run_dir / name for name in (".sync.best.npz.tmp", ".notes.20240101123456.tmp")]
+    for path in others:
+        path.write_text("another program's")
     (run_dir / ".folder.tmp").mkdir()
     open_run(run_dir, data_dir, MODEL, TRAINING)
     assert not any(path.exists() for path in leftovers)
-    assert kept.exists()
+    assert all(path.exists() for path in (kept, *others))
 
 
 def test_what_another_training_is_writing_is_left_alone(run_dir: Path, data_dir: Path) -> None:

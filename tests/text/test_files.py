@@ -239,6 +239,27 @@ def test_where_nothing_can_be_written_the_file_is_named_and_not_the_temporary_on
     assert raised.value.filename == str(small_disk / "text")
 
 
+def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
+    for name, target in (("text.gz", "store"), ("text", "store.gz")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+        with open_output(tmp_path / name) as stream:
+            stream.write("new")
+        assert read_lines(tmp_path / name) == ["new"]
+
+
+def test_standard_output_under_its_name_is_appended_to(tmp_path: Path) -> None:
+    write(tmp_path / "all", b"first\n")
+    program = (
+        "from seq2seq_memattn.text.files import open_output\n"
+        "with open_output('/dev/stdout') as stream: stream.write('second')"
+    )
+    with open(tmp_path / "all", "ab") as all_lines:
+        subprocess.run([sys.executable, "-c", program], stdout=all_lines, check=True)
+    assert read_lines(tmp_path / "all") == ["first", "second"]
+    run = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert run.stdout == b"second"
+
+
 def test_a_symbolic_link_goes_on_pointing_at_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "text", b"old")
     (tmp_path / "link").symlink_to(path)

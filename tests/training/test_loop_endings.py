@@ -86,6 +86,18 @@ def test_after_a_kill_no_worse_validation_replaces_the_best_weights(
     assert arrays_of(tmp_path / "run" / "best.npz")[1] == best
 
 
+def test_better_weights_of_a_checkpoint_that_is_gone_are_kept(
+    scripted: Scripted, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"validate_every": 2, "checkpoint_minutes": 30.0}
+    scripted(bleus=[3, 5], num_updates=4, **options).run()
+    best = arrays_of(tmp_path / "run" / "best.npz")[1]
+    assert best["update"] == 4
+    checkpoints(tmp_path / "run")[-1].unlink()
+    scripted(bleus=[4, 2], num_updates=6, **options).run()
+    assert arrays_of(tmp_path / "run" / "best.npz")[1] == best
+
+
 # NaN
 
 

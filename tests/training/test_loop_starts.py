@@ -170,6 +170,16 @@ def test_a_start_that_ended_before_its_first_checkpoint_begins_with_them_again(
             np.testing.assert_array_equal(ours, theirs)
 
 
+def test_best_weights_without_a_checkpoint_are_not_replaced(
+    data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
+) -> None:
+    run_dir = copy_run(finished[0], tmp_path / "run")
+    for path in checkpoints(run_dir):
+        path.unlink()
+    with pytest.raises(ValueError, match="a run without the checkpoints from which it could"):
+        trainer(data_dir, run_dir)
+
+
 def test_a_run_that_was_never_validated_gives_its_newest_weights(
     data_dir: Path, tmp_path: Path, finished: tuple[Path, TrainingResult]
 ) -> None:

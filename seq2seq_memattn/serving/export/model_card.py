@@ -148,7 +148,8 @@ def _scores(run: Run) -> Iterator[str]:
     rows: list[list[str]] = []
     for path in sorted(run.directory.glob(EVALUATIONS)):
         found = json.loads(path.read_text(encoding="utf-8"))
-        if found["update"] == run.update:
+        is_same = found.get("averaged") == run.record.get("averaged")
+        if is_same and found["update"] == run.update:
             rows += _evaluation(path, found)
     yield _table(["evaluation", "score", "value", "signature"], rows) if rows else "Not evaluated."
 

@@ -62,7 +62,8 @@ def export(
         for name in copied:
             shutil.copyfile(run.directory / name, folder / EXTRA / name)
         card = model_card(run, export_dir.resolve().name, version, description)
-        (folder / CARD).write_text(card, encoding="utf-8")
+        # The names of data files may not be UTF-8.
+        (folder / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
     return export_dir / str(version)
 
 

@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from seq2seq_memattn.serving.errors import RequestError, not_found
-from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions, num_bytes
+from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
 # Identifies the content of a version's folder. It changes if the folder is replaced, or if more
@@ -258,10 +258,11 @@ def _release_memory() -> None:
 
 def _stamp(folder: Path) -> Stamp:
     try:
-        graph = (folder / SAVED_MODEL).stat()
-        size = num_bytes(folder)
+        inode = (folder / SAVED_MODEL).stat().st_ino
+        files = [file.stat() for file in folder.rglob("*") if file.is_file()]
     except FileNotFoundError:  # removed meanwhile
         raise
     except OSError:  # loading it fails too, and says why
         return int(folder.name), 0, 0, 0
-    return int(folder.name), graph.st_ino, graph.st_mtime_ns, size
+    newest = max(file.st_mtime_ns for file in files)
+    return int(folder.name), inode, newest, sum(file.st_size for file in files)

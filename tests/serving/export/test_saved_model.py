@@ -183,11 +183,15 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
         folder.mkdir(parents=True)
         content = scores | signatures | {"update": update}
         (folder / "evaluation.json").write_text(json.dumps(content))
+    folder = directory / "evaluation" / "average"
+    folder.mkdir()
+    content = scores | signatures | {"averaged": [run.update - 1, run.update]}
+    (folder / "evaluation.json").write_text(json.dumps(content))
     description = exporting.describe(load_run(directory), OPTIONS, "float32")
     card = exporting.model_card(load_run(directory), "model", 3, description)
     assert card.startswith("# model, version 3\n")
     assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
-    assert "older" not in card  # evaluated with other weights
+    assert "older" not in card and "average" not in card  # evaluated with other weights
     assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
     record = {"best_bleu": 7.0, "best_update": 1200}
     of_checkpoint = dataclasses.replace(load_run(directory), record=record)

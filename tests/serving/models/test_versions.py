@@ -277,6 +277,20 @@ def test_a_version_that_is_replaced_is_loaded_again(folder: Path) -> None:
     model.close()
 
 
+def test_weights_that_are_replaced_by_others_of_the_same_size_are_loaded(folder: Path) -> None:
+    weights = folder / "1" / "variables" / "weights"
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    weights.write_text("old")
+    model = serve(folder)
+    with model.lease() as leased:
+        before = leased
+    weights.write_text("new")
+    model.look()
+    with model.lease() as leased:
+        assert leased is not before
+    model.close()
+
+
 def test_a_damaged_copy_of_what_is_served_is_reported_and_what_is_loaded_serves_on(
     folder: Path,
 ) -> None:
