@@ -198,4 +198,11 @@ def _token_weights(weights: Any) -> Any:
 def _ids(y_true: Any) -> Any:
     """Targets as int32 [batch, target_length]."""
     ids = ops.cast(y_true, "int32")
-    return ops.squeeze(ids, axis=-1) if len(ids.shape) == 3 else ids
+    if len(ids.shape) != 3:
+        return ids
+    if ids.shape[-1] not in (1, None):
+        raise ValueError(
+            f"`y_true`: expected one id for each token; got {ids.shape[-1]} numbers, such as a "
+            "one-hot vector."
+        )
+    return ops.squeeze(ids, axis=-1)

@@ -14,6 +14,7 @@ from seq2seq_memattn.losses import (
     token_cross_entropy,
 )
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.errors import refused
 from tests.inputs import MODES, normal, run, tensor
 from tests.marks import slow
 from tests.running import run_python
@@ -278,3 +279,10 @@ def test_accuracy_does_not_count_the_padding_that_the_mask_of_the_inputs_lets_th
     stopping.set_model(model)
     stopping._set_monitor_op()
     assert stopping.monitor_op is ops.greater
+
+
+def test_one_hot_targets_are_refused() -> None:
+    one_hot, logits = np.zeros([2, 3, 5], np.int32), np.zeros([2, 3, 5], np.float32)
+    message = "`y_true`: expected one id for each token; got 5 numbers, such as a one-hot vector."
+    assert refused(TokenCrossEntropy(), one_hot, logits) == message
+    assert refused(TokenAccuracy(), one_hot, logits) == message

@@ -169,6 +169,11 @@ def _part(name: str) -> Callable[[Result, Results], str]:
     return lambda row, rows: f"{row['parts_ms'][name]:.2f}"
 
 
+def _compiling(seconds: float) -> str:
+    """Seconds; "-" if the first pass, which compiles, happened to be no slower than later ones."""
+    return f"{seconds:.1f}" if seconds else "-"
+
+
 FIGURES: dict[str, Callable[[Result, Results], str]] = {
     "seconds": lambda row, rows: (
         f"{row['seconds']:.2f} ({min(row['all_seconds']):.2f} to {max(row['all_seconds']):.2f})"
@@ -178,7 +183,7 @@ FIGURES: dict[str, Callable[[Result, Results], str]] = {
     "of No Att": _over("none"),
     "of Att": _over("bahdanau"),
     "MiB": _figure("peak_memory_mib", ",.0f"),
-    "compiling": _figure("compile_seconds", ".1f"),
+    "compiling": lambda row, rows: _compiling(row["compile_seconds"]),
     "p50": _figure("p50_ms", ".1f"),
     "p95": _figure("p95_ms", ".1f"),
     **{name: _part(name) for name in STEP},

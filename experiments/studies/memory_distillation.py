@@ -101,6 +101,7 @@ FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "k32": (32, False, None),
     "k32_longer": (32, True, None),
 }
+COPY_TASK = "As in [Table 1](table1.md). The teacher is attention, trained on the same data."
 COPY_HEADER = ("model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exact lines", "updates")
 HEADER = (
     *("model", "how", "updates", "best", "seed", "valid", "test_2016", "against Att", "p"),
@@ -123,16 +124,15 @@ def introduction(scale: Scale) -> str:
     if scale == "tiny":
         return text
     return (
-        f"{text} Rows have {UPDATES:,} or {LONGER:,} updates. The teacher of all rows is attention "
-        f"after {UPDATES:,} updates, with its first seed. To train a row that has it, or starts "
-        "with its weights, thus takes these updates too.\n\n"
+        f"{text} The teacher of all rows is attention after {UPDATES:,} updates, with its first "
+        "seed. To train a row that has it, or starts with its weights, thus takes these updates "
+        "too.\n\n"
         '"Hidden" is a hidden layer before the scores of '
         f'the slots, with {HIDDEN["slot_hidden"]} units. With "spread", the weights of these '
         f"scores start orthogonal, with gain {SPREAD['slot_spread']:g}. The loss of contexts "
         f"weighs {CONTEXTS['context_weight']:g}, that of alignments "
         f"{ALIGNMENTS['alignment_weight']:g}: what each computes is in the "
-        "[guide](../docs/teachers.md).\n\nThe copy task is that of [Table 1](table1.md) with "
-        f"at most {COPY_LENGTH} symbols. Its teacher is attention, trained on the same data."
+        "[guide](../docs/teachers.md)."
     )
 
 
@@ -269,7 +269,7 @@ def tables(found: Results) -> dict[str, str]:
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
     if copies := _of_copies(found):
         title = f"## Copying at most {copies[0]['length']} symbols"
-        parts += [title, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
+        parts += [title, COPY_TASK, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
     return {".md": "\n\n".join([*parts, prose(trained_at(found))]) + "\n"}
 
 
