@@ -31,7 +31,7 @@ def is_int_array(x: Any, most_axes: int) -> bool:
 
 
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> None:
-    """Raises ValueError if an argument is not a finite int or float, or NumPy's, in least..most."""
+    """Raises ValueError unless an argument is a finite number, Python's or NumPy's, in a range."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):
         raise ValueError(f"`{name}` must be a finite number; got {_in_one_line(value)}.")

@@ -277,8 +277,9 @@ class TrainingConfig(Options):
     learning_rate: float = option(1e-4, "learning rate, or the peak of its schedule")
     schedule: Literal["constant", "inverse_sqrt", "exponential", "plateau"] = option(
         "constant",
-        "learning rate after the warm-up: constant; inverse square root of the updates; multiplied "
-        "by decay_rate every decay_every updates; multiplied by decay_rate when BLEU stops rising",
+        "learning rate after the warm-up; inverse_sqrt: falls with the inverse square root of the "
+        "updates; exponential: multiplied by decay_rate every decay_every updates; plateau: "
+        "multiplied by decay_rate when BLEU stops rising",
     )
     warmup_updates: int = option(
         0, "updates of linear warm-up from 0 to the learning rate", least=0
@@ -345,8 +346,8 @@ class TrainingConfig(Options):
     )
     patience: int = option(
         0,
-        "stop after this many validations without a better BLEU, or the same BLEU with a lower "
-        "loss; 0: never",
+        "stop after this many validations that bring neither a better BLEU nor the same BLEU with a "
+        "lower loss; 0: never",
         least=0,
     )
     stop_at_bleu: float = option(

@@ -169,7 +169,7 @@ def _part(name: str) -> Callable[[Result, Results], str]:
     return lambda row, rows: f"{row['parts_ms'][name]:.2f}"
 
 
-def _compiling(seconds: float) -> str:
+def _compiling(seconds: float | None) -> str:
     """Seconds; "-" if the first pass, which compiles, happened to be no slower than later ones."""
     return f"{seconds:.1f}" if seconds else "-"
 
@@ -183,7 +183,7 @@ FIGURES: dict[str, Callable[[Result, Results], str]] = {
     "of No Att": _over("none"),
     "of Att": _over("bahdanau"),
     "MiB": _figure("peak_memory_mib", ",.0f"),
-    "compiling": lambda row, rows: _compiling(row["compile_seconds"]),
+    "compiling": lambda row, rows: _compiling(row.get("compile_seconds")),
     "p50": _figure("p50_ms", ".1f"),
     "p95": _figure("p95_ms", ".1f"),
     **{name: _part(name) for name in STEP},

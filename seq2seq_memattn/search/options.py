@@ -135,7 +135,7 @@ def samples(num_samples: int, sampling: Sampling, **options: Any) -> SearchOptio
 def options_of(
     given: Any, banned: tuple[int, ...], n_best: int, sampling: Sampling | None = None
 ) -> SearchOptions:
-    """The options that the flags of a command or the options of an export name.
+    """Makes `SearchOptions` from the flags of a command or from `ExportOptions`.
 
     Args:
         given: has the fields of `SearchOptions` that this function reads.

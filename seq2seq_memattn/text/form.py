@@ -152,7 +152,7 @@ def looks_tokenised(lines: Sequence[str]) -> bool:
 
 
 class FormedLines:
-    """Target lines in the forms from which scores are computed; each form is made once.
+    """Target lines in the two forms that scores need; each is made at its first use and kept.
 
     Args:
         lines: str each.

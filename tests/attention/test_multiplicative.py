@@ -148,7 +148,7 @@ def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
 def test_dot_names_both_widths_and_the_remedy() -> None:
     attention = build("dot", None)
     memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    message = "expected 7 units.*got 11.*encoder_projection_units=11"
+    message = "expected 7 units.*got 11.*'general' with units=11.*encoder_projection_units"
     with pytest.raises(ValueError, match=message):
         attention.score(tensor(queries_for(QUERY_UNITS)), memory)
 

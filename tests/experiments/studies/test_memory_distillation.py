@@ -116,7 +116,8 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
         found.append(result)
     table = memory_distillation.tables(found)[".md"].splitlines()
     assert table[0] == "## Copying at most 100 symbols"
-    assert table[4:7] == [
+    assert table[2] == memory_distillation.COPY_TASK
+    assert table[6:9] == [
         "| Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
         "| K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
         "| K=32 | teacher: weights, contexts, alignments | 4,000 | 99.50 | 50.0 % | 4,000 |",
