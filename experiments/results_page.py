@@ -38,17 +38,18 @@ sigmoid.
 """
 VERDICTS = f"""
 Verdicts follow from the recorded figures by the numbered rules below, except for figures, which a
-person judges. The rules were written after most results existed. Applied to the paper's own figures, each rule gives *reproduced*, unless it
-says otherwise (a test checks this).
+person judges. The rules were written after most results existed. Applied to the paper's own
+figures, each rule gives *reproduced*, unless it says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
 * *Undecided*: our runs cannot tell. Some are too short: {FEW_UPDATES},
   a high score can confirm a finding, but a low one cannot refute it. In others, chance may explain
-  the difference: comparisons of two models need more than {MARGIN:g}/√n BLEU, where n is the smaller
-  number of seeds. By the spread of our seeds, chance alone exceeds that in about one comparison in
-  ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another machine by up
-  to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further reasons.
+  the difference: comparisons of two models need more than {MARGIN:g}/√n BLEU, where n is the
+  smaller number of seeds. By the spread of our seeds, chance alone exceeds that in about one
+  comparison in ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another
+  machine by up to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further
+  reasons.
 * *Not run here*: results that the rule needs are missing. If only some are, "here" says how many.
   Rule 1 judges the rows that exist.
 

@@ -346,8 +346,8 @@ class TrainingConfig(Options):
     )
     patience: int = option(
         0,
-        "stop after this many validations that bring neither a better BLEU nor the same BLEU with a "
-        "lower loss; 0: never",
+        "stop after this many validations that bring neither a better BLEU nor the same BLEU with "
+        "a lower loss; 0: never",
         least=0,
     )
     stop_at_bleu: float = option(

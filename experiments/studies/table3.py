@@ -36,9 +36,9 @@ def introduction(scale: Scale) -> str:
         f"How long does decoding {sentences:,} sentences of newstest2015 en-de take, sorted by "
         f"length, with {pieces:,} subwords, {units} units and a beam of 10? Models are untrained "
         "and have the paper's shapes; hypotheses are forced to the lengths of the references. "
-        "Times are in seconds, medians of runs in turns. For the longest batch, the parts of a step "
-        "were also timed one by one. The last column is the share of output layer and selection in "
-        "the sum of these times."
+        "Times are in seconds, medians of runs in turns. For the longest batch, the parts of a "
+        "step were also timed one by one. The last column is the share of output layer and "
+        "selection in the sum of these times."
     )
 
 

@@ -44,8 +44,8 @@ class SearchedModel(Protocol):
 class Preparable(Protocol):
     """What search needs of a `Seq2Seq` or a `Searchable` to prepare it.
 
-    Search numbers its tokens from 0: padding, start, end, then all others. Its tokens are the ids of a
-    `Seq2Seq`; a `Searchable` translates them.
+    Search numbers its tokens from 0: padding, start, end, then all others. Its tokens are the ids
+    of a `Seq2Seq`; a `Searchable` translates them.
 
     Attributes:
         cell: `AttentionCell`.
