@@ -7,7 +7,6 @@ be repeated by hand. An interrupted study resumes where it stopped.
 import dataclasses
 import importlib
 import pkgutil
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -194,11 +193,12 @@ class Study:
             run([*translate, f"--output={translations}"])
         return command
 
-    def _forget_translations(self, row: Row) -> None:
-        """Removes the data that an earlier training of this row has translated."""
+    def _set_translations_aside(self, row: Row) -> None:
+        """Renames the data that an earlier training of this row has translated."""
         for folder in {one.data.folder for one in self.rows if one.data.translated_by == row.name}:
-            shutil.rmtree(self.data_dir / folder, ignore_errors=True)
-            (self.data_dir / f"{folder}.gz").unlink(missing_ok=True)
+            for made in (self.data_dir / folder, self.data_dir / f"{folder}.gz"):
+                if made.exists():
+                    _move_aside(made)
 
     def _make(self, row: Row, commands: Commands, preparing: threading.Lock) -> Result:
         run_dir = self.runs_dir / row.name
@@ -207,7 +207,8 @@ class Study:
         if run_dir.exists() and not _goes_on(row, data, run_dir):
             _move_aside(run_dir)
         if not run_dir.exists():
-            self._forget_translations(row)
+            with preparing:
+                self._set_translations_aside(row)
         arguments = train_arguments(row, data, run_dir)
         print_note(f"{row.name}: python -m {' '.join(arguments)}")
         begun = commit()  # training may take hours, in which the checkout may change
@@ -275,16 +276,17 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     wanted = preset.training.to_dict()
     same = all(before.get(name, wanted[name]) == wanted[name] for name in VALIDATING)
     last = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).last_update
-    return same and last <= preset.training.num_updates
+    can_resume = last > 0 or not _has_weights(run_dir)
+    return same and can_resume and last <= preset.training.num_updates
 
 
-def _move_aside(run_dir: Path) -> None:
-    """Renames a run with other options, to keep it."""
+def _move_aside(path: Path) -> None:
+    """Renames a run, or a file or folder made with it, to keep it."""
     number = 1
-    while (old := run_dir.with_name(f"{run_dir.name}_before_{number}")).exists():
+    while (old := path.with_name(f"{path.name}_before_{number}")).exists():
         number += 1
-    run_dir.rename(old)
-    print_note(f"the earlier run is kept in {old}")
+    path.rename(old)
+    print_note(f"{path.name} is kept as {old}")
 
 
 def _no_figures(study: Study, results: Results, stem: Path) -> dict[str, str]:

@@ -168,7 +168,7 @@ def main(arguments: cli.Arguments) -> None:
     try:
         if arguments.output_dir:
             _write(Path(arguments.output_dir), hypotheses, result)
-    finally:  # on a full disk, the scores are not lost
+    finally:  # neither a full disk nor a closed output loses the other
         cli.print_result(result)
 
 

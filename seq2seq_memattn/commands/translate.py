@@ -223,7 +223,7 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
         yield lambda name, translation: None
         return
     with (
-        open_binary_output(Path(path).resolve()) as binary,
+        open_binary_output(Path(path)) as binary,
         zipfile.ZipFile(binary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
 

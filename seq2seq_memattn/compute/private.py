@@ -12,6 +12,9 @@ import keras
 from keras.src.backend import get_keras_mask, set_keras_mask
 from keras.src.backend.common.global_state import get_global_attribute
 
+# Those whose ids are rows of the table; subclasses may map ids in other ways.
+EMBEDDINGS = (keras.layers.Embedding, keras.layers.ReversibleEmbedding)
+
 
 def attached_mask(x: Any) -> Any:
     """The mask that Keras attached to a tensor, or None.
@@ -44,7 +47,7 @@ def layers_inside(layer: Any) -> list[Any]:
 
 def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedding]:
     """The `Embedding` layers that take an input of a functional or sequential model."""
-    if isinstance(model, keras.layers.Embedding):
+    if type(model) in EMBEDDINGS:
         return [model]
     if isinstance(model, keras.Sequential):
         return embeddings_of_input(model.layers[0])
@@ -84,10 +87,14 @@ def calls_in(model: Any, kind: type) -> list[Call]:
 
 
 def maker(tensor: Any) -> Call:
-    """The call that made a symbolic tensor. Masks are left out."""
+    """The call that made a symbolic tensor. Symbolic masks, which Keras passes on, are left out."""
     operation, index, _ = tensor._keras_history
     node = operation._inbound_nodes[index]
-    kwargs = {name: x for name, x in node.arguments.kwargs.items() if "mask" not in name}
+    kwargs = {
+        name: x
+        for name, x in node.arguments.kwargs.items()
+        if "mask" not in name or not any(map(keras.backend.is_keras_tensor, keras.tree.flatten(x)))
+    }
     return Call(operation, node.arguments.args, kwargs, node.outputs)
 
 

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from seq2seq_memattn.notes import print_note
+
 
 @contextlib.contextmanager
-def locked(directory: Path, doing: str) -> Iterator[None]:
+def locked(directory: Path, doing: str, waits: bool = False) -> Iterator[None]:
     """Locks a directory against other processes of this machine while the block runs.
 
     The lock also ends when the process ends, even if it is killed. On a file system without locks,
@@ -16,10 +18,11 @@ def locked(directory: Path, doing: str) -> Iterator[None]:
 
     Args:
         directory: Path. Must exist.
-        doing: what the holder of the lock does, for the error message, such as "training this run".
+        doing: what the holder of the lock does, for the message, such as "training this run".
+        waits: whether to wait while another process holds the lock.
 
     Raises:
-        ValueError: if another process, or other code in this one, holds the lock.
+        ValueError: if another process, or other code in this one, holds the lock; not if `waits`.
     """
     import fcntl  # does not exist on every platform that can read runs
 
@@ -28,7 +31,10 @@ def locked(directory: Path, doing: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(f"{directory}: another process is {doing}") from None
+            if not waits:
+                raise ValueError(f"{directory}: another process is {doing}") from None
+            print_note(f"{directory}: waiting for another process that is {doing}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF):
                 raise

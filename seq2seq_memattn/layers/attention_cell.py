@@ -189,18 +189,14 @@ class AttentionCell(keras.layers.Layer):
 
     def _check_states(self, cell_states: Any) -> None:
         expected = [state_units(cell) for cell in self.cells]
-        is_nested = isinstance(cell_states, (list, tuple)) and all(
-            isinstance(states, (list, tuple)) for states in cell_states
-        )
-        if is_nested:
-            for state in keras.tree.flatten(cell_states):
-                check_rank("cell_states", state, ("batch", "units"))
-        widths = is_nested and [[state.shape[-1] for state in states] for states in cell_states]
+        problem = f"`cell_states`: expected a list of states for each cell, {expected} wide"
+        if not (_is_list(cell_states) and all(map(_is_list, cell_states))):
+            raise ValueError(f"{problem}; got no list of lists.")
+        for state in (state for states in cell_states for state in states):
+            check_rank("cell_states", state, ("batch", "units"))
+        widths = [[state.shape[-1] for state in states] for states in cell_states]
         if widths != expected:
-            raise ValueError(
-                f"`cell_states`: expected a list of states for each cell, {expected} wide; got "
-                f"{widths or 'no list of lists'}."
-            )
+            raise ValueError(f"{problem}; got {widths}.")
 
     def _first_states(self, cell: Any, batch: Any) -> list[Any]:
         if not hasattr(cell, "get_initial_state"):
@@ -378,12 +374,10 @@ def _rows(memory: Any) -> Any:
 
 
 def _cells(cell: Any) -> list[Any]:
-    given = cell if isinstance(cell, (list, tuple)) else [cell]
-    is_stack = [isinstance(each, keras.layers.StackedRNNCells) for each in given]
     found = [
         inner
-        for each, stacked in zip(given, is_stack, strict=True)
-        for inner in (each.cells if stacked else [each])
+        for each in (cell if _is_list(cell) else [cell])
+        for inner in (each.cells if isinstance(each, keras.layers.StackedRNNCells) else [each])
     ]
     for each in found or [found]:
         if not hasattr(each, "state_size") or isinstance(each, keras.layers.RNN):
@@ -392,6 +386,10 @@ def _cells(cell: Any) -> list[Any]:
     if len({id(each) for each in found}) < len(found):
         raise ValueError("`cell`: expected different cells; one is in the list twice.")
     return found
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, (list, tuple))
 
 
 def _refuse_dropout(cell: Any) -> None:

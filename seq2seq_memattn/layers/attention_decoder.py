@@ -248,7 +248,7 @@ class AttentionDecoder(keras.layers.Layer):
                 raise ValueError(
                     "`initial_state`: expected a list of states for each cell, such as "
                     "[[forward, backward], [forward, backward]] for two GRU cells and the states "
-                    "of `Bidirectional` layers; got a flat list."
+                    "of `Bidirectional` layers; got another nesting."
                 )
             layers = [keras.tree.flatten(initial_state)]
         return [

@@ -125,7 +125,7 @@ class Encoder(keras.layers.Layer):
             recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
-            # Never used, but saved: a random seed would differ in every saved run.
+            # Never used, but saved: with a seed, saved runs are equal.
             seed=self._first_seed,
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",

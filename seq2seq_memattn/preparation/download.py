@@ -49,11 +49,10 @@ def fetch(
     Raises:
         OSError: if the file cannot be downloaded; names the URL. The bytes received are kept.
             `MissingFile` if the server does not have the file.
-        ValueError: if the file, downloaded or found, has a wrong checksum, or another process is
-            downloading to its directory.
+        ValueError: if the file, downloaded or found, has a wrong checksum.
     """
     if not path.exists():
-        with locked(path.parent, "downloading to this directory"):
+        with locked(path.parent, "downloading to this directory", waits=True):
             if not path.exists():  # another process may just have been faster
                 _download(url, path, sha256, attempts, wait_seconds)
                 return

@@ -265,9 +265,11 @@ def prepare(name: str, options: CorpusOptions, url: str = "") -> tuple[Manifest,
         url: replaces the server's address if given.
     """
     corpus = read_corpus(name, options.pair, url)
-    output = Path(options.output_dir).resolve()
+    output = Path(options.output_dir)
+    if output.name in ("", ".."):  # such as "."
+        output = output.resolve()
     downloads = Path(options.download_dir or output.with_name(f"{output.name}.downloads"))
-    if downloads.resolve().is_relative_to(output):
+    if downloads.resolve().is_relative_to(output.resolve()):
         raise ValueError(f"--download_dir: expected a directory outside of {options.output_dir}")
     files = CorpusFiles(corpus, options.source_dir, downloads)
     return prepare_text(options, name, options.kept(), files.all)

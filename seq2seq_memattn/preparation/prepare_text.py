@@ -43,7 +43,8 @@ def prepare_text(
     found: list[TextFiles] = []
 
     def inputs() -> list[list[int]]:
-        found.append(find_files())
+        if not found:
+            found.append(find_files())
         pairs = (*found[-1].train, *found[-1].evaluation.values())
         models = filter(None, (options.model_file, found[-1].form.truecase_model))
         stats = [os.stat(path) for path in (*(path for pair in pairs for path in pair), *models)]

@@ -85,13 +85,14 @@ def prepare_resumably(
 
     The files are written into `.NAME.preparing-kept` beside the directory NAME. Files that are only
     needed to resume go to the folder `WORK_NAME` in it. A ValueError means bad input and removes
-    the unfinished directory. After a kill, a full disk, Ctrl-C or a change of the input files it is
+    the unfinished directory. After a kill, a full disk, Ctrl-C or the loss of an input file it is
     kept for the next start.
 
     Args:
         output_dir, task, options: see `prepare_once`.
         inputs: finds the input files and returns JSON values that identify them, the same at every
-            start. If `inputs` raises at the first start, the unfinished directory is removed.
+            start; called again after the work, when it should not find them anew. If `inputs`
+            raises at the first start, the unfinished directory is removed.
         write: writes the missing files into the directory that it gets, and returns the manifest.
 
     Returns:
@@ -121,10 +122,10 @@ def prepare_resumably(
                 with naming_errors(str(kept)):
                     manifest = write(kept)
             except ValueError:
-                _check_unchanged(known, inputs)
+                _check_unchanged(kept, known, inputs)
                 shutil.rmtree(kept, ignore_errors=True)
                 raise
-            _check_unchanged(known, inputs)
+            _check_unchanged(kept, known, inputs)
             manifests.write_manifest(kept, manifest)
         shutil.rmtree(kept / WORK_NAME, ignore_errors=True)
         kept.replace(final)
@@ -168,13 +169,17 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
     return False
 
 
-def _check_unchanged(known: Any, inputs: Callable[[], Any]) -> None:
-    """Raises OSError if the input files are no longer those that `_check_state` found."""
+def _check_unchanged(directory: Path, known: Any, inputs: Callable[[], Any]) -> None:
+    """Raises OSError if the input files are no longer those that `_check_state` found.
+
+    The directory is kept if a file is missing, which may come back, and removed if one has changed.
+    """
     try:
         is_same = inputs() == known
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise OSError(f"an input file went away while it was read: {error}") from None
     if not is_same:
+        shutil.rmtree(directory, ignore_errors=True)
         raise OSError("an input file changed while it was read; start again when all are complete")
 
 

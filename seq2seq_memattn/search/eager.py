@@ -189,8 +189,7 @@ def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> An
         return None
     lengths = np.asarray(value) if isinstance(value, (list, tuple)) else value
     if not is_int_array(lengths, most_axes=1):
-        check_int(name, value, least)
-        return int(value)
+        return check_int(name, value, least)
     if len(lengths.shape):
         check_size(name, "batch", lengths.shape[0], batch)
     lengths = ops.convert_to_tensor(lengths, dtype="int32")

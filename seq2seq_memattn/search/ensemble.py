@@ -20,8 +20,8 @@ class Ensemble:
 
     At each step, the probability of a token is the mean of the models' probabilities. All models
     continue the same hypotheses. They may differ in all but their vocabularies: two trainings of
-    one configuration, other attentions, other sizes. A search takes
-    at most as long as searches with each, one after the other.
+    one configuration, other attentions, other sizes. A search takes at most as long as searches
+    with each, one after the other.
 
     Args:
         models: two or more, each a `Seq2Seq` or a `Searchable`.

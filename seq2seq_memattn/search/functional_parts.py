@@ -80,7 +80,7 @@ def _only(what: str, found: list[Any]) -> Any:
 
 
 class _Replay(keras.layers.Layer):
-    """Runs the layers between two symbolic tensors again, without masks.
+    """Runs the layers between two symbolic tensors again, without masks and not as in training.
 
     `keras.Model(start, end)` would need the inputs from which the masks were computed.
 

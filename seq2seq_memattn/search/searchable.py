@@ -8,8 +8,9 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
+from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import attached_mask, embeddings_of_input
+from seq2seq_memattn.compute.private import EMBEDDINGS, attached_mask, embeddings_of_input
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.functional_parts import parts_of
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
@@ -83,14 +84,16 @@ class Searchable:
         self.encoder, self.embedding, self.decoder, self.logits = parts.values()
         self.cell = decoder.cell
         check_size("logits", "input width", _input_units(logits), self.cell.output_units)
-        self.vocab_size = _check_logits(logits, self.cell)
+        _check_logits(logits, self.cell)
+        mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
+        self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
         self.longest_source = self.cell.attention.longest_source
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             check_int(name, value, 0, self.vocab_size - 1)
-        if isinstance(embedding, keras.layers.Embedding):
+        if type(embedding) in EMBEDDINGS:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
@@ -214,17 +217,18 @@ class Searchable:
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
 
 
-def _check_logits(layer: Any, cell: Any) -> int:
-    """The width of a layer's outputs; ValueError if they are a softmax, as search takes one."""
+def _check_logits(layer: Any, cell: Any) -> None:
+    """Raises ValueError if a layer's outputs are a softmax: search takes a softmax of them."""
     inputs = np.random.default_rng(1).normal(size=(1, 4, cell.output_units))
     outputs = layer(ops.cast(inputs, cell.compute_dtype), training=False)
+    if not is_eager(outputs):
+        return
     found = np.array(ops.cast(outputs, "float32"))
     if found.min() >= 0.0 and np.allclose(found.sum(axis=-1), 1.0, atol=0.03):
         raise ValueError(
             "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` and "
             "search take the softmax themselves."
         )
-    return int(found.shape[-1])
 
 
 def _input_units(layer: Any) -> int | None:

@@ -191,25 +191,28 @@ def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO
     """
     if _is_replaced(path):
         return atomic_binary(path.resolve())
-    return open(path, "ab")  # keeps what /dev/stdout, a file, has already
+    descriptor = _descriptor(path)
+    # A copy of the descriptor goes on where it is; opened anew, a file would be emptied.
+    return open(path if descriptor is None else os.dup(descriptor), "wb")
 
 
 def _is_replaced(path: Path) -> bool:
     """Whether a file that is written replaces `path`, which is neither a pipe nor a device."""
     is_file = not path.exists() or stat.S_ISREG(path.stat().st_mode)
-    return is_file and not _is_open_file(path)
+    return is_file and _descriptor(path) is None
 
 
-def _is_open_file(path: Path) -> bool:
-    """Whether a path stands for an open file of a process, such as /dev/stdout or /dev/fd/63."""
+def _descriptor(path: Path) -> int | None:
+    """The open file of this process that a path such as /dev/stdout or /dev/fd/63 stands for."""
+    own = Path(f"/proc/{os.getpid()}/fd")
     path = path.absolute()
     for _ in range(MOST_LINKS):
-        if path.parent.resolve().is_relative_to("/proc"):
-            return True
+        if path.name.isdecimal() and path.parent.resolve() == own:
+            return int(path.name)
         if not path.is_symlink():
             break
         path = path.parent / os.readlink(path)
-    return False
+    return None
 
 
 @contextlib.contextmanager

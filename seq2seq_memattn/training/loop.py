@@ -165,6 +165,7 @@ class Trainer:
         progress.window.start_clock()
         self._in_a_row = 0
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
+        self._kept_bleu = self._bleu_of_best(reporter)
         self._write_best()  # an earlier start may have been killed just before it wrote them
         batches = self._batches()
         while True:
@@ -353,6 +354,17 @@ class Trainer:
         """Whether the weights are those of the best validation."""
         return 0 < self.progress.best_update == self.progress.update
 
+    def _bleu_of_best(self, reporter: Any) -> float:
+        """The validation BLEU of an earlier start's best.npz; -1 if there is none."""
+        kept = read_record(self.run_dir / BEST_NAME) if self.workers.is_chief else {}
+        bleu: float = kept.get("bleu", -1.0)
+        if bleu > self.progress.best_bleu:
+            reporter.say(
+                f"{BEST_NAME} is better than the checkpoints that are left: BLEU {bleu:.2f} at "
+                f"update {kept['update']}; it stays until a validation is as good"
+            )
+        return bleu
+
     def _write_best(self) -> None:
         """Writes best.npz if the model now has the best weights.
 
@@ -362,5 +374,5 @@ class Trainer:
         """
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}
-            if record["bleu"] >= read_record(self.run_dir / BEST_NAME).get("bleu", -1.0):
+            if record["bleu"] >= self._kept_bleu:
                 write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)

@@ -84,15 +84,15 @@ def make_start(
     notes = list(updater.teacher.problems) if updater.teacher else []
     saved = None
     if workers.is_chief:
-        if init_from is not None and not folder.paths():
-            notes += _begin_with(init_from, model, data_dir)
-        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
-        saved, problems = folder.restore(variables)
-        if saved is None and (run_dir / BEST_NAME).exists():
+        if (run_dir / BEST_NAME).exists() and not folder.paths():
             raise ValueError(
                 f"{run_dir}: a run without the checkpoints from which it could resume; training "
                 "anew would replace its best weights, so choose another --run_dir"
             )
+        if init_from is not None and not folder.paths():
+            notes += _begin_with(init_from, model, data_dir)
+        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
+        saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
     checkpoints = folder.paths()

@@ -449,6 +449,8 @@ def test_first_states_that_do_not_fit_the_cells_are_refused() -> None:
         ([ops.zeros([2, 6])], f"{expected} no list of lists."),
         ([[ops.zeros([2, 5])]], f"{expected} [[5]]."),
         ([[ops.zeros([2, 6])], [ops.zeros([2, 6])]], f"{expected} [[6], [6]]."),
+        ([[[ops.zeros([2, 6])]]], "`cell_states`: expected an array [batch, units]; got list."),
+        ([], f"{expected} []."),
         (
             [[ops.zeros([2, 1, 6])]],
             "`cell_states`: expected shape [batch, units]; got [2, 1, 6] of float32.",

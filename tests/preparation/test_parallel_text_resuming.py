@@ -81,7 +81,7 @@ def test_a_vocabulary_that_is_gone_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["changed", "went away"])
-def test_text_that_changes_meanwhile_is_noticed_and_the_finished_work_is_kept(
+def test_text_that_changes_meanwhile_is_noticed_and_work_that_still_fits_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     options = options_in(tmp_path)
@@ -98,16 +98,20 @@ def test_text_that_changes_meanwhile_is_noticed_and_the_finished_work_is_kept(
     with monkeypatch.context() as patch, pytest.raises(OSError, match=f"an input file {what}"):
         patch.setattr(stages.TextPreparation, "_make_vocabularies", spoil)
         prepare(options)
-    assert (tmp_path / KEPT).is_dir() and not (tmp_path / "data").exists()
+    assert (tmp_path / KEPT).is_dir() == (what == "went away")
+    assert not (tmp_path / "data").exists()
     if what == "went away":
         away.rename(source)
-        _, is_new = prepare(options)
-        assert is_new
+    _, is_new = prepare(options)
+    assert is_new
 
 
-def test_a_mount_point_is_refused_before_the_work() -> None:
-    with pytest.raises(ValueError, match="/dev/shm: expected no mount point|expected a new or"):
-        write_once.prepare_once("/dev/shm", "task", {}, lambda directory: pytest.fail("written"))
+def test_a_mount_point_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with pytest.raises(ValueError, match=f"{tmp_path}: expected no mount point; name a new"):
+        write_once.prepare_once(str(tmp_path), "task", {}, lambda directory: pytest.fail("made"))
 
 
 def test_someone_elses_files_are_left_alone(tmp_path: Path) -> None:

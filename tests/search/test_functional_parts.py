@@ -215,3 +215,21 @@ def test_a_softmax_in_any_layer_is_refused() -> None:
     for outputs in (ops.softmax(own.logits(decoded)), keras.layers.TimeDistributed(dense)(decoded)):
         message = refused(Searchable.from_model, keras.Model([source, target], outputs))
         assert message.startswith("`logits`: expected logits; got probabilities of a softmax.")
+
+
+class Allowed(keras.layers.Layer):
+    """Forbids tokens, as a model may do for those that it must not write."""
+
+    def call(self, logits: Any, allowed_mask: Any) -> Any:
+        return ops.where(allowed_mask, logits, -1e9)
+
+
+def test_a_mask_that_is_constant_is_kept() -> None:
+    own = own_parts.make()
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    decoded = own.decoder(own.embedding(target), own.encode(source))
+    allowed = np.arange(VOCABULARY) < 5
+    logits = Allowed()(own.logits(decoded), allowed_mask=allowed)
+    found = search(Searchable.from_model(keras.Model([source, target], logits)))
+    assert as_array(found.tokens).max() < 5
+    assert as_array(search(own.searchable()).tokens).max() >= 5

@@ -247,17 +247,22 @@ def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
         assert read_lines(tmp_path / name) == ["new"]
 
 
-def test_standard_output_under_its_name_is_appended_to(tmp_path: Path) -> None:
+def test_standard_output_under_its_name_is_written_where_it_is(tmp_path: Path) -> None:
     write(tmp_path / "all", b"first\n")
     program = (
         "from seq2seq_memattn.text.files import open_output\n"
-        "with open_output('/dev/stdout') as stream: stream.write('second')"
+        "with open_output('/dev/stdout') as stream: stream.write('second\\n')\n"
+        "print('third')"
     )
+    command = [sys.executable, "-c", program]
     with open(tmp_path / "all", "ab") as all_lines:
-        subprocess.run([sys.executable, "-c", program], stdout=all_lines, check=True)
-    assert read_lines(tmp_path / "all") == ["first", "second"]
-    run = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
-    assert run.stdout == b"second"
+        subprocess.run(command, stdout=all_lines, check=True)
+    assert read_lines(tmp_path / "all") == ["first", "second", "third"]
+    with open(tmp_path / "all", "wb") as new:
+        subprocess.run(command, stdout=new, check=True)
+    assert read_lines(tmp_path / "all") == ["second", "third"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert run.stdout == b"second\nthird\n"
 
 
 def test_a_symbolic_link_goes_on_pointing_at_the_file(tmp_path: Path) -> None:

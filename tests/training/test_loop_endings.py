@@ -87,15 +87,18 @@ def test_after_a_kill_no_worse_validation_replaces_the_best_weights(
 
 
 def test_better_weights_of_a_checkpoint_that_is_gone_are_kept(
-    scripted: Scripted, tmp_path: Path
+    scripted: Scripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options: dict[str, Any] = {"validate_every": 2, "checkpoint_minutes": 30.0}
-    scripted(bleus=[3, 5], num_updates=4, **options).run()
+    scripted(bleus=[2, 5], num_updates=4, **options).run()
     best = arrays_of(tmp_path / "run" / "best.npz")[1]
     assert best["update"] == 4
     checkpoints(tmp_path / "run")[-1].unlink()
-    scripted(bleus=[4, 2], num_updates=6, **options).run()
+    result = scripted(bleus=[3, 2], num_updates=6, **options).run()
     assert arrays_of(tmp_path / "run" / "best.npz")[1] == best
+    assert result.best_update == 4 and result.best_bleu < best["bleu"]
+    note = f"best.npz is better than the checkpoints that are left: BLEU {best['bleu']:.2f} at"
+    assert note in capsys.readouterr().err
 
 
 # NaN

@@ -176,8 +176,10 @@ def test_best_weights_without_a_checkpoint_are_not_replaced(
     run_dir = copy_run(finished[0], tmp_path / "run")
     for path in checkpoints(run_dir):
         path.unlink()
+    before = (run_dir / "config.json").read_text()
     with pytest.raises(ValueError, match="a run without the checkpoints from which it could"):
-        trainer(data_dir, run_dir)
+        trainer(data_dir, run_dir, num_updates=999)
+    assert (run_dir / "config.json").read_text() == before
 
 
 def test_a_run_that_was_never_validated_gives_its_newest_weights(

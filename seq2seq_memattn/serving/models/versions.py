@@ -18,7 +18,7 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
 # Identifies the content of a version's folder. It changes if the folder is replaced, or if more
 # files have been copied to it.
-Stamp = tuple[int, int, int, int]
+Stamp = tuple[int, int, int]
 
 # A version that could not be loaded is tried again after FIRST_PAUSE seconds, and each time after
 # twice as many, up to LAST_PAUSE: memory or a file may have been missing only for a while.
@@ -259,10 +259,10 @@ def _release_memory() -> None:
 def _stamp(folder: Path) -> Stamp:
     try:
         inode = (folder / SAVED_MODEL).stat().st_ino
-        files = [file.stat() for file in folder.rglob("*") if file.is_file()]
+        files = [(str(file), file.stat()) for file in sorted(folder.rglob("*")) if file.is_file()]
     except FileNotFoundError:  # removed meanwhile
         raise
     except OSError:  # loading it fails too, and says why
-        return int(folder.name), 0, 0, 0
-    newest = max(file.st_mtime_ns for file in files)
-    return int(folder.name), inode, newest, sum(file.st_size for file in files)
+        return int(folder.name), 0, 0
+    content = hash(tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in files))
+    return int(folder.name), inode, content

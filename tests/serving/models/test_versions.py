@@ -1,4 +1,5 @@
 import gc
+import os
 import shutil
 import threading
 import time
@@ -285,9 +286,14 @@ def test_weights_that_are_replaced_by_others_of_the_same_size_are_loaded(folder:
     with model.lease() as leased:
         before = leased
     weights.write_text("new")
+    os.utime(weights, (1, 1))  # as copied with its time
     model.look()
     with model.lease() as leased:
         assert leased is not before
+    weights.unlink()
+    (folder / "1" / "saved_model.pb").rename(folder / "elsewhere")  # removed while it is looked at
+    model.look()
+    assert not model.statuses() or states(model) == {1: "AVAILABLE"}
     model.close()
 
 
