@@ -72,7 +72,7 @@ def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
         r"None was contradicted, .*? Of "
         f"{NUMBERS[len(flexible[1:])]} findings of Shu .*?, "
         f"we tested {NUMBERS[num_tested]}: {reproduced} was reproduced.*?, {partly} partly, "
-        f"{failed} was not.*?, and {open_} is undecided",
+        f"{failed} were not.*?, and {open_} is undecided",
         text,
     )
     num_judged = sum(counts)

@@ -270,8 +270,9 @@ def introduction(scale: Scale) -> str:
         "by which the best weights are chosen, as in the paper. We chose the threshold τ on the "
         f"validation set: of {', '.join(map(str, SEARCHED))} the one with the smallest window "
         f"whose BLEU is at most {LOSS} below that of flexible attention without fine-tuning and "
-        "without a threshold. As in the paper, global attention is Luong's with the score concat, "
-        "local attention the predictive one, with a half-window of 10."
+        "without a threshold. If none is that good, these rows have none (∞). As in the paper, "
+        "global attention is Luong's with the score concat, local attention the predictive one, "
+        "with a half-window of 10."
     )
     if scale == "full":
         return text

@@ -48,7 +48,7 @@ def claims(found: Results) -> list[Claim]:
     verdict: Verdict = "not"
     if max(kept) <= 0.8:
         verdict = "reproduced" if max(kept) <= 0.5 else "partly"
-    here = f"kept {several([100 * one for one in kept], '.0f')} % of the window"
+    here = f"kept {several([100 * one for one in kept], '.0f')} %"
     return [claim.judged(here, verdict, made_by(found))]
 
 
