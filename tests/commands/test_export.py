@@ -16,7 +16,7 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
     work: Path, tmp_path: Path, precision: str
 ) -> None:
     flags = [f"--run_dir={work / 'run'}", "--beam_size=4", f"--precision={precision}"]
-    more = [f"--export_dir={tmp_path / 'copy'}", "--n_best=3", "--sample=2", "--top_k=1"]
+    more = [f"--export_dir={tmp_path / 'copy'}", "--sample=2", "--top_k=1"]
     exported = run_here(COMMAND, *flags, *more)
     assert exported.returncode == 0, exported.stderr.decode()
     figures = json.loads(exported.stdout.splitlines()[-1])
@@ -39,6 +39,7 @@ def test_a_copy_task_run_is_exported_and_copies_as_the_run_does(
         model.signatures["align"](text=tf.constant(["3 wrong"]))
     description = json.loads((tmp_path / "copy" / "1" / "assets.extra" / "export.json").read_text())
     assert description["precision"] == precision
+    assert description["n_best"] == 4  # 5, if the beam is not smaller
     assert len(description["example"].split()) == 10
     card = (tmp_path / "copy" / "1" / "model_card.md").read_text()
     assert card.startswith("# copy, version 1") and "Moses" not in card

@@ -3,6 +3,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,20 @@ def test_a_directory_is_of_one_process_until_that_is_gone(tmp_path: Path) -> Non
         pytest.fail("one process has it twice")
     with locked(tmp_path, "writing it"):
         pass
+
+
+def test_who_waits_gets_the_lock_when_the_other_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"locked\n"
+        threading.Timer(0.2, other.kill).start()
+        with locked(tmp_path, "writing it", waits=True):
+            assert other.wait() != 0
+    note = f"{tmp_path}: waiting for another process that is writing it"
+    assert capsys.readouterr().err.splitlines() == [note]
 
 
 def test_an_error_of_the_work_ends_the_lock_and_is_passed_on(tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ def test_lines_of_text_are_pairs_too(tmp_path: Path) -> None:
     assert [data.source_vocabulary.decode(ids) for ids in data.source] == LINES
     assert [data.target_vocabulary.decode(ids) for ids in data.target] == LINES
     assert data.references(3) == LINES[:3]
+    path = tmp_path / "target.txt"
+    path.write_bytes(path.read_bytes().replace(b"a", b"b"))  # of the same size
+    with pytest.raises(ValueError, match=f"{path}"):
+        data.references(3)
 
 
 def test_a_bad_line_is_named_with_file_and_line(tmp_path: Path) -> None:

@@ -177,6 +177,9 @@ def test_what_is_missing_or_damaged_is_named(server: Server, tmp_path: Path) -> 
         prepare("wmt17", options_in(tmp_path, source_dir=str(folder)))
     with pytest.raises(ValueError, match=r"pair: expected one of en-cs, en-de.*; got 'en-xx'"):
         prepare("wmt17", options_in(tmp_path, "en-xx"), server.url)
+    inside = options_in(tmp_path, download_dir=str(tmp_path / "data" / "downloads"))
+    with pytest.raises(ValueError, match="--download_dir: expected a directory outside of"):
+        prepare("wmt17", inside, server.url)
     with pytest.raises(ValueError, match="source_dir: expected the folder with the files of wmt_n"):
         prepare("wmt_news", options_in(tmp_path))
     server.files["de-en/dev.tgz"] = server.files["de-en/dev.tgz"][:200]
