@@ -71,7 +71,7 @@ def test_the_verdicts_are_counted_as_in_the_scoreboard(name: str) -> None:
         r"partly, (\d+) was not \(decoding time of translation\), and (\d+) are undecided\. "
         r"None was contradicted, .*? Of "
         f"{NUMBERS[len(flexible[1:])]} findings of Shu .*?, "
-        f"we tested {NUMBERS[num_tested]}: {reproduced} was reproduced.*?, {partly} partly, "
+        f"we tested {NUMBERS[num_tested]}: {reproduced} were reproduced.*?, {partly} partly, "
         f"{failed} were not.*?, and {open_} is undecided",
         text,
     )
