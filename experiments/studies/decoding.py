@@ -162,16 +162,12 @@ def _over(attention: str) -> Callable[[Result, Results], str]:
 
 
 def _figure(key: str, form: str) -> Callable[[Result, Results], str]:
-    return lambda row, rows: format(row[key], form) if key in row else "-"
+    """A column: "-" in rows without the figure, and where no time was measured for compiling."""
+    return lambda row, rows: format(row[key], form) if row.get(key) else "-"
 
 
 def _part(name: str) -> Callable[[Result, Results], str]:
     return lambda row, rows: f"{row['parts_ms'][name]:.2f}"
-
-
-def _compiling(seconds: float | None) -> str:
-    """Seconds; "-" if the first pass, which compiles, happened to be no slower than later ones."""
-    return f"{seconds:.1f}" if seconds else "-"
 
 
 FIGURES: dict[str, Callable[[Result, Results], str]] = {
@@ -183,7 +179,7 @@ FIGURES: dict[str, Callable[[Result, Results], str]] = {
     "of No Att": _over("none"),
     "of Att": _over("bahdanau"),
     "MiB": _figure("peak_memory_mib", ",.0f"),
-    "compiling": lambda row, rows: _compiling(row.get("compile_seconds")),
+    "compiling": _figure("compile_seconds", ".1f"),
     "p50": _figure("p50_ms", ".1f"),
     "p95": _figure("p95_ms", ".1f"),
     **{name: _part(name) for name in STEP},

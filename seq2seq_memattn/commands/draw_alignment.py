@@ -17,6 +17,7 @@ from seq2seq_memattn.attention.registry import label, num_slots
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.plots.style import files_of
 from seq2seq_memattn.runs.alignments import align, draw, draw_slots
 from seq2seq_memattn.text.files import read_lines
 
@@ -77,11 +78,6 @@ def check_figure(flag: str, path: str) -> Path:
     return Path(path)
 
 
-def _files(path: Path) -> set[Path]:
-    """The files that `plots.save` writes."""
-    return {Path(f"{path}{end}").resolve() for end in ([""] if path.suffix else [".png", ".svg"])}
-
-
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     run_flags.define_run(flags)
@@ -103,8 +99,10 @@ def main(arguments: cli.Arguments) -> None:
     """Draws the sentences that the flags name."""
     path = check_figure("output", arguments.output)
     slots_path = check_figure("slots_output", arguments.slots_output or "")
-    if arguments.slots_output and _files(path) & _files(slots_path):
-        raise ValueError("--slots_output: expected another file than --output")
+    if arguments.slots_output:
+        files, others = ({one.resolve() for one in files_of(each)} for each in (path, slots_path))
+        if files & others:
+            raise ValueError("--slots_output: expected another file than --output")
     run = run_flags.load_run(arguments)
     translator = run_flags.make_translator(run, arguments, return_alignments=True)
     texts = read_texts(arguments, run)
@@ -117,9 +115,9 @@ def main(arguments: cli.Arguments) -> None:
         aligned[line if len(texts) > 1 else ""] = align(run, translator, text, name)
     run_flags.report_cut(translator.sources)
     title = title_of(task_of(run), run.model.config, texts)
-    files = draw(aligned, title, path)
+    figures = draw(aligned, title, path)
     if arguments.slots_output:
         (one,) = aligned.values()
-        files += draw_slots(one, title, arguments.max_slots, slots_path)
+        figures += draw_slots(one, title, arguments.max_slots, slots_path)
     translations = [one.text for one in aligned.values()]
-    cli.print_result({"texts": translations, "figures": list(map(str, files))})
+    cli.print_result({"texts": translations, "figures": list(map(str, figures))})

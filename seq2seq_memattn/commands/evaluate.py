@@ -182,9 +182,9 @@ def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
     if arguments.output_dir:
         folder = Path(arguments.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
+        inputs = [*filter(None, (arguments.source, arguments.reference, arguments.baseline))]
         for name in (HYPOTHESES, SCORES):
-            sources = filter(None, (arguments.source, arguments.reference, arguments.baseline))
-            check_output(folder / name, *sources)
+            check_output(folder / name, *inputs)
 
 
 def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:

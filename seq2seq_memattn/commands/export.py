@@ -58,7 +58,7 @@ def main(arguments: cli.Arguments) -> None:
     # A graph traced with a GPU visible may need cuDNN, which CPU servers do not have.
     tf.config.set_visible_devices([], "GPU")
     from seq2seq_memattn.compute.precision import INT8
-    from seq2seq_memattn.serving.export.options import ExportOptions
+    from seq2seq_memattn.serving.export.options import ExportOptions, default_n_best
     from seq2seq_memattn.serving.export.saved_model import export
     from seq2seq_memattn.serving.layout import num_bytes
 
@@ -72,7 +72,7 @@ def main(arguments: cli.Arguments) -> None:
     search = ExportOptions(
         **given
         | {
-            "n_best": arguments.n_best or min(ExportOptions.n_best, arguments.beam_size),
+            "n_best": arguments.n_best or default_n_best(arguments.beam_size),
             "num_samples": arguments.sample or 0,
             "banned": run_flags.banned_ids(arguments.banned, run.target_vocabulary),
         }

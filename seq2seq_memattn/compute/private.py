@@ -87,15 +87,19 @@ def calls_in(model: Any, kind: type) -> list[Call]:
 
 
 def maker(tensor: Any) -> Call:
-    """The call that made a symbolic tensor. Symbolic masks, which Keras passes on, are left out."""
+    """The call that made a symbolic tensor, without `training` and masks that Keras passes on."""
     operation, index, _ = tensor._keras_history
     node = operation._inbound_nodes[index]
     kwargs = {
         name: x
         for name, x in node.arguments.kwargs.items()
-        if "mask" not in name or not any(map(keras.backend.is_keras_tensor, keras.tree.flatten(x)))
+        if name != "training" and not ("mask" in name and _has_symbols(x))
     }
     return Call(operation, node.arguments.args, kwargs, node.outputs)
+
+
+def _has_symbols(x: Any) -> bool:
+    return any(map(keras.backend.is_keras_tensor, keras.tree.flatten(x)))
 
 
 def serialise_shared(layer: Any) -> dict[str, Any]:

@@ -165,13 +165,18 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     if path.suffix not in ("", ".png", ".svg"):
         raise ValueError(f"`path`: expected the suffix .png, .svg or none; got {str(path)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path] if path.suffix else [path.with_suffix(".png"), path.with_suffix(".svg")]
+    files = files_of(path)
     # By default, a PNG stores matplotlib's version, and an SVG the version and the date.
     unsaid: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Creator": None, "Date": None}}
     for file in files:
         with atomic_binary(file.resolve()) as stream:
             figure.savefig(stream, format=file.suffix[1:], metadata=unsaid[file.suffix])
     return files
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that `save` writes for a path."""
+    return [path] if path.suffix else [path.with_suffix(".png"), path.with_suffix(".svg")]
 
 
 def new_figure(height: float, title: str, width: float = WIDTH) -> Figure:

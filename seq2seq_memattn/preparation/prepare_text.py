@@ -1,6 +1,7 @@
 """Makes a data directory from files of parallel text; all text commands use it."""
 
 import dataclasses
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -40,18 +41,17 @@ def prepare_text(
             made with other options.
         OSError: if the disk is full or a worker process died. The finished work is kept.
     """
-    found: list[TextFiles] = []
+    find_once = functools.cache(find_files)  # finding may need a download
 
     def inputs() -> list[list[int]]:
-        if not found:
-            found.append(find_files())
-        pairs = (*found[-1].train, *found[-1].evaluation.values())
-        models = filter(None, (options.model_file, found[-1].form.truecase_model))
+        files = find_once()
+        pairs = (*files.train, *files.evaluation.values())
+        models = filter(None, (options.model_file, files.form.truecase_model))
         stats = [os.stat(path) for path in (*(path for pair in pairs for path in pair), *models)]
         return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
 
     def write(directory: Any) -> Manifest:
-        files = found[-1]
+        files = find_once()
         if files.form.truecase_model:
             check_truecase_model(Path(files.form.truecase_model))
         source, target, splits = TextPreparation(directory, files, options).run()

@@ -45,8 +45,8 @@ def beam_search(
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled:
     on TensorFlow once for each choice of options (a number for `max_length` is one, an array is
     not), once more for other shapes of `source`, and once for single sources; on JAX once for each
-    shape. A search with another model is not compiled:
-    call it inside a `tf.function` or `jax.jit`, where it is many times as fast.
+    shape. A search with another model is not compiled: call it inside a `tf.function` or `jax.jit`,
+    where it is many times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
     are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have

@@ -107,7 +107,7 @@ class _Replay(keras.layers.Layer):
                 call = maker(tensor)
                 args, kwargs = keras.tree.map_structure(
                     lambda one: value(one) if isinstance(one, keras.KerasTensor) else one,
-                    (call.args, {k: v for k, v in call.kwargs.items() if k != "training"}),
+                    (call.args, call.kwargs),
                 )
                 outputs = keras.tree.flatten(call.layer(*args, **kwargs))
                 made.update(zip(map(id, call.outputs), outputs, strict=True))
@@ -126,9 +126,8 @@ def _steps(name: str, start: Any, end: Any) -> Any:
     """
     call = maker(end)
     is_alone = len(call.args) == 1 and call.args[0] is start
-    others = {key: value for key, value in call.kwargs.items() if key != "training"}
     found = call.layer
-    if not (is_alone and not others and isinstance(found, keras.layers.Layer)):
+    if not (is_alone and not call.kwargs and isinstance(found, keras.layers.Layer)):
         found = _Replay(start, end, name)
     generator = np.random.default_rng(1)
     if len(start.shape) == 2:

@@ -31,6 +31,14 @@ def search(searchable: Searchable) -> Any:
     return beam_search(searchable, SOURCE, 3, 2, max_length=5)
 
 
+def assert_found_as_by(model: keras.Model, logits: Callable[..., Any]) -> None:
+    """Checks that search gives its targets the log-probabilities that `logits` give them."""
+    found = search(Searchable.from_model(model))
+    tokens, steps = as_array(found.tokens), as_array(found.steps)
+    real = np.arange(tokens.shape[2]) < steps[:, :, None]
+    assert_close(found.log_probs, np.sum(rescored(logits, SOURCE, tokens) * real, axis=2))
+
+
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: encoder.__name__)
 def test_the_parts_of_a_model_are_those_given_by_hand(encoder: Callable[..., Any]) -> None:
     cell = None
@@ -69,16 +77,12 @@ def test_search_gives_the_log_probabilities_of_the_model(
     if is_loaded:
         model.save(tmp_path / "model.keras")
         model = keras.saving.load_model(tmp_path / "model.keras")
-    found = search(Searchable.from_model(model))
 
     def logits(inputs: Any) -> Any:
         outputs = model(inputs)
         return outputs[-1] if isinstance(outputs, (list, tuple)) else outputs
 
-    tokens, steps = as_array(found.tokens), as_array(found.steps)
-    log_probs = rescored(logits, SOURCE, tokens)
-    real = np.arange(tokens.shape[2]) < steps[:, :, None]
-    assert_close(found.log_probs, np.sum(log_probs * real, axis=2))
+    assert_found_as_by(model, logits)
 
 
 def test_ids_may_be_floats_as_keras_inputs_are_by_default() -> None:
@@ -89,10 +93,7 @@ def test_ids_may_be_floats_as_keras_inputs_are_by_default() -> None:
     decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), KMemoryAttention(3))
     logits = keras.layers.Dense(VOCABULARY)(decoder(embed_target(target), encoded))
     model = keras.Model([source, target], logits)
-    found = search(Searchable.from_model(model))
-    tokens, steps = as_array(found.tokens), as_array(found.steps)
-    real = np.arange(tokens.shape[2]) < steps[:, :, None]
-    assert_close(found.log_probs, np.sum(rescored(model, SOURCE, tokens) * real, axis=2))
+    assert_found_as_by(model, model)
 
 
 def test_ids_are_passed_on() -> None:
@@ -201,10 +202,7 @@ def test_layers_after_the_decoder_may_get_the_mask_of_the_target() -> None:
     hidden = hidden + keras.layers.TimeDistributed(keras.layers.Dense(UNITS + UNITS))(hidden)
     logits = keras.layers.TimeDistributed(keras.layers.Dense(VOCABULARY))(hidden)
     model = keras.Model([source, target], logits)
-    found = search(Searchable.from_model(model))
-    tokens, steps = as_array(found.tokens), as_array(found.steps)
-    real = np.arange(tokens.shape[2]) < steps[:, :, None]
-    assert_close(found.log_probs, np.sum(rescored(model, SOURCE, tokens) * real, axis=2))
+    assert_found_as_by(model, model)
 
 
 def test_a_softmax_in_any_layer_is_refused() -> None:

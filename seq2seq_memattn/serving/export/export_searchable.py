@@ -15,7 +15,7 @@ from seq2seq_memattn.search.searchable import Searchable
 from seq2seq_memattn.serving.export.graph import TextModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import searchable_card
-from seq2seq_memattn.serving.export.options import ExportOptions
+from seq2seq_memattn.serving.export.options import ExportOptions, default_n_best
 from seq2seq_memattn.serving.export.saved_model import new_version, shared_fields, write
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.text.form import TextForm
@@ -114,10 +114,8 @@ def _options(search: dict[str, Any]) -> ExportOptions:
         )
     # JSON has no NumPy numbers.
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in search.items()}
-    default = ExportOptions()
-    beam_size = plain.get("beam_size", default.beam_size)
-    check_int("beam_size", beam_size)
-    return ExportOptions(**{"n_best": min(default.n_best, beam_size), **plain})
+    beam_size = check_int("beam_size", plain.get("beam_size", ExportOptions.beam_size))
+    return ExportOptions(**{"n_best": default_n_best(beam_size), **plain})
 
 
 def _served(

@@ -18,6 +18,11 @@ INPUTS = {
 }
 
 
+def default_n_best(beam_size: int) -> int:
+    """The translations of each text that a model returns by default."""
+    return min(ExportOptions.n_best, beam_size)
+
+
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
     """Options of search in an exported model; see `beam_search`, `Lengths` and `sample`.

@@ -16,8 +16,8 @@ from seq2seq_memattn.serving.errors import RequestError, not_found
 from seq2seq_memattn.serving.layout import SAVED_MODEL, find_versions
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 
-# Identifies the content of a version's folder. It changes if the folder is replaced, or if more
-# files have been copied to it.
+# Identifies the content of a version's folder. It changes if the folder or a file in it is
+# replaced, or if more files have been copied to it.
 Stamp = tuple[int, int, int]
 
 # A version that could not be loaded is tried again after FIRST_PAUSE seconds, and each time after
