@@ -14,6 +14,7 @@ from experiments.studies._alignments import WHAT, draw_sample
 
 RUNS_OF = "unseen_lengths"  # the study that trains the model with whose weights this one starts
 LENGTH, SHORTER = 100, 50  # symbols
+UPDATES = 2000  # from the weights for 50 symbols, which copy 100 symbols soon
 JUDGED: Verdict = "not judged yet"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
@@ -21,7 +22,7 @@ the copy task with L = 100, with each attention vector highlighted. With softmax
 linear map from source to target. With sigmoid, the memory is spread over the source, and each step
 reads several contiguous parts. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample of
 {LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights for
-L = {SHORTER}.
+L = {SHORTER} and takes at most {UPDATES:,} updates.
 
 {WHAT}
 """
@@ -34,7 +35,8 @@ def rows(scale: Scale) -> list[Row]:
         return [row]
     first = table1.row(SHORTER, "k32", scale)
     name = f"{row.name}_from_{SHORTER}"
-    return [first, dataclasses.replace(row, name=name, init_from=first.name)]
+    options = {**row.options, "num_updates": min(UPDATES, row.options["num_updates"])}
+    return [first, dataclasses.replace(row, name=name, options=options, init_from=first.name)]
 
 
 def claims(found: Results) -> list[Claim]:
