@@ -16,7 +16,7 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """An argument as a plain int; ValueError if it is not an int, or NumPy's, in least..most."""
+    """An argument as a plain int; ValueError unless it is an int in least..most (NumPy's too)."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f"in {least}..{most}"
@@ -25,7 +25,7 @@ def check_int(name: str, value: Any, least: int = 1, most: int | None = None) ->
 
 
 def is_int_array(x: Any, most_axes: int) -> bool:
-    """Whether `x` is an array of integers with at most so many axes; NumPy's numbers are not."""
+    """Whether `x` is an array of integers with at most `most_axes` axes; a NumPy number is not."""
     is_array = hasattr(x, "shape") and not isinstance(x, numbers.Number)
     return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
 

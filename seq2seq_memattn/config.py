@@ -36,8 +36,8 @@ def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | N
     Args:
         default: the value if none is given.
         meaning: what the field sets, with its unit.
-        group: heading above the flag in a command's help; by default the command's current one.
-        least: the least value, if a record checks it.
+        group: heading above the flag in a command's help; by default the latest `Flags.group`.
+        least: the least value allowed; None: not checked.
     """
     metadata = {"help": meaning, "group": group, "least": least}
     return dataclasses.field(default=default, metadata=metadata)
@@ -103,7 +103,7 @@ class ModelConfig(Options):
     attention: str = option("k_memory:32", "how the decoder reads the source")
     attention_units: int = option(
         256,
-        "hidden width of additive scores (Bahdanau, concat, local, flexible); width of linear",
+        "width of the hidden layer (bahdanau, concat, local, flexible) or the projections (linear)",
         least=1,
     )
     half_window: int = option(
@@ -126,8 +126,8 @@ class ModelConfig(Options):
     )
     normalise_over: Literal["slots", "time"] = option(
         "time",
-        "K-memory: a softmax in eq. 5 is over the source, for each slot (time), or over the slots, "
-        "for each token, as the paper prints it (slots)",
+        "K-memory: axis of a softmax in eq. 5; time: over the source, for each slot; slots: over "
+        "the slots, for each token, as printed in the paper",
     )
     position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
         "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"
@@ -297,7 +297,7 @@ class TrainingConfig(Options):
     clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping", least=0)
     embedding_clip_norm: float = option(
         0.0,
-        "afterwards, clip the gradient of each embedding to this norm; google/seq2seq uses 0.1; "
+        "after clip_norm, clip the gradient of each embedding to this norm; google/seq2seq: 0.1; "
         "0: no clipping",
         least=0,
     )
@@ -310,7 +310,7 @@ class TrainingConfig(Options):
     teacher: str = option(
         "",
         "run directory of a trained model with attention over the source, which shows this model "
-        "what to read at each step; needs one of the two weights below",
+        "what to read at each step; needs context_weight or alignment_weight",
     )
     context_weight: float = option(
         0.0, "teacher: weight of the mean squared difference of the contexts", least=0
@@ -322,9 +322,9 @@ class TrainingConfig(Options):
     )
     balance_weight: float = option(
         0.0,
-        "K-memory: weight of a term against uneven use of the slots: the divergence of an even "
-        "use from their mean use, in nats per target token; the mean is over the part of a batch "
-        "that a device computes at a time",
+        "K-memory: weight of a penalty on uneven use of the slots: the divergence of an even use "
+        "from the mean use, in nats per target token; the mean is over the part of a batch that "
+        "one device computes at a time",
         least=0,
     )
     checkpoint_minutes: float = option(
@@ -409,12 +409,12 @@ class DevicesConfig(Options):
     workers: str = option(
         "",
         "comma-separated host:port of every process of a multi_worker training, the same list for "
-        "all of them; TF_CONFIG in the environment is the other way to give it",
+        "all of them; or set TF_CONFIG in the environment",
     )
     task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(
         0,
-        "mirrored: number of GPUs, or of virtual CPU devices to try it out without GPUs; "
+        "mirrored: number of GPUs, or of virtual CPU devices to try mirrored without GPUs; "
         "0: all GPUs",
         least=0,
     )

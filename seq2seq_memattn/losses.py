@@ -141,8 +141,8 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
     """Share of the target tokens, end tokens included, that have the highest logit.
 
     For `model.compile(..., metrics=[TokenAccuracy()])`. Padding does not count. Keras's own
-    "accuracy" goes by the mask of the decoder's inputs, which reach one token too far if targets
-    are `ids[:, 1:]` and inputs `ids[:, :-1]`: it counts padding after each shorter target.
+    "accuracy" uses the mask of the decoder's inputs. With targets `ids[:, 1:]` and inputs
+    `ids[:, :-1]`, that mask is one token too long for shorter targets, so padding counts.
 
     Args:
         pad_id: int. The id of padding.

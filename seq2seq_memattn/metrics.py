@@ -155,8 +155,8 @@ def compare_systems(
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
         found: Any = results[key]
         theirs, ours = found
-        # sacrebleu does not count trials with the same difference. Of 2^k, two have it: those that
-        # exchange none or all of the k lines whose counts of n-grams differ.
+        # sacrebleu does not count trials with the observed difference. Two of 2^k trials have it:
+        # those that exchange none or all of the k lines whose counts of n-grams differ.
         counts = (
             metrics[name]._extract_corpus_statistics(lines, [truth[0]]) for _, lines in systems
         )

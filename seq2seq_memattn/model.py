@@ -209,7 +209,7 @@ class Seq2Seq(keras.Model):
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens of a source, end token included; None: no limit."""
+        """The most tokens that a source may have, end token included; None: no limit."""
         return self.config.longest_source
 
     @property
@@ -357,7 +357,7 @@ def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
 
 
 def _seed_initializers(layers: Any, seeds: _Seeds) -> None:
-    """Gives a seed of the model to the initialisers that layers chose by default."""
+    """Seeds the initialisers that layers chose by default, from the model's seed."""
     for layer in layers:
         initializer: Any = getattr(layer, "kernel_initializer", None)
         options = initializer.get_config() if initializer is not None else {}

@@ -33,8 +33,8 @@ class Attention(keras.layers.Layer, abc.ABC):
     A new attention implements `prepare` and `score`; the other methods have defaults. The page
     "Adding an attention" of the documentation has an example. The memory is a record (a NamedTuple
     of arrays, batch first). `prepare` returns it and the other methods take it as an argument: it
-    is never stored on the layer and never tiled over queries. The queries axis has the steps of a
-    whole target, the hypotheses of a beam, or one query.
+    is never stored on the layer and never tiled over queries. The queries are the steps of a whole
+    target, the hypotheses of a beam, or a single query.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
     needs padding last, and checks it in `prepare`, as `LocalAttention` does.
@@ -59,8 +59,8 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     Returns:
         context: float [batch, queries, memory_units], 0 where the queries are masked.
-        scores: float [batch, queries, rows], as from `read`. An attention with a window (predictive
-            `LocalAttention`) scores every position outside of training, 0 beyond the window.
+        scores: float [batch, queries, rows], as from `read`. For an attention with a window
+            (predictive `LocalAttention`), one per source position, 0 outside the window.
 
     Raises:
         ValueError: if an argument has a wrong shape, or the attention keeps a state or needs the
@@ -71,7 +71,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     """Whether `score` reads `inputs`. If not, loops do not look them up."""
 
     has_shares = True
-    """Whether an alignment is the share of a step that each position got, so never negative."""
+    """Whether alignments are shares of the source, so never negative; see `coverage_penalty`."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
@@ -86,7 +86,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @property
     def longest_source(self) -> int | None:
-        """The most source positions that it is made for; None if there is no limit."""
+        """The most source positions that the attention can take; None if there is no limit."""
         return None
 
     @property

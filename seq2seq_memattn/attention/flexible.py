@@ -46,8 +46,8 @@ class FlexibleAttention(WindowedAttention):
     scored: those less than sigma sqrt(2 tau / g) away from p_{t-1}.
     Symbols: h -> queries[:, i], i -> inputs, alpha -> scores, p -> state.focus,
     g -> state.strength.
-    Left open by the paper: positions count from 0 and p_0 is 0; the position nearest to p_{t-1} is
-    always scored; p_t is the mean over the scored positions.
+    Our choices where the paper is silent: positions count from 0 and p_0 is 0; the position nearest
+    to p_{t-1} is always scored; p_t is the mean over the scored positions.
 
     Args:
         units: int > 0. Width of the hidden layers of the score and of g.

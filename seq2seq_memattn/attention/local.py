@@ -33,8 +33,8 @@ class LocalAttention(WindowedAttention):
         local-p ("predictive"): p_t = S sigmoid(v_p . tanh(W_p h)),
             alpha(s) = softmax over the window (s) * exp(-(s - p_t)^2 / (2 sigma^2))
     Symbols: h -> queries[:, i], S -> real positions of the source, alpha -> scores.
-    Left open by the papers: positions and steps count from 0; the softmax runs over the window, not
-    over all positions; centres are clamped to the last real position.
+    Our choices where the papers are silent: positions and steps count from 0; the softmax runs over
+    the window, not over all positions; centres are clamped to the last real position.
 
     Args:
         half_window: int > 0. D: a window has at most 2 D + 1 positions.

@@ -46,7 +46,8 @@ class LuongAttention(Attention):
     Source: Luong et al. (2015), section 3.1, equations 7 and 8; equation 2 of Britz, Guan and Luong
     (2017); concat is also equation 3 of Shu and Nakayama (2017).
         dot: h . s    general: h . (W s)    concat: v . tanh(W [h; s])    location: (W h)_s
-    Symbols: h -> queries[:, i]; s, W s or its share of W [h; s] -> memory.keys; alpha -> scores.
+    Symbols: h -> queries[:, i]; s (dot), W s (general) or the part of W [h; s] that is from s
+        (concat) -> memory.keys; alpha -> scores.
 
     Args:
         score: "dot", "general", "concat" or "location".
@@ -85,8 +86,8 @@ class LuongAttention(Attention):
         super().__init__(**kwargs)
         if isinstance(score, int):
             raise ValueError(
-                f"`score`: expected a name; got {score}. What LuongAttention(units) was in "
-                "TensorFlow Addons is LuongAttention('general', units) here."
+                f"`score`: expected a name; got {score}. TensorFlow Addons' "
+                "LuongAttention(units) is LuongAttention('general', units) here."
             )
         check_choice("score", score, get_args(Score))
         if units is not None and score not in ("general", "concat"):
@@ -95,8 +96,8 @@ class LuongAttention(Attention):
             units = check_int("units", units)
         if (score == "location") != bool(max_source_length and max_source_length > 0):
             raise ValueError(
-                "`max_source_length`, a positive number, is for the location score, and needed "
-                f"there; got {max_source_length} with {score!r}."
+                "`max_source_length`: expected a positive number for the location score and None "
+                f"for others; got {max_source_length} with {score!r}."
             )
         self.score_name = score
         self.units = units

@@ -24,7 +24,7 @@ class WindowScores(NamedTuple):
 
 
 class MaskedScores(NamedTuple):
-    """Weights of all positions, 0 outside the window: for fixed shapes.
+    """Weights of all positions, 0 outside the window; used where shapes are fixed (XLA, JAX).
 
     Fields:
         weights: float [batch, queries, source_length]. 0 where `is_inside` is false.
@@ -40,8 +40,8 @@ class WindowedAttention(Attention, abc.ABC):
     """Base of attentions that can score only a window of the source.
 
     For a window, `score` returns `WindowScores`, or `MaskedScores` if it computed the scores of all
-    positions. In training it returns plain scores [batch, queries, source_length], which count as
-    scores of all real positions.
+    positions. In training, or without a window, it returns plain scores [batch, queries,
+    source_length]; `positions_scored` then counts all real positions.
     """
 
     def combine(self, scores: Any, rows: Any) -> Any:

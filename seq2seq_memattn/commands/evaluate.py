@@ -58,9 +58,8 @@ def compare(
 def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
     """The mean number of encoder states scored per step of the best hypotheses.
 
-    For flexible attention with a threshold, the result also has what the mean would be
-    ("window_floor") if every step had the full penalty, and all positions of a source were the
-    centre equally often.
+    For flexible attention with a threshold, the result also has "window_floor": what the mean would
+    be if every step had the full penalty and each source position were the centre equally often.
 
     Args:
         translations: results of `Translator`, with alignments.
@@ -168,12 +167,12 @@ def main(arguments: cli.Arguments) -> None:
     try:
         if arguments.output_dir:
             _write(Path(arguments.output_dir), hypotheses, result)
-    finally:  # neither a full disk nor a closed output loses the other
+    finally:  # print the result even if the files cannot be written
         cli.print_result(result)
 
 
 def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
-    """Raises an error now, not after the work, for a missing package or a folder that cannot be."""
+    """Raises an error now, not after the work, if a package is missing or a file cannot be made."""
     from seq2seq_memattn.metrics import corpus_scores, ribes
 
     line = FormedLines(["a b"], form)

@@ -35,7 +35,7 @@ def main(arguments: cli.Arguments) -> None:
     check_output(arguments.output, arguments.source, arguments.target)
     source_lines, target_lines = run_flags.read_pair(arguments.source, arguments.target)
     if arguments.precision == "int8_products":
-        raise ValueError("--precision: int8_products is for search; scores take another precision")
+        raise ValueError("--precision: int8_products is for search; scores need another one")
     run = run_flags.load_run(arguments)
     from seq2seq_memattn.runs.pair_scorer import PairScorer
     from seq2seq_memattn.runs.translator import SourceReader, encode_lines

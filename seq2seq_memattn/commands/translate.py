@@ -60,8 +60,8 @@ def define(flags: cli.Flags) -> None:
     flags.string(
         "prefixes",
         None,
-        "a file with what each translation begins with, one line per source; an empty line leaves "
-        "it free; with --noreadable, in the form of the training text",
+        "file with the beginning of each translation, one line per source; an empty line sets "
+        "none; with --noreadable, in the form of the training text",
     )
     flags.integer("n_best", 1, "translations per source", lower_bound=1)
     flags.boolean(
@@ -163,7 +163,7 @@ def _report_form(form: TextForm, lines: list[str], name: str) -> None:
     elif form.is_tokenised and not form.tokenises_sources:
         print_note(
             f"{name}: expected spaces between the words; {form.source_language} is written without "
-            "them, and this command does not find its words"
+            "them, and this command cannot divide it into words"
         )
 
 

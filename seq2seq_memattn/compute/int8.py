@@ -2,7 +2,7 @@
 
 Weights need no training for this. Each column of a matrix has a scale of its own, and each row of
 the inputs gets one when it is multiplied. The states of standard cells are bounded by 1, so a row
-has no outliers at the expense of its other numbers.
+has no outliers that would cost its other numbers their precision.
 """
 
 import functools
@@ -60,7 +60,7 @@ def int8_product(x: Any, matrix: Int8Matrix) -> Any:
 
 
 def outside_loops(weights: Any) -> Any:
-    """A structure with `Int8Matrix` whose conversions a loop need not repeat at each step.
+    """Converts the matrices of a structure once, where a loop would convert them at each step.
 
     TensorFlow's plain graph may have to multiply float32 numbers, see `int8_sums`.
     """

@@ -9,9 +9,9 @@ products on CPUs. Decoding never rounds the products, so scores are the same wit
 Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
 multiplies the rounded operands as float32 and gains no speed.
 
-`Int8Products` is for search alone. The matrices of the cells, of the output layer and, where search
-folds it, of the mixing layer are rounded once, by `weights_for`, and the inputs of their products
-in each step.
+`Int8Products` is only for search. `weights_for` rounds the matrices of the cells, of the output
+layer and, where search folds it, of the mixing layer once. The inputs of their products are rounded
+at each step.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ class BFloat16Products(keras.DTypePolicy):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Int8Products(keras.DTypePolicy):
-    """Dtype policy: float32, but the cells' and the output layer's products are those of int8."""
+    """Dtype policy: float32, but the products of cells and output layer are computed in int8."""
 
     rounds_to_int8 = True
 

@@ -12,7 +12,7 @@ import keras
 from keras.src.backend import get_keras_mask, set_keras_mask
 from keras.src.backend.common.global_state import get_global_attribute
 
-# Those whose ids are rows of the table; subclasses may map ids in other ways.
+# Embedding layers whose ids number the rows of a table; subclasses may map ids in other ways.
 EMBEDDINGS = (keras.layers.Embedding, keras.layers.ReversibleEmbedding)
 
 

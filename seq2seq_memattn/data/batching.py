@@ -45,9 +45,9 @@ class BucketBatches:
         batch_size: examples in a batch.
         bucket_width: width of a length bucket in tokens. Bucket i holds the examples with
             i * bucket_width + 1 .. (i + 1) * bucket_width tokens before the end token; bucket 0
-            also holds empty examples. The end token is not counted, because sequences of at most
-            L = 20 would otherwise put length 20 alone into a bucket of its own, and a model
-            forgets that length between two of its batches.
+            also holds empty examples. The end token is not counted: with at most 20 tokens before
+            it, length 20 would otherwise have a bucket of its own, and a model forgets that length
+            between two batches of this bucket.
         seed: seed of the run.
         shuffle: False for evaluation.
         batch_tokens: if not 0, it replaces `batch_size`: a batch has as many examples as fit into

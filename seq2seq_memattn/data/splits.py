@@ -247,8 +247,8 @@ class SplitData:
                 yield self._group(position)
                 position = Position(position.epoch + 1, 0)
 
-        # tf.data must not read ahead: a thread of its own that is in Python when the process ends
-        # makes the process hang.
+        # tf.data must not read ahead: if one of its threads is in Python when the process ends, the
+        # process hangs.
         return read_ahead(groups(position))
 
     def _group(self, position: Position) -> Group:

@@ -51,8 +51,9 @@ class AttentionCell(keras.layers.Layer):
         read: "after" or "before" the cells' step.
         input_feeding: bool. Whether a context is part of the lowest cell's input: the context of
             the step before, or with `read="before"` of the current step.
-        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; the output
-            and the context side by side, or with `mixing_from="output"` the output alone.
+        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; a
+            step returns output and context concatenated, or with `mixing_from="output"` only the
+            output.
         mixing_activation: "tanh" or "linear".
         mixing_from: "output_and_context" or "output". What the mixing layer reads.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.

@@ -44,11 +44,10 @@ class AttentionDecoder(keras.layers.Layer):
             target without its end token.
         encoder_outputs: float [batch, source_length, encoder_units].
         initial_state: list of float [batch, units], lowest cell first, with the widths of the
-            cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. From a
-            `Bidirectional` encoder, pass all its states, twice as many and half as wide: each
-            forward state is joined with its backward state. For several cells, pass a list of such
-            a layer's states for each cell. None: the states that the cells' `get_initial_state`
-            returns.
+            cells' `state_size`; or a list of states for each cell, as `Bridge` makes them. A
+            `Bidirectional` encoder has twice as many states, each half as wide: pass all of them,
+            and each forward state is concatenated with its backward state. For several cells, pass
+            one such list per cell. None: the states that the cells' `get_initial_state` returns.
         inputs_mask: bool [batch, target_length]. True on real steps. Padding must come last;
             compiled code (XLA, JAX) does not check that. None: the mask that Keras attached to
             `inputs`, if any.
@@ -71,8 +70,8 @@ class AttentionDecoder(keras.layers.Layer):
 
     Raises:
         ValueError: if arguments or their shapes do not fit together: `cell` is not an RNN cell, a
-            cell has its own dropout, a cell or attention has another dtype policy than the
-            decoder, or an array has a wrong rank or width.
+            cell has its own dropout, the dtype policy of a cell or the attention differs from the
+            decoder's, or an array has a wrong rank or width.
 
     Example:
     >>> import keras
@@ -133,7 +132,7 @@ class AttentionDecoder(keras.layers.Layer):
         for name, width in zip(("inputs", "encoder_outputs"), self._widths, strict=True):
             if width is None:
                 raise ValueError(f"`{name}`: expected a known number of units; got None.")
-        # One step is traced: the loop has no other layers than a step.
+        # Tracing one step is enough: the loop has no further layers.
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
         ]
@@ -241,10 +240,10 @@ class AttentionDecoder(keras.layers.Layer):
         return parts
 
     def _pairs(self, initial_state: Any) -> list[Any]:
-        """The states of both directions in pairs, of a bidirectional layer for each cell."""
+        """Pairs of a forward and a backward state, from one bidirectional layer for each cell."""
         layers = [keras.tree.flatten(states) for states in initial_state]
         if [len(states) for states in layers] != [2 * len(units) for units in self._state_units]:
-            if len(self._state_units) > 1:  # of which layer and direction is each state?
+            if len(self._state_units) > 1:  # layers and directions cannot be told apart
                 raise ValueError(
                     "`initial_state`: expected a list of states for each cell, such as "
                     "[[forward, backward], [forward, backward]] for two GRU cells and the states "

@@ -21,7 +21,7 @@ class Bridge(keras.layers.Layer):
 
     Args:
         kind: "zero", "copy" or "dense". Only a dense bridge takes the options after `state_units`.
-        state_units: list, for each decoder layer the widths of its states.
+        state_units: list of lists: for each decoder layer, the widths of its states.
         states: which encoder states are read: "all" layers and directions, the "top" layer, or the
             "backward" direction of the top layer.
         activation: "linear" or "tanh".

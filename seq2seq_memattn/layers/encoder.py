@@ -24,8 +24,8 @@ class Encoded(NamedTuple):
 
     Fields:
         outputs: float [batch, source_length, encoder_units]. 0 on padding.
-        states: for each layer, for each direction, the cell's states [batch, units] after its last
-            real token (the first token for the backward direction). A cell's first state is its
+        states: for each layer, for each direction, the cell's states [batch, units] after the last
+            real token that it reads (backward: the first token). A cell's first state is its
             output.
     """
 

@@ -42,7 +42,7 @@ def scan(
     """Runs `step` over all steps.
 
     Args:
-        step: (products, carry, inputs_t, crop) -> carry, outputs_t. `crop` cuts anything of
+        step: (products, carry, inputs_t, crop) -> carry, outputs_t. `crop` cuts an array
             [batch, ...] in the loop's order down to the rows of the step.
         carry: structure of arrays [batch, ...], in the loop's order.
         inputs: arrays [packed, n] from `steps.pack`; at least one.

@@ -85,7 +85,7 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
     Names of attentions, as on the command line, come first and always look the same. Other labels
     take colours that no attention has, in the order given. A label with an addition, such as
     "k_memory:4 + PE" or "bahdanau, tied", has the colour of the label without it, and another line.
-    The first one also has its marker, further ones have others.
+    The first such label also has the same marker, further ones have other markers.
 
     Args:
         labels: labels of the models in a figure.

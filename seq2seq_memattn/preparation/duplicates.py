@@ -48,7 +48,7 @@ class DuplicateFinder:
         """
         self._write()
         self.close()
-        with open(self._flags, "wb") as stream:  # a full disk raises here; in a memmap, it kills us
+        with open(self._flags, "wb") as stream:  # a full disk raises here; a memmap would crash
             for start in range(0, max(1, self._count), READ_HASHES):
                 stream.write(bytes(min(READ_HASHES, max(1, self._count - start))))
         flags = np.memmap(self._flags, np.uint8, "r+")

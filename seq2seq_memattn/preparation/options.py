@@ -52,7 +52,7 @@ class TextOptions(Options):
     )
     max_length_ratio: float = option(
         9.0,
-        "drop training pairs with one side more than this many times as long; 0: keep them",
+        "drop training pairs with one side over this many times as long as the other; 0: keep them",
         group="Filters",
     )
     remove_duplicates: bool = option(

@@ -207,7 +207,7 @@ class TextPreparation:
                 finished = finished_shard(self.directory, block.name)
                 if finished:
                     shards[block.name] = finished
-                    if not bar.disable:  # else, it has no such number
+                    if not bar.disable:  # a disabled bar has no `initial`
                         bar.initial += finished.num_read
                     bar.update(finished.num_read)
                     continue

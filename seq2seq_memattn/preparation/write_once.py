@@ -91,8 +91,8 @@ def prepare_resumably(
     Args:
         output_dir, task, options: see `prepare_once`.
         inputs: finds the input files and returns JSON values that identify them, the same at every
-            start; called again after the work, when it should not find them anew. If `inputs`
-            raises at the first start, the unfinished directory is removed.
+            start. A second call, after the work, should identify the files found by the first. If
+            `inputs` raises at the first start, the unfinished directory is removed.
         write: writes the missing files into the directory that it gets, and returns the manifest.
 
     Returns:

@@ -1,8 +1,8 @@
 """WMT'17 translation of Britz, Guan and Luong (2017), Table 2: wmt17_en_de_k64_pe and others.
 
 512 units and 1,000,000 updates, as in the paper. The scores are those of its Figure 4, sigmoid
-while encoding and softmax while decoding. Table 2 has the best of four pairs and does not say
-which. `_pe` means position encodings.
+while encoding and softmax while decoding. Table 2 has the best of four pairs of scores and does not
+say which. `_pe` means position encodings.
 """
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig

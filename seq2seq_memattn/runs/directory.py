@@ -177,7 +177,7 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 
 
 def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
-    """Whether a run encodes or scores text otherwise than `manifest` says."""
+    """Whether a run encodes or scores text differently from data with this manifest."""
     if not (run_dir / MANIFEST_NAME).exists():  # its start was killed before it was copied
         return False
     own, other = (

@@ -14,11 +14,11 @@ def slot_use(scores: Sequence[Any]) -> dict[str, float]:
     """How evenly the slots of a memory are read.
 
     A perplexity is the number of slots that an even distribution of the same entropy would have:
-    from 1, where only one slot is read, to their number.
+    from 1, if only one slot is read, to the number of slots, if all are read alike.
 
     Args:
         scores: for each target, the decoder's scores, float [steps, num_slots]. Those of a step are
-            divided by their sum, as sigmoids need it.
+            divided by their sum, because sigmoids do not sum to 1.
 
     Returns:
         slots: their number.

@@ -56,12 +56,12 @@ class BatchDecoder:
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: from 64 sources on, but batches of a model with a
-            fixed-size memory and eight bits are faster in the plain graph if the CPU has VNNI.
+            shape takes a second or more. None: from 64 sources on, except where the plain graph is
+            faster: int8 products, a fixed-size memory and a CPU with VNNI.
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
-            search takes longer than a sentence.
+            search takes longer than decoding a sentence.
     """
 
     def __init__(
@@ -159,10 +159,10 @@ class BatchDecoder:
         return self._searches[batch_size, jit]
 
     def _is_faster_without_xla(self, batch_size: int) -> bool:
-        """Whether the plain graph is faster: its products are, and there is little else for XLA.
+        """Whether the plain graph is faster: it has an int8 kernel, and XLA would gain little else.
 
-        The kernel prepares a matrix at each call, so one source gains nothing. Additive scores of
-        long sources need XLA.
+        The kernel prepares a matrix at each call, so a single source gains nothing. Additive scores
+        of long sources need XLA.
         """
         is_int8 = all(rounds_to_int8(model.cell) for model in members(self._model))
         fits = batch_size > 1 and has_fixed_memory(self._model)

@@ -42,11 +42,11 @@ def beam_search(
     n_best finished hypotheses score above what any live hypothesis can still reach. The search ends
     when all sentences are done.
 
-    Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled:
-    on TensorFlow once for each choice of options (a number for `max_length` is one, an array is
-    not), once more for other shapes of `source`, and once for single sources; on JAX once for each
-    shape. A search with another model is not compiled: call it inside a `tf.function` or `jax.jit`,
-    where it is many times as fast.
+    Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
+    For each choice of options, TensorFlow compiles it for the first shape of `source`, once more
+    for all other shapes, and once for single sources; JAX compiles it for each shape. A number for
+    `max_length` is an option, an array is not. A search with another model is not compiled: call it
+    inside a `tf.function` or `jax.jit`, where it is many times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
     are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have
@@ -68,25 +68,25 @@ def beam_search(
             finished; the result is the same.
         return_alignments: bool. Whether to return alignments, scores, memory and
             positions_scored.
-        min_length: int or int32 [batch]. Tokens that a hypothesis has before its end token, unless
-            its limit is lower.
+        min_length: int or int32 [batch]. The fewest tokens before the end token, unless the limit
+            of a hypothesis is lower.
         length_reward: float in -100..100. Added to the score for each token, without the end token.
         coverage_penalty: float in 0..100. Weight of the coverage penalty of Wu et al. (2016),
             equation 14, which prefers targets whose attention has read every source position:
             weight * sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i,
             is added to the score. The model must be an `AlignedModel` with one encoder output per
-            source id, and its alignments shares of the source, so no linear attention. The search
-            computes an alignment at every step, so its time then grows with the source.
+            source id. Its alignments must be shares of the source, which excludes
+            `LinearAttention` and `NoAttention`. The time of a step then grows with the source.
         no_repeat_ngram: int. No hypothesis has a sequence of this many tokens twice; 0: no rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
             then padding, with the id that pads sources. Hypotheses and their log-probabilities
             include the prefix. Inside a prefix, the other constraints have no effect.
-        jit_compile: bool. Whether XLA compiles the steps. Large batches are then faster, but a new
-            batch size (rounded up) takes a second or more. So does a new source length, except for
-            batches with a memory of fixed size on TensorFlow without a coverage penalty, and
-            limits beyond the next multiple of 64 steps. For eager mode and our own models; results
-            have no `memory`.
+        jit_compile: bool. Whether XLA compiles the steps. Large batches are then faster, but
+            compiling takes a second or more for each new batch size (rounded up), limit on steps
+            (rounded up to a multiple of 64) and source length. On TensorFlow, batches with a memory
+            of fixed size and no coverage penalty do not depend on the source length. Only in eager
+            mode and with our own models; results have no `memory`.
 
     Returns:
         `BeamResult`.

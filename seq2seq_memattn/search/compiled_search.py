@@ -210,7 +210,7 @@ class CompiledSearch:
         return padded
 
     def _size(self, num_sentences: int) -> int:
-        """The smallest compiled batch size with room: the whole, a half, ..., or twice, ..."""
+        """The smallest compiled batch size that is large enough: `batch_size` halved or doubled."""
         size = self._batch_size
         while size < num_sentences:
             size *= 2
@@ -219,7 +219,7 @@ class CompiledSearch:
         return size
 
     def _keep(self, unfinished: Unfinished, done: Any) -> tuple[Unfinished, bool]:
-        """Keeps unfinished sentences, and finished ones to fill the batch; is any unfinished?"""
+        """The unfinished sentences, filled up with finished ones, and whether any is unfinished."""
         alive, others = np.flatnonzero(~done), np.flatnonzero(done)
         size = self._size(len(alive))
         if not len(alive) or size == len(done):

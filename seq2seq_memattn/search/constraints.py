@@ -11,10 +11,10 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
 def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
-    """Logits with those of the tokens that must not follow set to `DEAD` or below.
+    """Sets the logits of tokens that must not follow to `DEAD` or below.
 
     The logits of the others stay as they are, so that search computes their log-probabilities over
-    the whole vocabulary. Inside a prefix, only its token may follow, whatever the other rules say.
+    the whole vocabulary. Inside a prefix, only its next token may follow: no other rule applies.
 
     Args:
         logits: float32 [batch, beam, vocab_size].
@@ -28,7 +28,7 @@ def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
     if options.banned:
         size = logits.shape[-1]
         if max(options.banned) >= size:
-            # Seen here first with models whose vocabulary is not known before.
+            # For models of other classes, the size of the vocabulary is known only here.
             raise ValueError(f"`banned`: expected ids in 0..{size - 1}; got {max(options.banned)}.")
         bans = np.zeros(size, np.float32)
         bans[list(options.banned)] = DEAD

@@ -22,8 +22,7 @@ class Inputs(NamedTuple):
     Fields:
         source: int32 [batch, source_length].
         max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
-        prefix: int32 [batch, n], or None; once checked, by the tokens' numbers in search, and ()
-            instead of None.
+        prefix: int32 [batch, n], or None. After `_checked`: search's tokens, and () for None.
         seed: int32 scalar, or None.
     """
 
@@ -80,7 +79,7 @@ def call_compiled(
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
     if shapes != first_shapes:
-        # Another one is for all shapes, but for a single source, from which no row is ever removed.
+        # One more is for all other shapes, and one for single sources, which never lose a row.
         is_alone = inputs.source.shape[0] == 1
         free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
         free["source"][0] = 1 if is_alone else None
@@ -142,7 +141,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
 
 
 def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
-    """`source`, once it is checked that only padding is beyond the longest length."""
+    """Checks that only padding lies beyond the longest length; returns `source`."""
     width = source.shape[1]
     if (width is not None and width <= longest) or not is_visible(source):
         return source

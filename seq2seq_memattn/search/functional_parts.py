@@ -10,7 +10,7 @@ from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import Call, attached_mask, calls_in, maker
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 
-ROUNDING = {True: 0.03, False: 1e-3}  # more than the relative error in a few layers, if narrow
+ROUNDING = {True: 0.03, False: 1e-3}  # by whether narrow: above the relative error of a few layers
 
 
 def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
@@ -56,7 +56,7 @@ def _is_behind(tensor: Any, end: Any) -> bool:
 
 
 def _behind(tensors: list[Any], start: Any = None) -> list[Any]:
-    """All symbolic tensors from which some are computed, and these; none from before `start`."""
+    """The tensors and all that they are computed from, but nothing from before `start`."""
     found: dict[int, Any] = {}
     waiting = list(tensors)
     while waiting:

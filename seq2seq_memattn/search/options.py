@@ -85,7 +85,7 @@ class SearchOptions:
 
     @property
     def num_live(self) -> int:
-        """Hypotheses at the first step: samples differ at once, those of a beam come from one."""
+        """Live hypotheses at the first step: all samples, but only one hypothesis of a beam."""
         return 1 if self.sampling is None else self.beam_size
 
 

@@ -17,7 +17,7 @@ OURS = (Seq2Seq, Searchable, Ensemble)  # what can be prepared
 
 
 def prepare(model: Any, num_queries: int) -> SearchedModel:
-    """Prepares a model if possible; returns other models with `start` and `step` unchanged.
+    """Prepares one of our own models; any other model that has `start` and `step` stays as it is.
 
     Args:
         model: the model.
@@ -88,7 +88,7 @@ def pad_id(model: SearchedModel) -> int:
 
 
 def to_ids(model: SearchedModel, tokens: Any) -> Any:
-    """The ids in the model's vocabulary of tokens of search, for a model from `prepare`."""
+    """The model's ids for search's tokens, for a model from `prepare`."""
     return model.model.to_ids(tokens) if isinstance(model, Prepared) else tokens
 
 

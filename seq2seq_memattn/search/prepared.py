@@ -26,7 +26,7 @@ class PreparedWeights(NamedTuple):
         products: the weight matrices that a step multiplies by, by name; see `weights_for`.
         folds: `Folds`, or () where nothing is folded.
         output: [units, vocab]. The output layer's matrix, or () if the layer is not linear.
-        bias: float [vocab]. The output layer's bias, or () with `output`.
+        bias: float [vocab]. The output layer's bias, or () if `output` is ().
     """
 
     embeddings: Any

@@ -44,14 +44,14 @@ class SearchedModel(Protocol):
 class Preparable(Protocol):
     """What search needs of a `Seq2Seq` or a `Searchable` to prepare it.
 
-    Search numbers its tokens from 0: padding, start, end, then all others. Its tokens are the ids
-    of a `Seq2Seq`; a `Searchable` translates them.
+    Search numbers its tokens from 0: padding, start, end, then all others. For a `Seq2Seq`, these
+    numbers are the ids; a `Searchable` maps between them and its ids.
 
     Attributes:
         cell: `AttentionCell`.
         pad_id: int. The id of padding in sources and targets.
         vocab_size: int. The number of target ids.
-        num_tokens: int. The number of search's tokens: more, if one id has several roles.
+        num_tokens: int. Search's tokens: more than there are ids, if one id has several roles.
         source_vocab_size: int or None. The number of source ids, if it is known.
         longest_source: int or None. The most tokens of a source, end token included; None: any
             number.
@@ -99,7 +99,7 @@ class Preparable(Protocol):
 class AlignedModel(SearchedModel, Protocol):
     """A `SearchedModel` that can also show what its attention read.
 
-    `beam_search` with `return_alignments=True` needs these two methods.
+    `beam_search` with `return_alignments=True` or a `coverage_penalty` needs these two methods.
     """
 
     def alignment(self, scores: Any, memory: Any) -> Any:

@@ -22,10 +22,10 @@ class SampleResult(NamedTuple):
 
     Fields:
         tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
-        log_probs: float32 [batch, num_samples]. Sums over tokens, in nats, the end token included,
-            of the model's own log-probabilities, without temperature, top_k and top_p. They equal
-            those of `beam_search` and `memattn score` and can be compared across settings. Only at
-            the default settings are they the log-probabilities of drawing the targets.
+        log_probs: float32 [batch, num_samples]. Sums over tokens of the model's log-probabilities,
+            in nats, end token included, without temperature, top_k and top_p. They equal those of
+            `beam_search` and `memattn score` and can be compared across settings. A target was
+            drawn with this log-probability only at the default settings.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """

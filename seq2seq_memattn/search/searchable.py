@@ -27,13 +27,13 @@ class Searchable:
 
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
-            outputs, float [batch, source_length, encoder_units], or to a list: the outputs, then
-            the decoder's first states, float [batch, units] each, one by one or in a list, as
-            `initial_state` of `AttentionDecoder` takes them, then a mask, bool [batch,
-            source_length]. The states and the mask are optional; the default mask is the one that
-            Keras attached to the outputs, or else `source != pad_id`. Source ids are checked
-            where their values can be seen (NumPy, eager mode, plain graphs), if a functional or
-            sequential `encode` hands them to a `keras.layers.Embedding`.
+            outputs, float [batch, source_length, encoder_units], or to a list of the outputs, the
+            decoder's first states and a mask. The states (optional) are float [batch, units], one
+            by one or in a list, as `initial_state` of `AttentionDecoder` takes them. The mask
+            (optional) is bool [batch, source_length]; by default the mask that Keras attached to
+            the outputs, or else `source != pad_id`. Source ids are checked where their values can
+            be seen (NumPy, eager mode, plain graphs), if a functional or sequential `encode`
+            passes them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
@@ -102,7 +102,7 @@ class Searchable:
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
         self._is_in_order = np.array_equal(self.ids, np.arange(self.vocab_size))
-        # One id may have several roles. Its probability counts once: where it may be written.
+        # An id with several roles counts once, in the last of them: padding, start, end.
         self._counts = np.ones(len(self.ids), bool)
         self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
 
@@ -117,14 +117,13 @@ class Searchable:
         """Finds the parts of a functional model, also of a loaded one.
 
         The encoder, the first states and the mask are those of the decoder's call, so search reads
-        what the decoder reads in training. If the encoder outputs have no mask, that includes
-        padding.
+        what the decoder reads in training: also padding, if the encoder outputs have no mask.
 
         Args:
             model: a functional model with inputs for source ids and target ids, one
-                `AttentionDecoder`, called once, and one output made of the decoder's outputs, the
-                logits. Other layers that read the target must treat each step alone: no positions,
-                no recurrence.
+                `AttentionDecoder`, called once, and one output computed from the decoder's
+                outputs: the logits. Other layers that read the target must treat each step alone,
+                without positions or recurrence.
             start_id, end_id, pad_id: as for `Searchable`.
 
         Raises:

@@ -15,7 +15,7 @@ FIRST = END_ID + 1  # no target has padding or the start token; the end token is
 
 
 def is_dead(log_probs: Any) -> Any:
-    """Whether log-probabilities are of no hypothesis, but of something that must not be chosen."""
+    """Whether log-probabilities belong to something that must not be chosen, not a hypothesis."""
     return log_probs <= DEAD / 2
 
 

@@ -31,7 +31,7 @@ def search_with_xla(
     if options.coverage_penalty:
         check_coverage(model)
     source = np.asarray(inputs.source)
-    # The batches of one program soon have a few sizes in common.
+    # A power of two: few different sizes, so few compilations.
     batch_size = 1 << (len(source) - 1).bit_length()
     search = kept_search(
         model,

@@ -86,7 +86,7 @@ def serve(
 
 
 def _max_connections() -> int:
-    """Most open connections; allows the process that many open files, if it may."""
+    """The most open connections; raises the process's limit of open files if it may."""
     needed = MAX_CONNECTIONS + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

@@ -18,7 +18,7 @@ from typing import BinaryIO, TextIO, cast
 BYTE_ORDER_MARK = "\ufeff".encode()
 STANDARD_STREAM = "-"  # stands for standard input or output
 LINES_PER_REPORT = 4096  # lines between two calls of `on_read`
-MOST_LINKS = 40  # from one symbolic link to the next, as in Linux
+MOST_LINKS = 40  # symbolic links followed in a row, as in Linux
 PID_DIGITS = 7  # process ids are at most 2**22
 READ_BYTES = 1 << 18  # decompressed at a time; without such a buffer gzip's readline is slow
 
@@ -157,8 +157,8 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
 def is_another_process(pid: int) -> bool:
     """Whether a process with this id runs on this machine and is not this one.
 
-    Ids are reused, soon in containers: what bears this process's id before it has written anything
-    is an earlier one's.
+    Ids are reused, quickly in containers. A file with this process's id, found before this process
+    has written anything, is from an earlier process.
     """
     if pid == os.getpid():
         return False
@@ -192,7 +192,7 @@ def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO
     if _is_replaced(path):
         return atomic_binary(path.resolve())
     descriptor = _descriptor(path)
-    # A copy of the descriptor goes on where it is; opened anew, a file would be emptied.
+    # A copied descriptor writes on at its position; opening the path again would empty the file.
     return open(path if descriptor is None else os.dup(descriptor), "wb")
 
 

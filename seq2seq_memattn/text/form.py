@@ -78,7 +78,7 @@ class TextForm(Options):
     def tokenises_sources(self) -> bool:
         """Whether `as_trained` tokenises.
 
-        It takes words with spaces between them as they are if their language is written without.
+        In a language written without spaces, the words must already have spaces between them.
         """
         return self.is_tokenised and self.source_language not in UNSPACED_LANGUAGES
 
@@ -92,7 +92,7 @@ class TextForm(Options):
         return self.source_converter(folder)(sources)
 
     def source_converter(self, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-        """A function that does what `as_trained` does, and reads the folder no more."""
+        """A function that does what `as_trained` does, without reading the folder again."""
         steps: list[Callable[[str], str]] = []
         if self.tokenises_sources:
             steps.append(_normaliser(self.source_language))
@@ -111,9 +111,9 @@ class TextForm(Options):
         return convert
 
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
-        """Converts plain beginnings of target lines to the form of the corpus; keeps their case.
+        """Converts plain beginnings of target lines to the form of the corpus.
 
-        Only lower-cased corpora are an exception. A truecase model of targets is not known.
+        Their case changes only for lower-cased corpora: there is no truecase model of targets.
         """
         lines = list(beginnings)
         if self.is_tokenised and self.target_language not in UNSPACED_LANGUAGES:

@@ -67,8 +67,8 @@ class Trainer:
         data_dir: Path. A data directory with the splits train and valid.
         model_config: `ModelConfig` with the vocabulary sizes of the data.
         config: `TrainingConfig`.
-        init_from: Path or None. A run with whose best weights a new run starts. It is not read once
-            the run has a checkpoint.
+        init_from: Path or None. A run whose best weights a new run starts from. It is not read once
+            the new run has a checkpoint.
         devices: `DevicesConfig`. If several processes train together, each makes a `Trainer` whose
             arguments differ only in `devices`. Only the first process writes, and only it needs
             access to `run_dir`.

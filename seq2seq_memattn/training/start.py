@@ -28,7 +28,7 @@ from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.vocabulary import have_same_ids
 
-MOST_WIDTHS = 4  # most padded lengths of batches that XLA compiles, unless buckets are wider
+MOST_WIDTHS = 4  # most padded lengths that XLA compiles for, except with `batch_tokens`
 
 
 class Start(NamedTuple):
@@ -181,7 +181,7 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Loads the best weights of another run, as far as it has them; returns messages about them."""
+    """Loads the best weights of another run, as far as they fit; returns messages for the user."""
     _check_vocabularies(run_dir, data_dir)
     record, problems = load_weights(run_dir, model.weights, read=read_shared_weights)
     notes = [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]

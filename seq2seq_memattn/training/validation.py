@@ -17,7 +17,7 @@ from seq2seq_memattn.training.distributed.workers import Workers
 
 VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
-SLOT_SENTENCES = 100  # the use of slots is measured on so many
+SLOT_SENTENCES = 100  # on which the use of slots is measured
 
 
 class Validator:

@@ -12,7 +12,7 @@ from seq2seq_memattn.vocabulary.base import Vocabulary
 class FileVocabulary(Vocabulary):
     """A vocabulary made from the bytes of one file, whose name and checksum are in its dict.
 
-    Besides the members of `Vocabulary`, a kind has its name, `KIND`.
+    A subclass also defines `KIND`, the name of its kind.
 
     Args:
         content: the bytes of the file.

@@ -44,7 +44,7 @@ def vocabulary_files(*specs: Mapping[str, Any]) -> tuple[str, ...]:
 
 def have_same_ids(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether the vocabularies of two dicts have the same ids for every text."""
-    # The checksum stands for the file, and the other key only for how fast words are encoded.
+    # Equal checksums mean equal files under any name; `splits_at_spaces` only sets the speed.
     first, second = (
         {k: v for k, v in spec.items() if k not in ("file", "splits_at_spaces")}
         for spec in (first, second)

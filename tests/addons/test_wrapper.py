@@ -73,3 +73,13 @@ def test_outputs_and_alignments_of_all_steps_are_those_of_addons(name: str) -> N
     if name == "context_out":  # the context comes after the cell's output
         found = found[..., expected["recurrent_kernel"].shape[0] :]
     assert_close(found, expected["outputs"])
+
+
+@pytest.mark.parametrize(("name", "more"), [("nothing_fed", {}), ("layer_fed", {"layer_bias": 0})])
+def test_a_layer_that_cannot_be_fed_back_is_refused(name: str, more: dict[str, Any]) -> None:
+    cell_class, kind, _, options = CASES[name]
+    common, arrays = recorded("wrapper"), {**recorded("wrapper", name), **more}
+    inputs, memory = tensor(common["inputs"]), tensor(common["memory"])
+    with pytest.raises(ValueError, match="only a layer without bias can be fed back"):
+        fed = {**options, "input_feeding": True}
+        carried_cell(cell_class, kind, arrays, inputs[:, :1], memory, **fed)

@@ -43,11 +43,10 @@ def define_run(flags: Flags, together: bool = False) -> None:
         "precision",
         "float32",
         get_args(DecodingPrecision),
-        "numbers in decoding, whatever the run was trained with; bfloat16_products: faster on CPUs "
-        "with bfloat16 units, for files of 64 lines or more; int8_products: matrices of encoder, "
-        "cells and output layer in eight bits, on CPUs with VNNI faster for files of 64 lines or "
-        "more, and slower for fewer lines; exported models are a quarter as large "
-        "with it, but not faster",
+        "precision of decoding, whatever the run was trained with; bfloat16_products: faster on "
+        "CPUs with bfloat16 units, for files of 64 lines or more; int8_products: eight-bit "
+        "matrices; on CPUs with VNNI, faster for files of 64 lines or more and slower for fewer; "
+        "makes exported models a quarter as large, but not faster",
     )
     flags.number(
         "threshold",
@@ -94,7 +93,7 @@ def define_search(flags: Flags) -> None:
         "banned",
         [],
         "target tokens that are never written, such as <unk>; a subword is banned "
-        "at the start of words and inside",
+        "both at the start of words and inside them",
     )
 
 

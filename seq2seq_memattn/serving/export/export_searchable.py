@@ -128,7 +128,7 @@ def _served(
     """The `TextModel` of arguments of `export_searchable`, which are checked."""
     pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
     source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, [pad_id])
-    special = searchable.ids[: END_ID + 1].tolist()  # texts do not start or end in their middle
+    special = searchable.ids[: END_ID + 1].tolist()  # ids that no text contains
     target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable.vocab_size, special)

@@ -314,8 +314,8 @@ class ServingGraph:
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
         """The outputs of `translate`, for `count` translations of each text.
 
-        As when translating files, an empty text has an empty translation, and so has a place
-        without a hypothesis.
+        As when translating files, an empty text has an empty translation. A place without a
+        hypothesis has one too.
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
@@ -343,7 +343,7 @@ def _of_any_batch(function: Function) -> Function:
 
 
 def _cut(ids: Any, limit: int | None, has_end: bool) -> tuple[Any, Any]:
-    """Cuts ragged ids [batch, None] to `limit` tokens, of which one may be an end token to come.
+    """Cuts ragged ids [batch, None] to `limit` tokens, counting an end token yet to be added.
 
     Returns:
         The ids, and whether each row was cut: bool [batch].

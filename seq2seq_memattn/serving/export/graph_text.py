@@ -214,7 +214,7 @@ class _Numbers(tf.Module):
         return tf.ragged.map_flat_values(tf.strings.as_string, ids)
 
     def _numbers(self, words: Any) -> tuple[Any, Any]:
-        """The number of each word, and whether it is none that a text can contain."""
+        """The number of each word, and whether texts cannot contain the word."""
         is_number = tf.strings.regex_full_match(words, f"[0-9]{{1,{_DIGITS}}}")
         numbers = tf.strings.to_number(tf.where(is_number, words, "0"), tf.int32)
         is_unknown = ~is_number | (numbers >= self._num_ids)

@@ -38,8 +38,8 @@ included. The graph needs only the ops of TensorFlow{ops}."""
 
 ROUNDED = """\
 This export stores its matrices in eight bits and multiplies in float32. Scores above are those of \
-the model before rounding, in the precision in which `evaluate` ran. What rounding \
-changes was not measured for this model; two models of Multi30k had 36.02 BLEU (without case) \
+the model before rounding, in the precision in which `evaluate` ran. The effect of \
+rounding was not measured for this model; two models of Multi30k had 36.02 BLEU (without case) \
 instead of 35.93, and 37.63 instead of 37.71."""
 
 COMPLETE = """\

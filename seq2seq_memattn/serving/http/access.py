@@ -27,10 +27,10 @@ HEADERS = {
 class HostGate:
     """Refuses requests that a page of another site may have made a visitor's browser send.
 
-    A browser sends a POST of plain text to any address without asking, also to the visitor's own
-    machine; its header Origin then names the page's site. And a site can give its own name the
-    address of that machine, which makes the server part of the site; the header Host then has the
-    site's name ("DNS rebinding").
+    A browser sends a plain-text POST to any address without asking, even to the visitor's own
+    machine. The header Origin then names the page's site. With DNS rebinding, a site points its own
+    name to the address of that machine, so the server looks like part of the site. The header Host
+    then has the site's name.
 
     Args:
         app: the application that gets the requests.

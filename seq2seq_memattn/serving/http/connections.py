@@ -12,16 +12,16 @@ from seq2seq_memattn.serving.http.error_response import error_response
 from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 HEAD_SECONDS = 10.0  # time limit for a request's line and headers
-SEND_SECONDS = 60.0  # between two looks at what a client has not taken of its answer
+SEND_SECONDS = 60.0  # between two checks that a client is taking its answer
 MOST_REFUSED = 128  # connections that may wait for the refusal of their request
 
 
 class Connection(H11Protocol):
     """A connection that a silent client cannot keep open, and whose errors are JSON.
 
-    If `limit_concurrency` connections of uvicorn's configuration are open, each request of a
-    further one is refused with status 503, and if `MOST_REFUSED` of these are open, more are cut
-    off. The time limit for bodies is in `app.py`.
+    If as many connections are open as uvicorn's option `limit_concurrency` allows, requests on
+    further ones are refused with status 503. If `MOST_REFUSED` such connections are open, more are
+    cut off. The time limit for bodies is in `app.py`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -30,7 +30,7 @@ class Batcher:
     answered clients often send their next request at once. A lone client therefore never waits for
     others.
 
-    If the outputs of a row would be padded to its neighbours (see `Signature.rows_are_separate`),
+    If a row's outputs would be padded to the length of others (see `Signature.rows_are_separate`),
     each request is computed alone.
 
     Use a batcher from one event loop only. The model runs in other threads.

@@ -20,8 +20,8 @@ from seq2seq_memattn.serving.models.loaded_model import LoadedModel
 # replaced, or if more files have been copied to it.
 Stamp = tuple[int, int, int]
 
-# A version that could not be loaded is tried again after FIRST_PAUSE seconds, and each time after
-# twice as many, up to LAST_PAUSE: memory or a file may have been missing only for a while.
+# A version that could not be loaded is tried again after FIRST_PAUSE seconds. Each further pause is
+# twice as long, up to LAST_PAUSE: memory or a file may have been missing only for a while.
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
 
 _LOG = logging.getLogger(__name__)
@@ -75,8 +75,8 @@ class ServedModel:
 
     While a newer version loads, the old one serves. Then new requests go to the new version; the
     old version answers the requests it has and is unloaded. If a version cannot be loaded, the
-    error is reported and logged and the old version continues, even if both have the same number;
-    the version is tried again after a pause, and after longer and longer ones if it keeps failing.
+    error is reported and logged and the old version continues, even if both have the same number.
+    The failed version is tried again after ever longer pauses.
     If the folder of the newest version is removed, the version before it is loaded again. If all
     folders are removed, the loaded version continues.
 

@@ -3,8 +3,8 @@
 Source: TensorFlow Serving's documentation, "RESTful API", sections "Predict API", "JSON mapping",
 "Encoding binary values" and "JSON conformance".
 Differs from it: a repeated key in an object and a request without rows are errors. If all inputs
-are batches, they must have equally many rows in the column format too. Version labels, classify and
-regress are not supported.
+are batches, they must have the same number of rows in the column format too. Version labels,
+classify and regress are not supported.
 """
 
 import json

@@ -17,8 +17,8 @@ from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.model import Seq2Seq
 
-# The logarithm of 0 would be infinite. So small that shares which matter have a gradient, and large
-# enough for its square to be above 0 in float32: the gradient of x / y on JAX divides by it.
+# Replaces 0, whose logarithm is infinite. Small enough that all shares that matter have a gradient.
+# Its square is above 0 in float32: on JAX, the gradient of x / y divides by the square of y.
 LEAST = 1e-18
 
 
@@ -40,7 +40,7 @@ class Teacher:
     Args:
         model: `Seq2Seq`.
         asked: `Asked`. Which readings are compared.
-        update: int. The update of its own training from which its weights are.
+        update: int. The update of the teacher's own training at which its weights were saved.
         problems: messages about its weights.
     """
 
@@ -90,7 +90,7 @@ def context_distances(teacher: Any, student: Any) -> Any:
     """Mean squared difference of two contexts: float [batch, target_length].
 
     The contexts are compared as they are. A student that starts with its teacher's encoder
-    (`--init_from`) has contexts in the same space; another one learns to.
+    (`--init_from`) has contexts in the same space; any other student must learn that space.
 
     Args:
         teacher, student: float [batch, target_length, memory_units].

@@ -20,7 +20,7 @@ class Plateau(NamedTuple):
     decays: int = 0
 
     def after(self, bleu: float, patience: int) -> "Plateau":
-        """The state after a validation; `patience` validations without a better BLEU decay once."""
+        """The state after a validation: decays if `patience` of them brought no better BLEU."""
         if bleu > self.best_bleu:
             return Plateau(bleu, 0, self.decays)
         stale = self.stale + 1

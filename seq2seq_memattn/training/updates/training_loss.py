@@ -30,8 +30,8 @@ class TrainingLoss:
       9: the cross entropy of each sentence minus beta times the mean strength of its steps'
       penalties. Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length
       with its end token;
-    * `balance_weight` times the `unevenness` of the slots' use, for each token. It is that of the
-      sentences that a device computes at a time, so it depends on the number of replicas and parts;
+    * `balance_weight` times the `unevenness` of the slots' use, for each token. It is measured over
+      the sentences that a device computes at a time, so it depends on the replicas and parts;
     * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
       `alignment_divergences`.
 
@@ -108,10 +108,10 @@ def reading_asked(config: TrainingConfig) -> Asked:
 
 
 def unevenness(scores: Any, real: Any) -> Any:
-    """Divergence of an even use of the slots from their mean use, in nats: 0 if it is even.
+    """Divergence of an even use of the slots from their mean use, in nats; 0 if all are used alike.
 
-    In this direction, the gradient revives slots that are hardly read, down to a mean use of
-    `LEAST`. For such a term of mixtures of experts, see Shazeer et al. (2017), section 4.
+    In this direction, the gradient revives slots that are hardly read, if their mean use is above
+    `LEAST`. Shazeer et al. (2017), section 4, use such a term for mixtures of experts.
 
     Args:
         scores: float [batch, target_length, slots]. Those of a step are divided by their sum.
