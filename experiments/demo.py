@@ -113,7 +113,7 @@ def main(arguments: cli.Arguments) -> None:
     table1.time_decoding(trained, rows_dir)
     results: list[Result] = table1.with_decoding_times(trained, rows_dir)
     figures = draw(run_dir, results, max_length)
-    print_note(f"\n{table1.tables(results)['.md']}")
+    print_note(f"\n{table1.tables(results)}")
     for figure in figures:
         print_note(f"figure: {figure}")
     summary = {

@@ -33,7 +33,9 @@ COMMANDS = commands()
 def test_every_kind_of_command_is_among_them() -> None:
     some = {"experiments.train", "experiments.demo", "data_prep.wmt17", "seq2seq_memattn train"}
     assert some <= set(COMMANDS)
-    assert {"experiments.benchmarks.serving", "experiments.compare_checkouts"} <= set(COMMANDS)
+    assert {"experiments.benchmarks.serving", "experiments.benchmarks.compare_checkouts"} <= set(
+        COMMANDS
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -358,7 +358,7 @@ def test_times_must_be_of_one_mode_and_have_the_reference() -> None:
     twice = times(none=[1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="`rows`: .* of one mode; got two for 'none' at 20"):
         plots.time_by_length([*twice, twice[0]])
-    with pytest.raises(ValueError, match=r"`reference`: .* got 'bahdanau', with \['none'\] here"):
+    with pytest.raises(ValueError, match=r"expected times of bahdanau in both; got \['none'\]"):
         plots.time_by_length(twice, paper=times(bahdanau=[1.0, 2.0, 3.0]))
 
 

@@ -32,9 +32,6 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     """
     definition, folder = load_definition(name), results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
-    shown, *others = definition.tables(results).items()
-    for suffix, text in others:
-        _write(folder / f"{scale}{suffix}", text)
     drawn = definition.draw(study, results, folder / scale)
     pictures = [f"![{title}]({name}/{scale}_{end}.png)" for end, title in drawn.items()]
     default = make_study(name, scale, [], results_dir, results_dir)
@@ -51,7 +48,7 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     if len(pictures) == len(drawn):
         parts += pictures[:1]
         pictures = pictures[1:]
-    settings, tables = definition.settings(scale), shown[1]
+    settings, tables = definition.settings(scale), definition.tables(results)
     heading = "## Tables" if settings or not tables.startswith("## ") else ""
     parts += [heading, settings, tables]
     missing = [row for row in study.rows if row.name in {*study.names()} - named]
@@ -153,8 +150,8 @@ def trained_at(results: Results) -> str:
     return f"Trained on: {'; '.join(machines)}."
 
 
-def sources(results: Results) -> dict[str, str]:
-    """The rows of a figure and the machines that trained them, by suffix of file."""
+def sources(results: Results) -> str:
+    """The rows of a figure and the machines that trained them."""
     rows = [
         [
             result["name"],
@@ -169,7 +166,7 @@ def sources(results: Results) -> dict[str, str]:
     table = markdown_table(["row", "model", "BLEU", "updates", "seed", "commit"], rows)
     trained = "; ".join(sorted({trained_on(result) for result in results}))
     said = f"Trained on: {trained}. The JSON file of each row has its command."
-    return {".md": f"{table}\n\n{prose(said)}\n"}
+    return f"{table}\n\n{prose(said)}\n"
 
 
 def valid_curves(results: Results) -> dict[str, list[dict[str, Any]]]:

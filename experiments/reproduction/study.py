@@ -303,7 +303,7 @@ class Definition(NamedTuple):
         introduction: returns the first text of the page, at a scale. A file may define
             the text `INTRODUCTION` instead, for all scales.
         settings: returns a table of the settings in the paper and here, at a scale, or "".
-        tables: returns the files made from results: text by suffix. The first is Markdown.
+        tables: returns the tables made from results, in Markdown.
         runs_of: the study with which this one shares runs and results (`RUNS_OF` in the file); by
             default, itself.
         rows: returns the rows at a scale; a study that trains nothing has none.
@@ -317,7 +317,7 @@ class Definition(NamedTuple):
 
     title: str
     introduction: Callable[[Scale], str]
-    tables: Callable[[Results], dict[str, str]]
+    tables: Callable[[Results], str]
     runs_of: str
     settings: Callable[[Scale], str] = lambda scale: ""
     rows: Callable[[Scale], Sequence[Row]] = lambda scale: ()

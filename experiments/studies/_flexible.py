@@ -308,8 +308,8 @@ def add_thresholds(results: Results) -> None:
                 result[THRESHOLD] = chosen_threshold(result, best - LOSS)
 
 
-def tables(results: Results) -> dict[str, str]:
-    """A table for each corpus, by suffix of file."""
+def tables(results: Results) -> str:
+    """A table for each corpus."""
     parts = []
     for name, members in by_corpus(results).items():
         table = markdown_table(HEADER, _lines(CORPORA[name], members))
@@ -320,7 +320,7 @@ def tables(results: Results) -> dict[str, str]:
     updates = (f"{r['name']} {r['training']['best_update']:,}" for r in results)
     parts.append(prose(f"Best weights after these updates: {', '.join(updates)}."))
     parts.append(prose(trained_at(results)))
-    return {".md": "\n\n".join(parts) + "\n"}
+    return "\n\n".join(parts) + "\n"
 
 
 def curves(results: Results) -> dict[str, list[Result]]:

@@ -161,8 +161,8 @@ def group_title(group: str) -> str:
 draw = learning_curves(curves, group_title, PAIRS_IN_ORDER)
 
 
-def tables(found: Results) -> dict[str, str]:
-    """A table of how well and how soon each reading learns, by suffix of file."""
+def tables(found: Results) -> str:
+    """A table of how well and how soon each reading learns."""
     lines = [
         [
             str(result["length"]),
@@ -174,7 +174,7 @@ def tables(found: Results) -> dict[str, str]:
         ]
         for result in found
     ]
-    return {".md": f"{markdown_table(HEADER, lines)}\n\n{prose(trained_at(found))}\n"}
+    return f"{markdown_table(HEADER, lines)}\n\n{prose(trained_at(found))}\n"
 
 
 def _shown(update: int | None) -> str:

@@ -235,8 +235,8 @@ def _path(study: Study, part: Part) -> Path:
     return study.results_dir / f"{part.name}.json"
 
 
-def tables(found: Results) -> dict[str, str]:
-    """A table for each part, by suffix of file."""
+def tables(found: Results) -> str:
+    """A table for each part."""
     sections = []
     measured = {row["part"] for row in found}
     for part in PARTS:
@@ -256,7 +256,7 @@ def tables(found: Results) -> dict[str, str]:
         table = markdown_table(header, cells)
         parts = [f"## {part.label}", prose(part.note), table, origin(timed[0])]
         sections.append("\n\n".join(filter(None, parts)))
-    return {".md": "\n\n".join(sections) + "\n"}
+    return "\n\n".join(sections) + "\n"
 
 
 def _shown(key: str, value: Any) -> str:

@@ -35,8 +35,8 @@ def results(study: Study) -> list[Result]:
     return [{"name": "surface"}]
 
 
-def tables(results: Results) -> dict[str, str]:
-    """Values of the surface at its corners and edges and in the middle, by suffix of file."""
+def tables(results: Results) -> str:
+    """Values of the surface at its corners and edges and in the middle."""
     del results
     encodings = _encodings()
     positions = (0, MAX_SOURCE_LENGTH // 2, MAX_SOURCE_LENGTH - 1)
@@ -44,7 +44,7 @@ def tables(results: Results) -> dict[str, str]:
         [f"k = {slot}", *(f"{encodings[s, slot - 1]:.3f}" for s in positions)]
         for slot in (1, NUM_SLOTS // 2, NUM_SLOTS)
     ]
-    return {".md": markdown_table(["L[k, s]", *(f"s = {s}" for s in positions)], lines) + "\n"}
+    return markdown_table(["L[k, s]", *(f"s = {s}" for s in positions)], lines) + "\n"
 
 
 def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:

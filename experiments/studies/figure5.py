@@ -85,7 +85,7 @@ def _worst(ours: float, others: Sequence[float], after_few_updates: bool) -> Ver
     return "contradicted" if is_ahead and not after_few_updates else "undecided"
 
 
-def tables(found: Results) -> dict[str, str]:
+def tables(found: Results) -> str:
     """The rows, named after their pairs of scores as in the figure."""
     return sources([{**result, "label": scores_of(result)} for result in found])
 

@@ -52,8 +52,8 @@ def claims(found: Results) -> list[Claim]:
     return [claim.judged(here, verdict, made_by(found))]
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The points of the figure in a table for each corpus, by suffix of file."""
+def tables(found: Results) -> str:
+    """The points of the figure in a table for each corpus."""
     parts = []
     for result in found:
         corpus, lines = CORPORA[corpus_of(result["name"])], []
@@ -62,7 +62,7 @@ def tables(found: Results) -> dict[str, str]:
             cells = (valid["window"], valid["bleu"], test["window"], test["bleu"])
             lines.append([threshold, *(f"{cell:.2f}" for cell in cells)])
         parts.append(f"## {corpus.title}, {result['label']}\n\n{markdown_table(HEADER, lines)}")
-    return {".md": "\n\n".join(parts) + "\n"}
+    return "\n\n".join(parts) + "\n"
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

@@ -37,14 +37,14 @@ def claims(found: Results) -> list[Claim]:
     return [by_eye("large spans are only occasional", "six sentences", found, JUDGED)]
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The content of the figure in words, by suffix of file."""
+def tables(found: Results) -> str:
+    """The content of the figure in words."""
     lines = [
         f"* {CORPORA[corpus_of(result['name'])].title}: {NUM_SENTENCES} sentences drawn from "
         f"the longest {LONG:.0%} of the validation set, τ = {result[THRESHOLD] or '∞'}."
         for result in found
     ]
-    return {".md": "\n".join(lines) + "\n"}
+    return "\n".join(lines) + "\n"
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

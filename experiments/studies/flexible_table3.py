@@ -110,8 +110,8 @@ def claims(found: Results) -> list[Claim]:
     return [claim.judged(here, verdict, made_by(found))]
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The table, by suffix of file."""
+def tables(found: Results) -> str:
+    """The table."""
     parts = []
     for name, members in by_corpus(found).items():
         reference = {_kind(row): row["milliseconds"] for row in members[0][TIMES]}
@@ -121,7 +121,7 @@ def tables(found: Results) -> dict[str, str]:
             for row in result[TIMES]
         ]
         parts.append(f"## {CORPORA[name].title}\n\n{markdown_table(HEADER, lines)}")
-    return {".md": "\n\n".join(parts) + "\n"}
+    return "\n\n".join(parts) + "\n"
 
 
 def _kind(row: Result) -> tuple[int, int]:

@@ -118,8 +118,8 @@ def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
     return found
 
 
-def tables(found: Results) -> dict[str, str]:
-    """Both tables and the files behind them, by suffix of file."""
+def tables(found: Results) -> str:
+    """Both tables and the files behind them."""
     own = [
         (
             one["what"],
@@ -150,4 +150,4 @@ def tables(found: Results) -> dict[str, str]:
             for file, one in {one["file"]: one for one in found}.items()
         ),
     ]
-    return {".md": "\n\n".join(parts) + "\n"}
+    return "\n\n".join(parts) + "\n"

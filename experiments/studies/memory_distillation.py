@@ -256,8 +256,8 @@ def results(study: Study) -> list[Result]:
     return finished
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The scores, by suffix of file."""
+def tables(found: Results) -> str:
+    """The scores."""
     parts = []
     if texts := _of_text(found):
         signatures = {
@@ -270,7 +270,7 @@ def tables(found: Results) -> dict[str, str]:
     if copies := _of_copies(found):
         title = f"## Copying at most {copies[0]['length']} symbols"
         parts += [title, COPY_TASK, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
-    return {".md": "\n\n".join([*parts, prose(trained_at(found))]) + "\n"}
+    return "\n\n".join([*parts, prose(trained_at(found))]) + "\n"
 
 
 def _of_text(found: Results) -> list[Result]:

@@ -52,8 +52,8 @@ def _row(pieces: int, units: int) -> Row:
     )
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The table, by suffix of its file."""
+def tables(found: Results) -> str:
+    """The table."""
     lines = [
         [
             result["label"],
@@ -64,7 +64,7 @@ def tables(found: Results) -> dict[str, str]:
         for result in found
     ]
     table = markdown_table(["size", "valid BLEU", "parameters", "minutes"], lines)
-    return {".md": f"{table}\n\n{prose(trained_at(found))}\n"}
+    return f"{table}\n\n{prose(trained_at(found))}\n"
 
 
 draw = learning_curves(

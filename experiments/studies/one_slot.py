@@ -78,8 +78,8 @@ def claims(found: Results) -> list[Claim]:
     ]
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The models' scores, by suffix of file."""
+def tables(found: Results) -> str:
+    """The models' scores."""
     lines = [
         [
             result["label"],
@@ -90,7 +90,7 @@ def tables(found: Results) -> dict[str, str]:
         ]
         for result in found
     ]
-    return {".md": markdown_table(HEADER, lines) + "\n"}
+    return markdown_table(HEADER, lines) + "\n"
 
 
 draw = learning_curves(table1.by_length, table1.group_title)

@@ -72,10 +72,6 @@ TIMES_HEADER = (
     *("L", "model", "seconds, paper", "here", "least to most"),
     *("over No Att, paper", "here", "over Att, paper", "here"),
 )
-CSV_HEADER = (
-    "length,model,paper_bleu,bleu,exact,paper_decoding_seconds,decoding_seconds,updates,"
-    "training_seconds"
-)
 
 INTRODUCTION = """
 How well do models copy random sequences of at most L symbols, out of 20? BLEU is of beam search
@@ -278,23 +274,10 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def tables(found: Results) -> dict[str, str]:
-    """Both tables in Markdown, and the first as CSV, by suffix of file."""
+def tables(found: Results) -> str:
+    """Both tables."""
     parts = [table(found), "## Decoding time", prose(DECODING), times_table(found)]
-    return {".md": "\n\n".join(part.strip() for part in parts) + "\n", ".csv": _csv(found)}
-
-
-def _csv(found: Results) -> str:
-    lines = [CSV_HEADER]
-    for result in found:
-        training, paper = result["training"], result["paper"]
-        lines.append(
-            f"{result['length']},{result['label']},{paper.get('bleu', '')},{result['bleu']},"
-            f"{result['evaluation']['exact']},{paper.get('seconds', '')},"
-            f"{result.get('decoding_seconds') or ''},{training['best_update']},"
-            f"{_seconds_to_best(result):.1f}"
-        )
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def by_length(found: Results) -> dict[str, list[Result]]:

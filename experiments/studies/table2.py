@@ -228,8 +228,8 @@ def _baseline(name: str) -> str:
     return "_".join([*_corpus_of(name), "bahdanau"])
 
 
-def tables(found: Results) -> dict[str, str]:
-    """Scores, signatures and costs for each corpus and language pair, by suffix of file."""
+def tables(found: Results) -> str:
+    """Scores, signatures and costs for each corpus and language pair."""
     parts = []
     for name, members in by_pair(found).items():
         has_paper = any(result["paper"] for result in members)
@@ -240,7 +240,7 @@ def tables(found: Results) -> dict[str, str]:
     parts.append(prose(trained_at(found)))
     if beside := _translation_claims.beside_the_paper(found):
         parts += ["## Beside the paper's Table 2", beside]
-    return {".md": "\n\n".join(parts) + "\n"}
+    return "\n\n".join(parts) + "\n"
 
 
 def group_title(name: str) -> str:

@@ -91,11 +91,11 @@ def claims(found: Results) -> list[Claim]:
     return [claim.judged(several(ratios, ".2f"), verdict, timed_at(found[0]))]
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The table, by suffix of file."""
+def tables(found: Results) -> str:
+    """The table."""
     (ours,) = (row["seconds"] for row in found if row["attention"] == "bahdanau")
     table = markdown_table(HEADER, [_cells(row, ours) for row in found])
-    return {".md": f"{table}\n\n{origin(found[0])}\n"}
+    return f"{table}\n\n{origin(found[0])}\n"
 
 
 def _cells(row: dict[str, Any], ours: float) -> list[str]:

@@ -90,8 +90,8 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(found: Results) -> dict[str, str]:
-    """The table, by suffix of its file."""
+def tables(found: Results) -> str:
+    """The table."""
     groups = found[0]["unseen"]
     header = ["Model", *(f"{group['shortest']} to {group['longest']} symbols" for group in groups)]
     lines = [
@@ -101,7 +101,7 @@ def tables(found: Results) -> dict[str, str]:
         ]
         for result in found
     ]
-    return {".md": markdown_table(header, lines) + "\n"}
+    return markdown_table(header, lines) + "\n"
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

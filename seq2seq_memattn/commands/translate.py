@@ -84,7 +84,7 @@ def main(arguments: cli.Arguments) -> None:
     num_translations = arguments.n_best if sampling is None else arguments.sample
     _check_paths(arguments)
     # A file can be read twice: all its lines are checked before the work begins.
-    name = display_name(arguments.input, "standard input")
+    name = display_name(arguments.input)
     is_file = arguments.input != STANDARD_STREAM and not is_stream(arguments.input)
     total = sum(1 for _ in iterate_lines(arguments.input)) if is_file else None
     prefixes = read_lines(arguments.prefixes) if arguments.prefixes else None

@@ -8,8 +8,6 @@ from keras import ops
 from seq2seq_memattn.checks import check_choice, check_int
 from seq2seq_memattn.compute.private import unwrapped
 
-DENSE_OPTIONS = ("states", "activation", "outputs_only")
-
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class Bridge(keras.layers.Layer):
@@ -166,12 +164,6 @@ class Bridge(keras.layers.Layer):
             "activation": self.activation,
             "outputs_only": self.outputs_only,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Bridge":
-        if config["kind"] != "dense":  # bridges saved earlier may have options without effect
-            config = {k: v for k, v in config.items() if k not in DENSE_OPTIONS}
-        return cls(**config)
 
 
 def _is_list(x: Any) -> bool:

@@ -26,6 +26,7 @@ from seq2seq_memattn.plots.style import (
     styled,
 )
 
+REFERENCE = "bahdanau"  # the attention whose times set the scale of the paper's
 BESIDE = 4.0 / POINTS_PER_INCH  # inches between attentions whose ranges are drawn
 SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
 
@@ -119,9 +120,7 @@ def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
 
 
 @styled
-def time_by_length(
-    rows: Rows, paper: Rows = (), reference: str = "bahdanau", title: str = ""
-) -> Figure:
+def time_by_length(rows: Rows, paper: Rows = (), title: str = "") -> Figure:
     """Draws the time of decoding or training by source length, one line for each attention.
 
     Args:
@@ -129,18 +128,17 @@ def time_by_length(
             machine. With `all_seconds`, the times of repeats, a bar shows the shortest to the
             longest, and points are shifted sideways so that bars do not overlap.
         paper: such records from another machine. They are drawn dashed, scaled for each length so
-            that the time of `reference` there equals ours.
-        reference: name of the attention whose times set this scale.
+            that the time of Bahdanau's attention there equals ours.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
         ValueError: if `rows` is empty or has two times for one point, or if `paper` is given and
-            `reference` is missing on either side.
+            Bahdanau's attention is missing on either side.
     """
     ours = _by_attention(rows, "rows", "seconds")
     as_in_paper: dict[str, dict[int, float]] = {}
     if paper:
-        as_in_paper = _scaled(_by_attention(paper, "paper", "seconds"), ours, reference)
+        as_in_paper = _scaled(_by_attention(paper, "paper", "seconds"), ours)
     figure = new_figure(3.6, title)
     axes = figure.subplots()
     drawn = _draw_lines(axes, ours)
@@ -155,7 +153,7 @@ def time_by_length(
     for attention in [name for name in drawn if name in as_in_paper]:
         axes.plot(*_points(as_in_paper[attention]), color=drawn[attention].colour, **dashed)
     if as_in_paper:
-        name = looks([reference])[reference].name
+        name = looks([REFERENCE])[REFERENCE].name
         axes.plot(
             [], [], color=NOTE_COLOUR, label=f"as in the paper,\nrelative to {name}", **dashed
         )
@@ -254,19 +252,19 @@ def _by_attention(rows: Rows, name: str, value: str) -> dict[str, dict[int, floa
 
 
 def _scaled(
-    paper: dict[str, dict[int, float]], ours: dict[str, dict[int, float]], reference: str
+    paper: dict[str, dict[int, float]], ours: dict[str, dict[int, float]]
 ) -> dict[str, dict[int, float]]:
-    """The paper's times of the other attentions, scaled so that `reference` takes our time."""
-    if reference not in ours or reference not in paper:
+    """The paper's times of the other attentions, scaled so that `REFERENCE` takes our time."""
+    if REFERENCE not in ours or REFERENCE not in paper:
         raise ValueError(
-            f"`reference`: expected an attention with rows here and in the paper; "
-            f"got {reference!r}, with {sorted(ours)} here and {sorted(paper)} there"
+            f"`rows`, `paper`: expected times of {REFERENCE} in both; "
+            f"got {sorted(ours)} here and {sorted(paper)} there"
         )
-    here, there = ours[reference], paper[reference]
+    here, there = ours[REFERENCE], paper[REFERENCE]
     return {
         attention: {n: t / there[n] * here[n] for n, t in times.items() if n in here and n in there}
         for attention, times in paper.items()
-        if attention != reference
+        if attention != REFERENCE
     }
 
 

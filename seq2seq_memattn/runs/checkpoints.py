@@ -83,10 +83,7 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
     """
     record, arrays = _read(path)
     variables = _distinct(variables)
-    firsts: dict[str, Any] = {}
-    for key, array in arrays.items():  # files of pre-release versions list a shared seed twice
-        firsts.setdefault(key.partition(":")[2], array)
-    named = {_without_numbers(_key(i, name)): firsts[name] for i, name in enumerate(firsts)}
+    named = {_without_numbers(key): array for key, array in arrays.items()}
     found = [named.get(_without_numbers(_key(i, v.path))) for i, v in enumerate(variables)]
     _check_fit(path, variables, found)
     _assign(variables, found)

@@ -1,7 +1,6 @@
 """Metrics of a server in Prometheus's format."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -94,18 +93,6 @@ class Metrics:
     def format(self) -> bytes:
         """All metrics as text."""
         return generate_latest(self._registry)
-
-
-@dataclass(frozen=True)
-class ModelListener:
-    """Receives the batches of one model and counts them."""
-
-    metrics: Metrics
-    model: str
-
-    def batch_done(self, signature: str, num_rows: int, seconds: float) -> None:
-        """Counts a batch of the model."""
-        self.metrics.batch_done(self.model, signature, num_rows, seconds)
 
 
 def _total(counter: Counter) -> int:

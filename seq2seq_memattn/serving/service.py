@@ -1,6 +1,7 @@
 """The service: the models of a server and their answers, independent of HTTP."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_memattn.serving.errors import RequestError, invalid, not_found
-from seq2seq_memattn.serving.metrics import Metrics, ModelListener
+from seq2seq_memattn.serving.metrics import Metrics
 from seq2seq_memattn.serving.models.batch_items import Answer
 from seq2seq_memattn.serving.models.batcher import Batcher
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
@@ -181,7 +182,7 @@ class Service:
             options.max_wait_ms / 1000,
             options.max_queue,
             options.parallel_batches,
-            ModelListener(self.metrics, name),
+            functools.partial(self.metrics.batch_done, name),
         )
         self._endpoints[name] = _Endpoint(model, batcher)
         self.metrics.watch(name, lambda: batcher.num_waiting, lambda: model.version)

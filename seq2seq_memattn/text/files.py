@@ -50,7 +50,7 @@ def iterate_bytes(
         ValueError: if the file is missing, a directory, empty, damaged or not UTF-8. The message
             names the file and, if it is not UTF-8, the line and the byte.
     """
-    name = display_name(path, "standard input")
+    name = display_name(path)
     start = 0  # bytes of the decompressed file before the line
     with _open_input(path) as (stream, file):
         for number, line in enumerate(_raw_lines(stream, name), 1):
@@ -179,9 +179,9 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def display_name(path: str | os.PathLike[str], stream: str) -> str:
-    """Returns the name of a file for messages; `stream` names what `-` stands for."""
-    return stream if os.fspath(path) == STANDARD_STREAM else os.fspath(path)
+def display_name(path: str | os.PathLike[str]) -> str:
+    """Returns the name of an input file for messages."""
+    return "standard input" if os.fspath(path) == STANDARD_STREAM else os.fspath(path)
 
 
 def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:

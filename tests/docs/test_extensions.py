@@ -153,7 +153,10 @@ def test_links_lead_to_pages_and_to_the_repository() -> None:
     assert on_site("../results/table1.md#x", "docs") == "results/table1.md#x"
     assert on_site("table1.md", "results") == "table1.md"
     assert on_site("../docs/faq.md", "results") == "../faq.md"
-    assert on_site("table1/small.csv", "results") == f"{address}/results/table1/small.csv"
+    assert (
+        on_site("table1/small/copy_20_k1.json", "results")
+        == f"{address}/results/table1/small/copy_20_k1.json"
+    )
     assert (
         on_site("../experiments/clients", "docs") == f"{repository()}/tree/main/experiments/clients"
     )

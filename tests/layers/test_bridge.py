@@ -165,8 +165,3 @@ def test_options_of_a_dense_bridge_are_refused_by_others() -> None:
 
 def test_numbers_of_units_are_checked() -> None:
     assert refused(Bridge, "dense", [["a"]]) == "`state_units` must be an int >= 1; got 'a'."
-
-
-def test_options_without_effect_in_older_files_are_left_out() -> None:
-    config = {**Bridge("copy", [[8]]).get_config(), "states": "top", "activation": "tanh"}
-    assert Bridge.from_config(config).states == "all"

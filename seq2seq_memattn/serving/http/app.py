@@ -2,18 +2,21 @@
 
 import asyncio
 import json
+import mimetypes
 import time
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from seq2seq_memattn.serving.errors import RequestError, busy, invalid, not_found
+from seq2seq_memattn.serving.errors import RequestError, busy, invalid
 from seq2seq_memattn.serving.http.access import (
     HEALTH_PATH,
     MODELS_PATH,
@@ -23,7 +26,6 @@ from seq2seq_memattn.serving.http.access import (
     TokenGate,
 )
 from seq2seq_memattn.serving.http.error_response import error_response
-from seq2seq_memattn.serving.http.page_files import PAGE, read_page_file
 from seq2seq_memattn.serving.layout import VERSION_NAME
 from seq2seq_memattn.serving.metrics import CONTENT_TYPE
 from seq2seq_memattn.serving.options import ServerOptions
@@ -34,6 +36,8 @@ BODY_SECONDS = 60.0  # time limit for receiving a body
 MAX_OPEN = 1024  # most predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
+PAGE = Path(__file__).with_name("page")
+mimetypes.add_type("text/javascript", ".js")  # the table of the machine may differ
 
 
 def make_app(service: Service, options: ServerOptions, token: str | None = None) -> Starlette:
@@ -52,7 +56,7 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
     routes = [
         Route("/", endpoints.page),
         Route(MODELS_PATH, endpoints.models),
-        Route(OPEN_FOLDER + "{file}", endpoints.page),
+        Mount(OPEN_FOLDER, StaticFiles(directory=PAGE)),
         Route(HEALTH_PATH, endpoints.health),
         Route("/metrics", endpoints.metrics),
     ]
@@ -144,11 +148,8 @@ class _Endpoints:
         return _json({"models": self._service.models()})
 
     async def page(self, request: Request) -> Response:
-        name = request.path_params.get("file", PAGE)
-        file = read_page_file(name)
-        if file is None:
-            raise not_found(f"the page has no file {name!r}")
-        return Response(file.content, headers={"Content-Type": file.content_type})
+        del request
+        return FileResponse(PAGE / "index.html")
 
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
@@ -197,8 +198,8 @@ def _version(request: Request) -> int | None:
     return None if text is None else int(text)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value), status, media_type=JSON_TYPE)
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value), media_type=JSON_TYPE)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

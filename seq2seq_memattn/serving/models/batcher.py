@@ -4,21 +4,15 @@ import asyncio
 import collections
 import heapq
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 
 from seq2seq_memattn.serving.errors import RequestError, busy, invalid
 from seq2seq_memattn.serving.models.batch_items import Answer, Item, Model, divide, rows_of
 from seq2seq_memattn.serving.models.signatures import Arrays, Signature
-
-
-class Listener(Protocol):
-    """Receives computed batches, for instance to count them."""
-
-    def batch_done(self, signature: str, num_rows: int, seconds: float) -> None: ...
 
 
 class Batcher:
@@ -42,7 +36,7 @@ class Batcher:
         parallel_batches: int > 0. Batches computed at the same time. A batch with large products
             uses all cores by itself. Several batches at a time share the cores; they help if most
             of the time passes between operations.
-        listener: receives each computed batch.
+        on_batch: called with signature, number of rows and seconds of each computed batch, or None.
     """
 
     def __init__(
@@ -51,13 +45,13 @@ class Batcher:
         max_wait: float,
         max_queue: int,
         parallel_batches: int = 1,
-        listener: Listener | None = None,
+        on_batch: Callable[[str, int, float], None] | None = None,
     ) -> None:
         self._max_batch = max_batch
         self._max_wait = max_wait
         self._max_queue = max_queue
         self._parallel_batches = parallel_batches
-        self._listener = listener
+        self._on_batch = on_batch
         self._queue: collections.deque[Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
@@ -192,8 +186,8 @@ class Batcher:
         num_rows = sum(item.num_rows for item in batch)
         if not batch[0].is_alone:
             _check_rows(outputs, num_rows)
-        if self._listener is not None:
-            self._listener.batch_done(request.signature, num_rows, seconds)
+        if self._on_batch is not None:
+            self._on_batch(request.signature, num_rows, seconds)
         for one in {id(item.request): item.request for item in batch}.values():
             one.model_seconds += seconds
         for position, item in enumerate(batch):

@@ -97,14 +97,14 @@ def test_a_page_has_its_pictures_and_says_where_they_are_from(name: str, tmp_pat
     missing = of.rows[-1]
     told = f"Rows without a result so far (`--rows=NAME` makes one): `{missing.name}`."
     assert told in " ".join(page.split())
-    assert definition.tables(results[:-1])[".md"].strip() in page
+    assert definition.tables(results[:-1]).strip() in page
     assert f"```\npython -m experiments.reproduce {name} --scale=tiny\n```" in page
     assert "paper's Figure" in " ".join(page.split())
 
 
 def test_a_figures_table_has_its_rows_and_what_trained_them(tmp_path: Path) -> None:
     first, second, *_ = write_results_of(make("figure3a", "tiny", tmp_path))
-    assert sources([first, second])[".md"].splitlines() == [
+    assert sources([first, second]).splitlines() == [
         "| row | model | BLEU | updates | seed | commit |",
         "|---|---|---|---|---|---|",
         f"| {first['name']} | {first['label']} | 50.00 | 4,000 | 0 | 0123456789 |",

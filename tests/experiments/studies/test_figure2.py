@@ -27,7 +27,7 @@ def test_the_surface_needs_no_training_and_is_the_same_at_every_scale(tmp_path: 
 
 
 def test_the_table_has_the_corners_and_the_stationary_point() -> None:
-    page = tables([])[".md"]
+    page = tables([])
     middle, end = MAX_SOURCE_LENGTH // 2, MAX_SOURCE_LENGTH - 1
     assert f"| L[k, s] | s = 0 | s = {middle} | s = {end} |" in page
     first = (1 - 1 / NUM_SLOTS) * (

@@ -30,7 +30,7 @@ def test_the_threshold_is_that_with_the_smallest_window_which_costs_little(
 
 
 def test_a_table_has_the_five_rows_of_the_paper(results: list[dict[str, Any]]) -> None:
-    page = _flexible.tables(results)[".md"]
+    page = _flexible.tables(results)
     assert page.startswith("## Multi30k, German-English, words")
     lines = [line for line in page.split("\n") if line.startswith("| ")][1:]
     assert lines == [
@@ -48,7 +48,7 @@ def test_a_table_has_the_five_rows_of_the_paper(results: list[dict[str, Any]]) -
 def test_rows_that_are_not_there_yet_are_left_out(results: list[dict[str, Any]]) -> None:
     # Flexible Attention has one row without and one row with a threshold.
     for there, expected in ((results[:2], 2), (results[:3], 4), (results[3:], 1)):
-        table = [line for line in _flexible.tables(there)[".md"].split("\n") if line[:1] == "|"]
+        table = [line for line in _flexible.tables(there).split("\n") if line[:1] == "|"]
         assert len(table) - 2 == expected  # without the two lines of the header
 
 

@@ -27,7 +27,7 @@ def test_figure_3_is_of_the_tuned_rows_of_table_1(
     points = flexible_figure3.sweep(results[3], "valid")
     assert [point["threshold"] for point in points] == [*_flexible.THRESHOLDS, None]
     assert points[2] == {"threshold": 0.8, "window": 3.5, "bleu": 29.6}
-    page = flexible_figure3.tables(results[3:])[".md"]
+    page = flexible_figure3.tables(results[3:])
     assert "| 0.8 | 3.50 | 29.60 | 4.00 | 30.60 |" in page
     assert "| ∞ | 12.00 | 31.00 | 12.50 | 32.00 |" in page
     drawn = flexible_figure3.draw(of, results[3:], tmp_path / "small")
@@ -62,8 +62,8 @@ def test_figure_4_is_of_long_sentences_and_the_thresholds_of_its_rows(
     flexible_figure4.draw(of, [result], stem)
     (command,) = commands
     assert command[0] == "experiments.draw_alignment"
-    assert "--threshold=0.8" in command and "τ = 0.8" in flexible_figure4.tables([result])[".md"]
-    assert "τ = ∞" in flexible_figure4.tables([{**result, _flexible.THRESHOLD: None}])[".md"]
+    assert "--threshold=0.8" in command and "τ = 0.8" in flexible_figure4.tables([result])
+    assert "τ = ∞" in flexible_figure4.tables([{**result, _flexible.THRESHOLD: None}])
     (lines,) = (argument for argument in command if argument.startswith("--lines="))
     numbers = list(map(int, lines.removeprefix("--lines=").split(",")))
     assert len(set(numbers)) == 6 and min(numbers) > 80 and max(numbers) <= 100

@@ -58,7 +58,7 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     results = flexible_table3.run(study)
     runs = f"{study.runs_dir / NAME}_global,{study.runs_dir / NAME}_flexible_tuned:0.8"
     assert f"--runs={runs}" in commands[0]
-    page = flexible_table3.tables(results)[".md"]
+    page = flexible_table3.tables(results)
     assert "| global | - | 751 | 70.0 | 20.2 | 1 | 50.0 | 1.00 |" in page
     assert "| tuned | 0.8 | 677 | 70.0 | 20.2 | 1 | 45.0 | 0.90 |" in page
     assert "| tuned | 0.8 | - | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page

@@ -57,7 +57,7 @@ def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_wei
 def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> None:
     found = memory_distillation.results(study(tmp_path))
     assert [result["name"] for result in found] == list(NAMES)
-    table = memory_distillation.tables(found)[".md"].splitlines()
+    table = memory_distillation.tables(found).splitlines()
     assert (
         table[4] == "| Att | as it is | 3,600 | 2,000 | 0 | 35.00 | 36.00 | - | - | 30.00 | - | - |"
     )
@@ -75,7 +75,7 @@ def test_scores_have_the_interval_of_the_bootstrap(tmp_path: Path) -> None:
             score = result["tests"][FLICKR]["bleu"]
             result["against_baseline"] = {"bleu": {**halves, "score": score}}
             write_json(of.result_path(rows[result["name"]]), result)
-    table = memory_distillation.tables(memory_distillation.results(of))[".md"].splitlines()
+    table = memory_distillation.tables(memory_distillation.results(of)).splitlines()
     assert "| 36.00 ± 1.5 | - | - |" in table[4]
     assert "| 44.00 ± 1.6 | +8.00 | 0.500 |" in table[5]
 
@@ -114,7 +114,7 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
         result = result_of(rows[name], bleu)
         result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
         found.append(result)
-    table = memory_distillation.tables(found)[".md"].splitlines()
+    table = memory_distillation.tables(found).splitlines()
     assert table[0] == "## Copying at most 100 symbols"
     assert table[2] == memory_distillation.COPY_TASK
     assert table[6:9] == [

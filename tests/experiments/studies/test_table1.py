@@ -49,7 +49,7 @@ def test_times_are_beside_the_papers_and_over_those_without_attention_and_with_b
 ) -> None:
     results = results_of((20, "none"), (20, "bahdanau"), (50, "none"))
     table1.time_decoding(results, tmp_path)
-    page = table1.tables(table1.with_decoding_times(results, tmp_path))[".md"]
+    page = table1.tables(table1.with_decoding_times(results, tmp_path))
     first, second = page.split("## Decoding time")
     assert "| 20 | Att | 99.98 | 90.00 | 50.0 % | 200,000 | 4,000 | 1 |" in first
     assert "| 20 | No Att | 2.03 | 2.00 | 1.00 to 3.00 | 1.00 | 1.00 | 0.71 | 0.50 |" in second
@@ -70,7 +70,7 @@ def test_lengths_that_the_paper_does_not_have_are_without_its_times(tmp_path: Pa
 def test_results_stand_without_times_that_were_not_measured(tmp_path: Path) -> None:
     results = results_of((20, "none"))
     assert table1.with_decoding_times(results, tmp_path) == results
-    assert "90.00" in table1.tables(results)[".md"]
+    assert "90.00" in table1.tables(results)
 
 
 def test_models_that_were_not_trained_are_timed_too_where_they_are_asked_for(

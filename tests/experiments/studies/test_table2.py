@@ -129,7 +129,7 @@ def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
     results = table2.results(make_study(tmp_path, data_dir))
     others = ("wmt_news_en_de_k64", "wmt17_en_tr_k32", "wmt17_en_de_k32")
     results += [result_of(table2.text_row(name, 400), 5.0) for name in others]
-    multi30k, newstest, turkish, german, beside = table2.tables(results)[".md"].split("## ")[1:]
+    multi30k, newstest, turkish, german, beside = table2.tables(results).split("## ")[1:]
     assert multi30k.startswith("Multi30k, en-de\n")
     assert newstest.startswith("News of 2008 to 2014, en-de\n")
     scores, costs = (

@@ -16,7 +16,6 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from seq2seq_memattn.serving import service
 from seq2seq_memattn.serving.http import app as app_module
-from seq2seq_memattn.serving.http import page_files
 from seq2seq_memattn.serving.options import ServerOptions
 from tests.errors import refused
 from tests.serving.clients import BODY_BYTES, Running, running
@@ -268,29 +267,23 @@ def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> No
         assert answer.status_code == status
 
 
-def test_the_page_comes_from_the_package_with_safe_headers(
-    server: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = tmp_path / "page"
-    folder.mkdir()
+def test_the_page_comes_from_the_package_with_safe_headers(server: Running) -> None:
     types = {
         "index.html": "text/html; charset=utf-8",
         "page.css": "text/css; charset=utf-8",
         "page.js": "text/javascript; charset=utf-8",
-        "icon.svg": "image/svg+xml",
-        "data": "application/octet-stream",
+        "favicon.svg": "image/svg+xml",
     }
-    for name in types:
-        (folder / name).write_text(f"content of {name}")
-    monkeypatch.setattr(page_files.importlib.resources, "files", lambda package: tmp_path)
     for name, content_type in types.items():
         answer = server.get("/" if name == "index.html" else f"/page/{name}")
-        assert answer.text == f"content of {name}"
+        assert answer.content == (app_module.PAGE / name).read_bytes()
         assert answer.headers["content-type"] == content_type
         assert answer.headers["cache-control"] == "no-cache"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-security-policy"].startswith("default-src 'self'; ")
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    for path in ("/page", "/page/", "/page/none.js", "/page/..%2fapp.py", "/page//etc/passwd"):
+        assert server.get(path).status_code == 404
 
 
 def test_the_page_is_told_of_the_models_in_their_order(server: Running) -> None:
