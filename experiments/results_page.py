@@ -37,9 +37,9 @@ softmax of equation 5 over the source, unless a row says "as printed" or "over s
 sigmoid.
 """
 VERDICTS = f"""
-Verdicts follow from the recorded figures by the numbered rules below, except for figures, which a
-person judges. The rules were written after most results existed. Applied to the paper's own
-figures, each rule gives *reproduced*, unless it says otherwise (a test checks this).
+Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
+rules were written after most results existed. Applied to the paper's own numbers, each rule gives
+*reproduced*, unless the rule says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
@@ -92,7 +92,7 @@ def make_page(results_dir: Path) -> str:
         markdown_table(HEADER, _lines(memory, linked, numbers)),
         "Flexible Attention (Shu and Nakayama 2017):",
         markdown_table(HEADER, _lines(flexible, linked, numbers)),
-        "Findings of the memory paper once more, by longer runs:",
+        "Findings of the memory paper, tested again with longer runs:",
         markdown_table(HEADER, _lines(further, linked, numbers)),
         VERDICTS.strip(),
         "## Rules of the verdicts",

@@ -13,7 +13,7 @@ MAX_SLOTS = 8  # so few are drawn large; the title counts the others
 
 WHAT = """
 The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),
-along the best hypothesis of beam search (10): for each slot that is used most, and summed over all
+along the best hypothesis of beam search (10): for each of the most used slots, and summed over all
 slots. Source tokens run downwards and target tokens to the right, end tokens included. The sample
 is the first line of the validation set with this number of tokens. If no line has it, the first
 line with the next smaller number is drawn.

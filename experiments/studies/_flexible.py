@@ -263,9 +263,9 @@ def introduction(scale: Scale) -> str:
     """The text of the pages before their tables."""
     text = (
         "How small a window of the source is enough? A window is the number of encoder states "
-        "scored per decoder step, on average over the steps of the best hypotheses. The full-"
-        "penalty window is what τ leaves with the full penalty in every step, if each position is "
-        "the centre equally often. "
+        "scored per decoder step, on average over the steps of the best hypotheses. Flexible "
+        "attention skips positions with a penalty of τ or more. The full-penalty window is what τ "
+        "leaves if every step has the full penalty and each position is the centre equally often. "
         "BLEU is of tokenised text; learning curves have the mean of smoothed BLEU over sentences, "
         "by which the best weights are chosen, as in the paper. We chose the threshold τ on the "
         f"validation set: of {', '.join(map(str, SEARCHED))} the one with the smallest window "

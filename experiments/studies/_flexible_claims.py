@@ -53,7 +53,7 @@ def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     claim = Claim(
         f"tuned windows are narrow, {corpus.short}",
         f"{paper['global'][0]:.1f} to {paper['tuned'][0]:.1f}, {kept - 1:.0%}",
-        "The threshold is the paper's choice: the smallest window that costs at most "
+        "The threshold is chosen as in the paper: for the smallest window that costs at most "
         f"{LOSS:g} validation BLEU of tokenised text. Reproduced if tuning then leaves a share of "
         "the window that is at most 0.1 above the paper's, partly if the share is at most 0.8, "
         "otherwise not.",

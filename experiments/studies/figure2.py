@@ -25,7 +25,7 @@ beginning of the source and for the last slots at its end. The paper does not gi
 is {NUM_SLOTS}, as in its Figure 8, and S is {MAX_SOURCE_LENGTH}, the default length at which
 google/seq2seq cuts sources; k runs from 1 to K and s from 0 to S - 1. The values come from
 `seq2seq_memattn/attention/position_encoding.py`, neither masked nor renormalised. Nothing is
-trained and nothing is random: the command makes the same figure at every scale.
+trained or random, so every scale gives the same figure.
 """
 
 

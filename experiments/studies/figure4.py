@@ -28,7 +28,7 @@ SMALL = [
 INTRODUCTION = f"""
 Does K-memory learn to translate as well and as soon as attention? The paper's Figure 4 has learning
 curves for English-Finnish and English-Turkish. Its K-memory has position encodings, a sigmoid while
-encoding and a softmax while decoding. There, it is on a par with attention with enough slots, and
+encoding and a softmax while decoding. With enough slots, it is on a par with attention, and
 English-Turkish converges very quickly. Here: rows of Table 2. Those of Multi30k have two softmaxes
 unless they name others, and position encodings only if marked PE. {OF_CURVES} Bands show the range
 of two seeds.

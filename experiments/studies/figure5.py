@@ -53,7 +53,7 @@ def claims(found: Results) -> list[Claim]:
         "For each reading of equation 5 that has all four pairs: reproduced if two softmaxes are "
         f"more than {MARGIN:g} validation BLEU below each other pair; contradicted if they are as "
         f"far above some pair, but not after {FEW_UPDATES}; otherwise undecided. Undecided also if "
-        "readings differ.",
+        "readings disagree.",
     )
     scores: dict[str, list[float]] = {}
     for result in found:

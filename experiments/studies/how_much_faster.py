@@ -38,8 +38,8 @@ PEERS_HEADER = (
 )
 
 INTRODUCTION = """
-How many times as fast as attention over the whole source does K-memory decode? The answer depends
-on what is compared. The first table compares K = 64 with this project's own Bahdanau attention. All
+How many times as fast as attention over the whole source does K-memory decode?
+The first table compares K = 64 with this project's own Bahdanau attention. All
 other code is the same, so the ratio is the gain of the memory itself. The second table compares
 both with a PyTorch model that we wrote ("pytorch bahdanau"), OpenNMT-py and TensorFlow Addons. The
 lead of this project's Bahdanau attention over the PyTorch model comes from the implementation; the

@@ -116,8 +116,8 @@ def introduction(scale: Scale) -> str:
         "models and training are those of Multi30k, en-de, in [Table 2](table2.md). BLEU is of "
         "beam search (10) with the weights of the best validation. Test BLEU is of tokenised text "
         "and ignores case; validation BLEU does not. Choices were made by validation BLEU, and no "
-        'choice saw test_2017_mscoco. "±" is half a 95 % interval over test sets drawn anew from '
-        'this one, not over seeds. "Against Att" is the difference on test_2016_flickr from '
+        'choice saw test_2017_mscoco. "±" is half a 95 % interval, by bootstrap resampling of '
+        'the test set, not over seeds. "Against Att" is the difference on test_2016_flickr from '
         "attention, trained as long, with its first seed, and p its two-sided p-value by "
         "approximate randomisation."
     )

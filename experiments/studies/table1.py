@@ -76,10 +76,10 @@ TIMES_HEADER = (
 INTRODUCTION = """
 How well do models copy random sequences of at most L symbols, out of 20? BLEU is of beam search
 (10) on 1,000 validation sequences, with the weights of the best validation. Updates and minutes of
-training are counted up to that validation. There is no other test set, so the scores of models that
-vary between validations are a little too high. The paper trains for 200,000 updates with a learning
-rate of 1e-4. Its text has data sets of L = 10, 50, 100 and 200, its Table 1 L = 20 in place of 10;
-we follow the table.
+training are counted up to that validation. There is no separate test set, so the scores of models
+that vary between validations are a little too high. The paper trains for 200,000 updates with a
+learning rate of 1e-4. Its text names L = 10, 50, 100 and 200; its Table 1 has L = 20 instead of 10.
+We follow the table.
 
 Equation 5 is read as a softmax over the source, so that each slot is an average of the source. The
 paper prints it over the K slots. The paper does not say which pair of scores Table 1 has; here both

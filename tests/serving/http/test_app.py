@@ -126,7 +126,7 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(server: Running)
         ("DELETE", PREDICT, 400, "Method Not Allowed"),
         ("GET", "/v1/models/../../etc/passwd", 404, "Malformed request"),
         ("GET", "/other", 404, "Malformed request: GET /other"),
-        ("GET", "/page/other.js", 404, "no file"),
+        ("GET", "/page/other.js", 404, "Not Found"),
         ("GET", "/page/..%2fapp.py", 404, "Malformed request"),
     ],
 )
