@@ -33,7 +33,7 @@ def define(flags: cli.Flags) -> None:
     flags.integer(
         "jobs",
         1,
-        "rows trained at a time, each with its share of the cores (on TensorFlow)",
+        "rows to train at the same time; on TensorFlow, each gets an equal share of the cores",
         lower_bound=1,
     )
     flags.string("work_dir", "runs", "where data and runs go")

@@ -142,7 +142,12 @@ def define(flags: cli.Flags) -> None:
     flags.integer("repeats", 3, "timed turns, after one warm-up turn", lower_bound=1)
     flags.integer("units", 256, "width of all layers", lower_bound=1)
     flags.integer("vocab_size", 20, "symbols, without the special ones", lower_bound=1)
-    flags.number("deviation", 15.0, "standard deviation of lengths in mode normal", lower_bound=0.0)
+    flags.number(
+        "deviation",
+        15.0,
+        "with --modes=normal: standard deviation of the source lengths, in tokens",
+        lower_bound=0.0,
+    )
     flags.boolean("input_feeding", True, "feed the context into the next step")
     flags.items(
         "graphs", ["xla"], f"graphs of the decoding steps to time in turns: {' and '.join(GRAPHS)}"

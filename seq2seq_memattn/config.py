@@ -145,7 +145,8 @@ class ModelConfig(Options):
         0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's", least=0
     )
     slot_dropout: float = option(
-        0.0, "K-memory: share of the slots dropped in training, drawn per sentence"
+        0.0,
+        "K-memory: probability of dropping each slot in training, drawn anew for each sentence",
     )
     encoder_projection_units: int = option(
         0,
@@ -160,7 +161,9 @@ class ModelConfig(Options):
     )
     bridge_activation: Literal["linear", "tanh"] = option("linear", "activation of a dense bridge")
     bridge_outputs_only: bool = option(
-        False, "a dense bridge maps only the outputs of cells; other decoder states start at zero"
+        False,
+        "a dense bridge reads and sets only the outputs of cells (h of an LSTM); the other "
+        "states of the decoder (c) start at zero",
     )
     read: Literal["after", "before"] = option(
         "after",
@@ -180,7 +183,9 @@ class ModelConfig(Options):
         "target: the output layer shares the weights of the target embeddings; all: the source "
         "embeddings share them too, with one joint vocabulary",
     )
-    dropout: float = option(0.2, "share of each cell's inputs dropped in training, drawn per step")
+    dropout: float = option(
+        0.2, "dropout rate of each cell's inputs in training; a new mask per step"
+    )
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
         "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
     )
@@ -231,7 +236,7 @@ class ModelConfig(Options):
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens of a source, end token included; None: no limit."""
+        """The maximum number of tokens in a source, end token included; None: no limit."""
         return self.max_source_length if self.needs_source_length else None
 
     @property

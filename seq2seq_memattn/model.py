@@ -209,7 +209,7 @@ class Seq2Seq(keras.Model):
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens that a source may have, end token included; None: no limit."""
+        """The maximum number of tokens in a source, end token included; None: no limit."""
         return self.config.longest_source
 
     @property

@@ -86,7 +86,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @property
     def longest_source(self) -> int | None:
-        """The most source positions that the attention can take; None if there is no limit."""
+        """The maximum number of source positions that the attention can read; None: no limit."""
         return None
 
     @property

@@ -29,10 +29,12 @@ class LocalAttention(WindowedAttention):
     """Local attention: scores the positions at most `half_window` away from a centre.
 
     Source: Luong et al. (2015), section 3.2; equations 10 and 11 of Shu and Nakayama (2017).
-        local-m ("monotonic"): p_t = t, alpha = softmax over the window
+        local-m ("monotonic"): p_t = t, alpha(s) = w(s)
         local-p ("predictive"): p_t = S sigmoid(v_p . tanh(W_p h)),
-            alpha(s) = softmax over the window (s) * exp(-(s - p_t)^2 / (2 sigma^2))
-    Symbols: h -> queries[:, i], S -> real positions of the source, alpha -> scores.
+            alpha(s) = w(s) * exp(-(s - p_t)^2 / (2 sigma^2))
+        w = softmax of the energies of the window around p_t
+    Symbols: h -> queries[:, i], t -> the number of the step, p_t -> the window's centre,
+        S -> the number of real positions in the source, alpha -> scores.
     Our choices where the papers are silent: positions and steps count from 0; the softmax runs over
     the window, not over all positions; centres are clamped to the last real position.
 

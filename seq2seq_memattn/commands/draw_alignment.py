@@ -25,7 +25,9 @@ MAX_CHARACTERS = 100  # of a sentence in a title; the rest is cut
 
 
 def read_texts(arguments: cli.Arguments, run: Any) -> dict[str, str]:
-    """The sentences to draw, in the form of the training text, by line: "line 3", "" for `--text`.
+    """The sentences to draw, tokenised and cased like the training text, by name.
+
+    Line 3 of `--source` has the name "line 3"; the sentence of `--text` has the name "".
 
     Raises:
         ValueError: for flags that do not go together, or line numbers beyond the end of the file.
@@ -84,7 +86,7 @@ def define(flags: cli.Flags) -> None:
     run_flags.define_search(flags)
     flags.group("Text and figures")
     flags.string("text", None, "a sentence of plain text")
-    flags.string("source", None, "a file of sentences in the form of the training text")
+    flags.string("source", None, "a file of sentences, tokenised and cased like the training text")
     flags.items("lines", [], "numbers of the lines to draw, from 1")
     flags.string(
         "output", None, "figure to write: .png, .svg, or both if it has no ending", required=True

@@ -61,7 +61,7 @@ def define(flags: cli.Flags) -> None:
         "prefixes",
         None,
         "file with the beginning of each translation, one line per source; an empty line sets "
-        "none; with --noreadable, in the form of the training text",
+        "none; with --noreadable, the file must be tokenised and cased like the training text",
     )
     flags.integer("n_best", 1, "translations per source", lower_bound=1)
     flags.boolean(

@@ -69,7 +69,8 @@ def read_shards(
         The pairs of all the shards, in the order of the files.
 
     Raises:
-        ValueError: if a shard is missing, has changed or is not a shard; names the file.
+        ValueError: if a shard is missing, has changed or is not a shard. The message names the
+            file.
     """
     parts = []
     for file in files:
@@ -99,7 +100,8 @@ def read_text(
 
     Raises:
         ValueError: if a side is missing or has changed, has a wrong number of lines, or has a line
-            that cannot be encoded; names the file and the line, counted from 1.
+            that cannot be encoded. The message names the file. If a line cannot be encoded, it also
+            gives the number of the line, counted from 1.
     """
     sides = (
         _encoded(directory, split, "source", source_vocabulary),

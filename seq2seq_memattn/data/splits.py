@@ -66,8 +66,8 @@ class SplitData:
 
     Raises:
         ValueError: if the directory or a file of the split is missing or damaged, or a line cannot
-            be encoded; names the file. With several groups, a damaged shard raises only when it is
-            read.
+            be encoded. The message names the file. With several groups, a damaged shard raises only
+            when it is read.
 
     Example: `fit` over two epochs, each in its own order.
 

@@ -31,8 +31,8 @@ class AttentionDecoder(keras.layers.Layer):
             cell, `load_model` may fail, as it does for two `RNN` layers with one cell.
         attention: an `Attention`. None if `cell` is an `AttentionCell`, which has one.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
-        dropout: float in [0, 1). Share of each cell's inputs dropped in training, drawn for each
-            step.
+        dropout: float in [0, 1). Dropout rate of each cell's inputs in training. Each step draws a
+            new mask.
         seed: int, a `keras.random.SeedGenerator`, or None. Seed of the dropout; None: a random one.
         return_alignments: bool. Whether to return the alignments as well.
         return_state: bool. Whether to return the cells' last states as well.

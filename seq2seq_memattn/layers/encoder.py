@@ -47,7 +47,7 @@ class Encoder(keras.layers.Layer):
         cell: "lstm" or "gru".
         bidirectional: bool.
         stacking: "per_direction" or "concatenated".
-        dropout: float in [0, 1). Share of each layer's inputs dropped, drawn for each token.
+        dropout: float in [0, 1). Dropout rate of each layer's inputs. Each token has its own mask.
         kernel_initializer: initialiser of all kernels of the cells. Its own seed is ignored.
         seed: int or None. Seed of dropout and of the weights. None: a random one, which
             `keras.utils.set_random_seed` decides.

@@ -59,7 +59,7 @@ class TeacherForcedDecoder:
 
     Args:
         cell: a built `AttentionCell`.
-        dropout: float in [0, 1). Share of each cell's inputs dropped, drawn for each step.
+        dropout: float in [0, 1). Dropout rate of each cell's inputs. Each step draws a new mask.
         seed_generator: a `SeedGenerator`.
     """
 

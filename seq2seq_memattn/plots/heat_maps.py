@@ -124,9 +124,10 @@ def slots(
         beta: float [target_length, K].
         source_tokens: source_length strings.
         target_tokens: target_length strings.
-        max_slots: int > 0. The most slots to draw, those with the largest shares. Slots with less
-            than one hundredth are left out, too. A note counts the slots that are left out. Up to
-            8 slots are drawn large, two in a row; more than 16 are drawn small, eight in a row.
+        max_slots: int > 0. The maximum number of slots to draw. The slots with the largest shares
+            are drawn, except those with a share below one hundredth. A note counts the slots that
+            are left out. Up to 8 slots are drawn large, two in a row; more than 16 are drawn small,
+            eight in a row.
         title: title of the figure.
 
     Raises:

@@ -47,8 +47,8 @@ def fetch(
         wait_seconds: seconds before the second attempt, doubled before each further one.
 
     Raises:
-        OSError: if the file cannot be downloaded; names the URL. The bytes received are kept.
-            `MissingFile` if the server does not have the file.
+        OSError: if the file cannot be downloaded; the message names the URL. The bytes received are
+            kept. `MissingFile` if the server does not have the file.
         ValueError: if the file, downloaded or found, has a wrong checksum.
     """
     if not path.exists():

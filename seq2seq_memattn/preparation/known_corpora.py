@@ -93,7 +93,7 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
         url: replaces the server's address if given.
 
     Raises:
-        ValueError: if the corpus does not have the pair; names the pairs that it has.
+        ValueError: if the corpus does not have the pair. The message names the pairs that it has.
     """
     with open(FOLDER / f"{name}.toml", "rb") as stream:
         content = tomllib.load(stream)

@@ -95,7 +95,7 @@ class TextOptions(Options):
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens on either side of a training pair, end token included."""
+        """The maximum number of tokens on either side of a training pair, end token included."""
         return self.max_length or (500 if self.kind == "characters" else 100)
 
     def kept(self) -> dict[str, object]:

@@ -57,8 +57,8 @@ def make_vocabulary(
         The vocabulary's dict.
 
     Raises:
-        ValueError: if a vocabulary of this size cannot be made from the sample; names a possible
-            size.
+        ValueError: if a vocabulary of this size cannot be made from the sample. The message names a
+            possible size.
     """
     name = f"{side}.{FILE_NAMES[options.kind]}" if side else FILE_NAMES[options.kind]
     try:

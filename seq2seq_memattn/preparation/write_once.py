@@ -53,7 +53,7 @@ def prepare_once(
 
     Raises:
         ValueError: if the directory is damaged, holds something else, or was prepared with other
-            options; names the options that differ.
+            options. In the last case, the message names the options that differ.
     """
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):

@@ -39,7 +39,7 @@ def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned
     Args:
         run: `Run`.
         translator: a `Translator` of the run, with return_alignments=True.
-        text: the sentence, in the form of the training text.
+        text: the sentence, tokenised and cased like the training text.
         name: name of the sentence in errors.
 
     Raises:

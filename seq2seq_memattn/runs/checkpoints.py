@@ -38,7 +38,8 @@ def write_arrays(path: Path, variables: Sequence[Any], record: dict[str, Any]) -
     """Writes variables and a JSON record atomically, after a read-back check of the new file.
 
     Raises:
-        OSError: if the file cannot be written or read back; names the file, which is not changed.
+        OSError: if the file cannot be written or read back. The message names the file, which is
+            not changed.
     """
     numbered = enumerate(_distinct(variables))
     arrays: dict[str, Any] = {_key(i, v.path): np.asarray(v) for i, v in numbered}
@@ -79,7 +80,8 @@ def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
     Nothing is assigned unless the whole file can be read and fits the variables.
 
     Raises:
-        ValueError: if the file is damaged or was written for other variables; names the file.
+        ValueError: if the file is damaged or was written for other variables. The message names the
+            file.
     """
     record, arrays = _read(path)
     variables = _distinct(variables)
@@ -105,8 +107,9 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
         The file's record.
 
     Raises:
-        ValueError: if the file is damaged or its weights do not fit the model; names the file and
-            the first weight that does not fit, with both shapes if they differ.
+        ValueError: if the file is damaged or its weights do not fit the model. The message names
+            the file. If weights do not fit, it also names the first of them, with both shapes if
+            they differ.
     """
     record, arrays = _read(path)
     found = _only_weights(arrays)

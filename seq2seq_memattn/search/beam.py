@@ -68,8 +68,8 @@ def beam_search(
             finished; the result is the same.
         return_alignments: bool. Whether to return alignments, scores, memory and
             positions_scored.
-        min_length: int or int32 [batch]. The fewest tokens before the end token, unless the limit
-            of a hypothesis is lower.
+        min_length: int or int32 [batch]. The minimum number of tokens before the end token, unless
+            the limit of a hypothesis is lower.
         length_reward: float in -100..100. Added to the score for each token, without the end token.
         coverage_penalty: float in 0..100. Weight of the coverage penalty of Wu et al. (2016),
             equation 14, which prefers targets whose attention has read every source position:

@@ -79,7 +79,7 @@ def search_by_chunks(
         extend: (unfinished, step) -> what `extend_beam` returns.
         unfinished: all sentences, before the first step.
         found: their results before the first step; see `first_results`.
-        num_steps: int or int32 scalar. The most steps.
+        num_steps: int or int32 scalar. The maximum number of steps.
         compaction: the policy.
     """
     structures = unfinished, found

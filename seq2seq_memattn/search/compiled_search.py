@@ -56,7 +56,7 @@ class CompiledSearch:
             `update_weights`.
         options: `SearchOptions`.
         return_alignments: see `beam_search`.
-        batch_size: int > 0. The most sources in a call.
+        batch_size: int > 0. The maximum number of sources in a call.
         jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
             a second or more. Batches are then padded to `batch_size`, half of it, and so on, and
             the sources of a `Seq2Seq`, which ignores padding, to multiples of 16 tokens if their

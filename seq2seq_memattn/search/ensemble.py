@@ -84,13 +84,13 @@ class Ensemble:
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens of a source, end token included; None: no limit."""
+        """The maximum number of tokens in a source, end token included; None: no limit."""
         limits = [model.longest_source for model in self.models]
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def variables(self) -> list[Any]:
-        """The variables of all models, each once."""
+        """The variables of all models. A variable that models share is listed once."""
         return list({id(v): v for model in self.models for v in model.variables}.values())
 
     def count_params(self) -> int:

@@ -103,7 +103,7 @@ def search_in_graph(
         model: `SearchedModel`; a prepared one if finished sentences are removed.
         memory, state: from the model's `start`.
         rules: the rules of the search.
-        num_steps: int or int32 scalar. The most steps.
+        num_steps: int or int32 scalar. The maximum number of steps.
         compaction: the policy for finished sentences.
     """
     # Memory that stays whole need not be one of the loop's variables.

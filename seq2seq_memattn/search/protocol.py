@@ -53,8 +53,8 @@ class Preparable(Protocol):
         vocab_size: int. The number of target ids.
         num_tokens: int. Search's tokens: more than there are ids, if one id has several roles.
         source_vocab_size: int or None. The number of source ids, if it is known.
-        longest_source: int or None. The most tokens of a source, end token included; None: any
-            number.
+        longest_source: int or None. The maximum number of tokens in a source, end token included;
+            None: no limit.
         variables: list of the model's variables.
     """
 

@@ -55,7 +55,9 @@ def prefix_lengths(prefix: Any) -> Any:
 def limits_of(
     lengths: Lengths, source_lengths: Any, prefix_lengths: Any = 0, has_end: bool = True
 ) -> tuple[Any, Any]:
-    """The limits of each source: the most steps, and the tokens before its targets may end.
+    """The limits of each source: how many steps its targets may take, and how many they must take.
+
+    The second limit does not count the end token.
 
     A prefix is written whole, however long it is.
 

@@ -133,7 +133,7 @@ class Searchable:
 
     @property
     def variables(self) -> list[Any]:
-        """The variables of all parts, each once."""
+        """The variables of all parts. A variable that parts share is listed once."""
         parts = (self.encoder, self.embedding, self.decoder, self.logits)
         return list({id(v): v for part in parts for v in part.variables}.values())
 

@@ -28,9 +28,9 @@ def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
 
     Args:
         path: as `iterate_lines` takes it.
-        size: int > 0. The most lines in a chunk. A chunk of a stream has the lines that arrived
-            while the chunk before was processed, at least one. Chunks of other files are full,
-            except the last.
+        size: int > 0. The maximum number of lines in a chunk. A chunk of a stream has the lines
+            that arrived while the chunk before was processed, at least one line. Chunks of other
+            files are full, except the last.
 
     Raises:
         ValueError: as `iterate_lines`, after all lines before the error.

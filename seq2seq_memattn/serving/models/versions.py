@@ -75,10 +75,11 @@ class ServedModel:
 
     While a newer version loads, the old one serves. Then new requests go to the new version; the
     old version answers the requests it has and is unloaded. If a version cannot be loaded, the
-    error is reported and logged and the old version continues, even if both have the same number.
-    The failed version is tried again after ever longer pauses.
-    If the folder of the newest version is removed, the version before it is loaded again. If all
-    folders are removed, the loaded version continues.
+    error is reported and logged, and the old version continues to serve. This also holds if the
+    files of the old version were replaced, so that the version that failed has the same number. The
+    failed version is tried again after ever longer pauses. If the folder of the newest version is
+    removed, the version before it is loaded again. If all folders are removed, the loaded version
+    continues.
 
     Args:
         name: name of the model for clients.

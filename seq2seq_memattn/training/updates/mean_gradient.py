@@ -18,9 +18,9 @@ class MeanGradient:
     If the configuration has a norm for embeddings, the gradient of each embedding is then clipped
     to that norm.
 
-    Source: google/seq2seq, `models/seq2seq_model.py`, where the norm of embeddings is 0.1. There
-    the norm is taken over slices, one for each token of a batch. Here, slices of the same token are
-    summed first.
+    Source: google/seq2seq, `models/seq2seq_model.py`, where the norm of embeddings is 0.1.
+    google/seq2seq takes this norm over the slices of a sparse gradient, one slice for each token of
+    a batch. Here, slices of the same token are summed first.
 
     Args:
         model: `Seq2Seq`. Gradients are in the order of its trainable variables.

@@ -30,8 +30,9 @@ class TrainingLoss:
       9: the cross entropy of each sentence minus beta times the mean strength of its steps'
       penalties. Symbols: beta -> config.strength_weight, g(t) -> strengths, T -> a target's length
       with its end token;
-    * `balance_weight` times the `unevenness` of the slots' use, for each token. It is measured over
-      the sentences that a device computes at a time, so it depends on the replicas and parts;
+    * `balance_weight` times the `unevenness` of the slots' use. The unevenness is one number for
+      all sentences that a device computes at a time, and is added once for each of their tokens. It
+      therefore depends on the numbers of replicas and of parts of a batch;
     * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
       `alignment_divergences`.
 
