@@ -37,14 +37,14 @@ def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | N
         default: the value if none is given.
         meaning: what the field sets, with its unit.
         group: heading above the flag in a command's help; by default the latest `Flags.group`.
-        least: the least value allowed; None: not checked.
+        least: the minimum; None: not checked.
     """
     metadata = {"help": meaning, "group": group, "least": least}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 class Options:
-    """Base of the option records: checks types, choices and least values when a record is made."""
+    """Base of the option records: checks types, choices and minima when a record is made."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():

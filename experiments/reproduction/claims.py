@@ -122,7 +122,7 @@ def several(values: Sequence[float], form: str = ".1f") -> str:
 
 
 def made_by(results: Results) -> str:
-    """The most updates of results, and the number of seeds of each model, as text.
+    """The largest number of updates, and the number of seeds of each model, as text.
 
     Fine-tuned models have so many more than those that they started with.
     """

@@ -373,7 +373,7 @@ def chosen_threshold(result: Result, needed: float) -> float | None:
 
     Args:
         result: result of a row of flexible attention.
-        needed: least validation BLEU with the threshold.
+        needed: minimum validation BLEU with the threshold.
 
     Returns:
         The threshold; None if none has the needed BLEU.

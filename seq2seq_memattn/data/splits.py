@@ -58,7 +58,7 @@ class SplitData:
             XLA and JAX: lengths are rounded up to the end of the bucket, then to a multiple of this
             number, and incomplete batches are filled with rows that have no effect.
         batch_tokens: see `BucketBatches`; if it is not 0, batches are not filled.
-        group_pairs: most pairs in a group, give or take a shard.
+        group_pairs: the maximum number of pairs in a group, give or take a shard.
 
     Attributes:
         manifest: the directory's manifest.

@@ -11,7 +11,7 @@ class LineSample:
         algorithm L.
 
     Args:
-        capacity: int > 0. Most lines in the sample.
+        capacity: int > 0. The maximum number of lines in the sample.
         seed: int. Seed of the sample.
 
     Attributes:

@@ -25,7 +25,7 @@ class Limits:
     """Length limits for training pairs, in tokens.
 
     Args:
-        max_length: most tokens of each side, with the end token.
+        max_length: the maximum number of tokens on each side, with the end token.
         max_length_ratio: largest ratio of the longer to the shorter side, without end tokens; 0: no
             limit.
     """

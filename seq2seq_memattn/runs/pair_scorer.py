@@ -14,7 +14,7 @@ from seq2seq_memattn.losses import token_cross_entropy
 
 Ids = npt.NDArray[np.int32]
 
-MAX_LOGITS = 1 << 27  # most logits of a batch, half a GiB: long targets get smaller batches
+MAX_LOGITS = 1 << 27  # limit per batch, half a GiB: long targets get smaller batches
 
 
 class PairScorer:
@@ -39,7 +39,8 @@ class PairScorer:
 
         Args:
             sources, targets: lists of equal length, of int32 arrays [length].
-            batch_size: int > 0. Most pairs in a batch; pairs of similar length share a batch.
+            batch_size: int > 0. The maximum number of pairs in a batch. Pairs of similar length
+                share a batch.
             on_batch: called after each batch with its number of pairs.
 
         Returns:

@@ -40,7 +40,7 @@ class SourceReader:
             encodings, also cuts sources to that length.
 
     Attributes:
-        limit: int or None. Most tokens of a source, end token included; None: no limit.
+        limit: int or None. The maximum number of tokens in a source, end token included.
         num_cut: int. Sources cut so far.
     """
 
@@ -62,7 +62,7 @@ class SourceReader:
             int32 [length] for each line, without the end token; length 0 for an empty line.
 
         Raises:
-            ValueError: for a line that the vocabulary cannot encode; names the line.
+            ValueError: for a line that the vocabulary cannot encode. The message names the line.
         """
         found = encode_lines(self._vocabulary, lines, name, first_line)
         return [self._cut(source) for source in found]
@@ -156,7 +156,8 @@ class Translator:
             For each line its n_best translations, best first, or its samples.
 
         Raises:
-            ValueError: for a line or prefix that the vocabulary cannot encode; names the line.
+            ValueError: for a line or prefix that the vocabulary cannot encode; the message names
+                it.
         """
         sources = self.sources(lines, name, first_line)
         beginnings = None

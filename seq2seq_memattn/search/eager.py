@@ -61,7 +61,7 @@ def call_compiled(
     # Lengths that are the same for all sources are constants of the graph.
     given = {name: x for name, x in inputs._asdict().items() if ops.is_tensor(x)}
     fixed = {name: x for name, x in inputs._asdict().items() if name not in given}
-    # JAX must know the most steps ahead, which an array inside a graph does not tell.
+    # JAX must know the maximum number of steps; an array inside a graph does not tell.
     has_unknown_steps = "max_length" in given and keras.backend.backend() == "jax"
     is_outside = is_eager(*given.values())
     if with_xla is not None:
@@ -176,7 +176,7 @@ def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> An
         name: the argument's name.
         value: None, an int, or integers [batch] or [], as an array or a list.
         batch: int or None. The number of sources, if it is known.
-        least: int. The least length allowed.
+        least: int. The minimum length.
 
     Returns:
         None, int, or an int32 tensor of the same shape.

@@ -19,7 +19,7 @@ RULES = (
 MOST_PENALTY = 10.0  # above, powers of lengths are infinite in float32
 MOST_NGRAM = 32
 MOST_WEIGHT = 100.0  # of what is added to scores; above, log-probabilities would lose their digits
-LEAST_RATIO, MOST_RATIO = 0.01, 100.0  # of lengths; memory grows with the most steps
+LEAST_RATIO, MOST_RATIO = 0.01, 100.0  # of lengths; memory grows with the maximum number of steps
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ class Lengths:
         min_length: int. Tokens that a hypothesis has before its end token.
         max_length_ratio: float or None. A limit on the steps as a share of the source's length, end
             token included: rounded down, but at least one step.
-        min_length_ratio: float or None. A least length as a share of the source's length, end token
-            left out, rounded up. Of two limits, the tighter one holds.
+        min_length_ratio: float or None. A minimum length as a share of the source's length, end
+            token left out, rounded up. Of two limits, the tighter one holds.
 
     Raises:
-        ValueError: if a limit is not a number of its kind or is out of range, or the least length
-            is above the greatest.
+        ValueError: if a limit is not a number of its kind or is out of range, or the minimum
+            length is above the maximum.
     """
 
     max_length: int | None = None

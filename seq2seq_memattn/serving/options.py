@@ -23,15 +23,18 @@ class ServerOptions(Options):
         "names under which browsers reach the server, separated by commas, if it is behind a proxy",
         group="Address",
     )
-    max_batch: int = option(32, "most sentences per batch", group="Batches", least=1)
+    max_batch: int = option(32, "maximum number of sentences per batch", group="Batches", least=1)
     max_wait_ms: float = option(
         5.0,
-        "most milliseconds that an idle model waits for more sentences",
+        "how long an idle model waits for more sentences, in milliseconds",
         group="Batches",
         least=0,
     )
     max_queue: int = option(
-        512, "most waiting sentences; further ones get status 503", group="Batches", least=1
+        512,
+        "maximum number of waiting sentences; further ones get status 503",
+        group="Batches",
+        least=1,
     )
     parallel_batches: int = option(
         1, "batches that one model computes at the same time", group="Batches", least=1

@@ -22,7 +22,7 @@ with needed():  # packages of the extra `serving`
     from seq2seq_memattn.serving.service import Service
 
 PATIENCE = 30  # seconds for open requests after the signal to end
-MAX_CONNECTIONS = 4096  # most open connections, idle ones included
+MAX_CONNECTIONS = 4096  # limit on open connections, idle ones included
 OTHER_FILES = 256  # open files that are not connections: models, libraries, the folder's listing
 MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # characters that need no quoting in a path
 
@@ -86,7 +86,7 @@ def serve(
 
 
 def _max_connections() -> int:
-    """The most open connections; raises the process's limit of open files if it may."""
+    """The limit on open connections; raises the process's limit on open files if possible."""
     needed = MAX_CONNECTIONS + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

@@ -28,7 +28,7 @@ from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.vocabulary import have_same_ids
 
-MOST_WIDTHS = 4  # most padded lengths that XLA compiles for, except with `batch_tokens`
+MOST_WIDTHS = 4  # limit on the padded lengths that XLA compiles for, except with `batch_tokens`
 
 
 class Start(NamedTuple):

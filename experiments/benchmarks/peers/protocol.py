@@ -22,7 +22,7 @@ from experiments.benchmarks.machine_load import QUIET, Stopwatch
 SEED = 2017
 LENGTHS = re.compile(r"[1-9]\d*(\+-\d+)?")  # L or MEAN+-DEVIATION
 LONGEST_NORMAL = 100  # tokens; normally distributed lengths are clipped to this
-MORE_PASSES = 3  # the most passes that are repeated because other programs disturbed them
+MORE_PASSES = 3  # limit on passes that are repeated because other programs disturbed them
 
 
 @dataclasses.dataclass(frozen=True)

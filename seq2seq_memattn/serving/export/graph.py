@@ -51,7 +51,7 @@ class TextModel(NamedTuple):
         model: `Seq2Seq`, `Searchable` or `Ensemble`.
         source_text, target_text: `GraphVocabulary`.
         source_end: int or None. The id that ends every source; None: sources have no end token.
-        limit: int or None. Most tokens of a source, end token included; longer sources are cut.
+        limit: int or None. Longer sources are cut to this number of tokens, end token included.
             None: no limit.
     """
 

@@ -20,7 +20,7 @@ Function = Callable[[Any], Any]
 END_PIECE = "</s>"
 UNKNOWN = "[UNK]"
 _NOWHERE = -1  # the id of an unknown token
-_DIGITS = 9  # most digits of an id in a text; such numbers fit int32
+_DIGITS = 9  # limit on the digits of an id in a text; such numbers fit int32
 
 
 class GraphVocabulary(Protocol):

@@ -33,7 +33,7 @@ from seq2seq_memattn.serving.protocol.predict import JSON_TYPE
 from seq2seq_memattn.serving.service import CLIENT_GONE, Prediction, Service
 
 BODY_SECONDS = 60.0  # time limit for receiving a body
-MAX_OPEN = 1024  # most predictions whose bodies or answers are in memory
+MAX_OPEN = 1024  # limit on predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 PAGE = Path(__file__).with_name("page")

@@ -95,7 +95,7 @@ def divide(model: Model, signature: Signature, inputs: Arrays, max_batch: int) -
         model: the model that will compute the request.
         signature: signature of the model.
         inputs: array of each input by name.
-        max_batch: most rows in a batch.
+        max_batch: the maximum number of rows in a batch.
 
     Returns:
         The items of a new `Request`.

@@ -20,7 +20,7 @@ class InputBounds:
     """Limits of the size of a request's inputs.
 
     Args:
-        max_rows: most rows of a request.
+        max_rows: the maximum number of rows in a request.
         max_text_bytes: longest string in bytes of UTF-8.
     """
 
