@@ -8,7 +8,14 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import Result, Results, provenance, read_json, write_json
+from experiments.reproduction.results import (
+    Result,
+    Results,
+    portable,
+    provenance,
+    read_json,
+    write_json,
+)
 from experiments.reproduction.rows import Evaluation, Row, Scale, copy_data, evaluate_arguments
 from experiments.reproduction.study import Study
 from experiments.studies import table1
@@ -85,7 +92,7 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     return {
         **provenance(processor()),
         "tested": _identity(result),
-        "evaluation": tested,
+        "evaluation": {**tested, "run_dir": portable(str(run_dir))},
         "by_length": bleu_by_length(hypotheses, references, num_groups=FACTOR),
     }
 

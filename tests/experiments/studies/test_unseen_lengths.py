@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.reproduction.pages import write_page
-from experiments.reproduction.results import write_json
+from experiments.reproduction.results import read_json, write_json
 from experiments.reproduction.rows import copy_data
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import unseen_lengths
@@ -64,6 +64,8 @@ def test_runs_decode_four_times_longer_sequences_once(
         "data_prep.copy_task",
         "experiments.evaluate",
     ] * 2
+    tested = read_json(of.results_dir / "longer_copy_50_k32.json")
+    assert tested["evaluation"] == {"bleu": 70.0, "run_dir": "copy_50_k32"}
     assert [group["longest"] for group in found[0]["unseen"]] == [4, 7, 10, 12]
     assert [group["exact"] for group in found[0]["unseen"]] == [1.0, 1.0, 1.0, 0.0]
     # Existing results are not decoded again, unless the row was trained again.
