@@ -24,7 +24,12 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.positional("STUDY")
     flags.choice("scale", "small", ["tiny", "small", "full"], "size of the study")
-    flags.items("rows", [], "rows to run, or `all`; by default the usual rows of the scale")
+    flags.items(
+        "rows",
+        [],
+        "names of the rows of the study to run, separated by commas, or `all`; by default the rows "
+        "that the study chooses for this scale",
+    )
     flags.boolean(
         "only_tables",
         False,

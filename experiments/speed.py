@@ -130,9 +130,9 @@ def define(flags: cli.Flags) -> None:
     flags.items(
         "attentions",
         ["none", "k_memory:64", "bahdanau"],
-        f"attentions to time in turns, some of {', '.join(ATTENTION_NAMES)}",
+        f"attentions to time in turns, one or more of {', '.join(ATTENTION_NAMES)}",
     )
-    flags.items("modes", ["exact", "uniform"], f"some of {', '.join(MODES)}")
+    flags.items("modes", ["exact", "uniform"], f"what to time: one or more of {', '.join(MODES)}")
     flags.items(
         "precisions", ["float32"], "number formats to time in turns; see `memattn translate --help`"
     )

@@ -48,7 +48,7 @@ def check_share(name: str, value: Any) -> None:
 
 
 def plain_ids(name: str, ids: Any) -> tuple[int, ...]:
-    """Ids as plain ints; ValueError if they are not a sequence or array of ints >= 0."""
+    """Ids as plain ints; raises ValueError if they are not a sequence or array of ints >= 0."""
     if not isinstance(ids, (Sequence, np.ndarray)) or isinstance(ids, str):
         raise ValueError(f"`{name}`: expected a sequence of ids; got {_in_one_line(ids)}.")
     return tuple(check_int(name, each, least=0) for each in ids)

@@ -119,30 +119,40 @@ class ModelConfig(Options):
         least=0,
     )
     encoder_score: Literal["softmax", "sigmoid"] = option(
-        "softmax", "K-memory: turns encoder energies into alpha (eq. 5)"
+        "softmax", "K-memory: turns encoder energies into alpha (eq. 5 of Britz et al.)"
     )
     decoder_score: Literal["softmax", "sigmoid"] = option(
-        "softmax", "K-memory: turns decoder energies into beta (eq. 7)"
+        "softmax", "K-memory: turns decoder energies into beta (eq. 7 of Britz et al.)"
     )
     normalise_over: Literal["slots", "time"] = option(
         "time",
-        "K-memory: axis of a softmax in eq. 5; time: over the source, for each slot; slots: over "
-        "the slots, for each token, as printed in the paper",
+        "K-memory: axis of a softmax in eq. 5 of Britz et al.; time: over the source, for each "
+        "slot; slots: over the slots, for each token, as printed there",
     )
     position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
-        "none", "K-memory: position encodings of eq. 8-10 and how they are renormalised"
+        "none",
+        "K-memory: position encodings (eq. 8-10 of Britz et al.) and how they are renormalised; "
+        "masked: they are not",
     )
     max_source_length: int = option(
         0,
         "position encodings and luong_location: longest source in tokens, end token included",
         least=0,
     )
-    attention_bias: bool = option(False, "K-memory: biases in eq. 5 and 7")
+    attention_bias: bool = option(
+        False, "K-memory: add biases to the energies in eq. 5 and 7 of Britz et al."
+    )
     slot_hidden: int = option(
-        0, "K-memory: units of a tanh layer before eq. 5; 0: no layer", least=0
+        0,
+        "K-memory: units of a tanh layer between the encoder outputs and the encoder energies "
+        "(eq. 5 of Britz et al.); 0: no layer",
+        least=0,
     )
     slot_spread: float = option(
-        0.0, "K-memory: gain of orthogonal initial weights of eq. 5; 0: Glorot's", least=0
+        0.0,
+        "K-memory: gain of an orthogonal initialisation of the weights in eq. 5 of Britz et al.; "
+        "0: Glorot initialisation",
+        least=0,
     )
     slot_dropout: float = option(
         0.0,
@@ -302,8 +312,8 @@ class TrainingConfig(Options):
     clip_norm: float = option(5.0, "clip gradients to this global norm; 0: no clipping", least=0)
     embedding_clip_norm: float = option(
         0.0,
-        "after clip_norm, clip the gradient of each embedding to this norm; google/seq2seq: 0.1; "
-        "0: no clipping",
+        "after clip_norm, clip the gradients of the source and of the target embeddings, each to "
+        "this norm; 0: no clipping; google/seq2seq uses 0.1",
         least=0,
     )
     strength_weight: float = option(
@@ -407,9 +417,10 @@ class DevicesConfig(Options):
 
     strategy: Strategy = option(
         "auto",
-        "one_device; mirrored: several devices of this machine; multi_worker: several processes in "
-        "step; parameter_server: several processes, each at its own pace; auto: chosen from the "
-        "cluster and the GPUs",
+        "what trains; one_device: the first GPU, or the CPU if there is none; mirrored: several "
+        "devices of this machine; multi_worker: several processes that make each update together; "
+        "parameter_server: several processes, each of which makes updates at its own pace; auto: "
+        "chosen from the cluster and the GPUs",
     )
     workers: str = option(
         "",

@@ -173,7 +173,12 @@ def measure(timed: Sequence[Timed], repeats: int) -> list[dict[str, Any]]:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.items("runs", None, "run directories; RUN:1.0 sets the threshold 1.0", required=True)
+    flags.items(
+        "runs",
+        None,
+        "run directories; RUN:1.0 decodes with threshold 1.0, for flexible attention",
+        required=True,
+    )
     flags.string("source", None, "sources, one per line", required=True)
     flags.string("reference", None, "references, one per line", required=True)
     flags.integer("num_sentences", 100, "lines to decode", lower_bound=1)

@@ -88,7 +88,11 @@ def summarise(equal: Round, rounds: Sequence[Round]) -> list[dict[str, Any]]:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.string("base", None, "another checkout of this project", required=True)
-    flags.items("kinds", list(KINDS), "what to measure, some of these")
+    flags.items(
+        "kinds",
+        list(KINDS),
+        f"what to measure: one or more of {', '.join(KINDS)}, separated by commas",
+    )
     flags.integer("rounds", 5, "rounds, in addition to the one of equal code", lower_bound=1)
     flags.integer("repeats", 3, "timed turns of each process", lower_bound=1)
     flags.number("max_elsewhere", QUIET, "cores that other programs may use", lower_bound=0.0)

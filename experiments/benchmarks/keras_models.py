@@ -214,8 +214,12 @@ def _timed(call: Callable[[], Any]) -> Work:
 
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
-    flags.items("against", list(OTHERS), "other models, some of these")
-    flags.items("attentions", list(ATTENTIONS), "attentions of the functional model, some of these")
+    flags.items("against", list(OTHERS), f"other models: one or more of {', '.join(OTHERS)}")
+    flags.items(
+        "attentions",
+        list(ATTENTIONS),
+        f"attentions of the functional model: one or more of {', '.join(ATTENTIONS)}",
+    )
     flags.items("lengths", ["50"], "lengths of sources and targets, in tokens")
     flags.integer("units", 256, "units of all layers", lower_bound=1)
     flags.integer("vocab_size", 4000, "ids on each side", lower_bound=NUM_SPECIAL_IDS + 1)

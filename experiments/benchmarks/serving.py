@@ -355,7 +355,9 @@ def define(flags: cli.Flags) -> None:
     flags.integer("seconds", 60, "seconds of load for each number of clients", lower_bound=1)
     flags.integer("replacements", 10, "versions that replace each other under load", lower_bound=1)
     flags.integer("singles", 200, "sentences to time one at a time", lower_bound=1)
-    flags.integer("tokens", 20, "length of these sentences, end token included", lower_bound=1)
+    flags.integer(
+        "tokens", 20, "length of the sentences of --singles, end token included", lower_bound=1
+    )
     flags.string("wrk", "wrk", "the load generator")
 
 

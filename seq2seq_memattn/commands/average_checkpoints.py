@@ -17,7 +17,7 @@ SUFFIX = ".npz"
 
 
 def output_path(run_dir: str, name: str) -> Path:
-    """The path of the output file in the run directory; ValueError for a wrong name."""
+    """The path of the output file in the run directory; raises ValueError for a wrong name."""
     from seq2seq_memattn.runs.directory import BEST_NAME
 
     if name == BEST_NAME or Path(name).name != name or not name.endswith(SUFFIX):

@@ -140,8 +140,8 @@ def make_batch(
 
     Args:
         sources, targets: int32 arrays without start and end tokens.
-        source_length, target_length: the padded lengths in tokens, end token included; None pads
-            to the longest example.
+        source_length, target_length: the padded lengths in tokens, end token included; None:
+            the length of the longest example.
 
     Returns:
         A dict of int32 arrays, right padded with PAD_ID:
@@ -215,9 +215,9 @@ def padded_lengths(
         longest: int64 [num_batches, 2]. The longest source and target of each batch.
         limits: int64 [2]. The longest source and target of the split.
         bucket_width: width of a length bucket.
-        multiple: None returns `longest`. An int rounds lengths up to the boundary of the bucket, at
-            most to the limits, and then to a multiple of this number. Few lengths result, which
-            saves compilations.
+        multiple: int or None. None: the lengths are `longest`. With an int, they are rounded up to
+            the boundary of the bucket, at most to the limits, and then to a multiple of this
+            number. Few lengths result, which saves compilations.
     """
     if multiple is None:
         return longest

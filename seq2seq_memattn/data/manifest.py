@@ -74,7 +74,7 @@ class Split:
             )
 
     def files_of(self, role: str) -> tuple[DataFile, ...]:
-        """Returns the files of one role; ValueError if there is none."""
+        """Returns the files of one role; raises ValueError if there is none."""
         files = tuple(file for file in self.files if file.role == role)
         if not files:
             raise ValueError(f"files: expected one with the role {role!r}, got none")

@@ -54,9 +54,10 @@ class SplitData:
         bucket_width: width of a length bucket in tokens.
         seed: seed of the order.
         shuffle: False for evaluation: shards stay in order, pairs are sorted by length in a group.
-        pad_to_multiple: None pads to the longest sequence of a batch. An int gives few shapes, for
-            XLA and JAX: lengths are rounded up to the end of the bucket, then to a multiple of this
-            number, and incomplete batches are filled with rows that have no effect.
+        pad_to_multiple: int or None. None: batches are padded to their longest sequence. With an
+            int, there are few shapes, for XLA and JAX: lengths are rounded up to the end of the
+            bucket, then to a multiple of this number, and incomplete batches are filled with rows
+            that have no effect.
         batch_tokens: see `BucketBatches`; if it is not 0, batches are not filled.
         group_pairs: the maximum number of pairs in a group, give or take a shard.
 
@@ -179,7 +180,8 @@ class SplitData:
 
         Args:
             position: the first batch to yield.
-            num_epochs: epochs of the whole run, counted from epoch 0; None never ends.
+            num_epochs: int or None. The batches end after this many epochs, counted from epoch 0,
+                wherever `position` is; None: they never end.
         """
         for group in self._groups(position, num_epochs):
             for number in range(len(group.widths)):
@@ -202,7 +204,8 @@ class SplitData:
         """Returns the batches from the first one on, in the form that Keras's `fit` takes.
 
         Args:
-            num_epochs: None never ends; then pass `num_batches` to `fit` as steps_per_epoch.
+            num_epochs: int or None. Epochs after which the batches end; None: they never end. With
+                None, pass `num_batches` to `fit` as steps_per_epoch.
 
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).

@@ -23,8 +23,8 @@ class Bridge(keras.layers.Layer):
         states: which encoder states are read: "all" layers and directions, the "top" layer, or the
             "backward" direction of the top layer.
         activation: "linear" or "tanh".
-        outputs_only: bool. Whether only outputs (the first state of each cell) are mapped. The
-            other states of the decoder then start at zero.
+        outputs_only: bool. Whether a dense bridge reads and sets only the first state of each cell,
+            which is its output. The other states of the decoder then start at zero.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:

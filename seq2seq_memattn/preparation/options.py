@@ -31,7 +31,7 @@ class TextOptions(Options):
     )
     normalisation: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = option(
         "identity",
-        "subwords: SentencePiece's normalisation of text; identity changes nothing",
+        "subwords: rule by which SentencePiece normalises text; identity changes nothing",
         group="Vocabulary",
     )
     character_coverage: float = option(

@@ -42,7 +42,7 @@ class Block:
         name: name of the shard, without suffix.
         sources, targets: the lines of each side, joined by newlines.
         duplicates: one byte per pair, 1 if the pair occurred before.
-        limits: `Limits`; None keeps all pairs, including empty ones and duplicates.
+        limits: `Limits`; None: all pairs are kept, including empty ones and duplicates.
     """
 
     name: str

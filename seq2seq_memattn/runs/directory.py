@@ -263,7 +263,7 @@ def load_run(
         checkpoint: "best": the weights of the best validation, or the latest ones if the run has
             not been validated yet. "latest": the weights of the newest undamaged checkpoint. Any
             other value is the name of a file in the run directory or among its checkpoints.
-        threshold: replaces the threshold of flexible attention; None keeps the run's.
+        threshold: replaces the run's threshold of flexible attention; None: it is not replaced.
         precision: precision of the model; the precision of the training does not matter.
 
     Raises:
@@ -340,7 +340,7 @@ def _named_weights(run_dir: Path, folder: CheckpointFolder, name: str) -> Path:
 
 
 def read_model_config(run_dir: Path) -> ModelConfig:
-    """Reads the model's configuration of a run; ValueError if the directory is not a run."""
+    """Reads the model's configuration of a run; raises ValueError if the directory is not a run."""
     path = run_dir / CONFIG_NAME
     if not path.exists():
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")

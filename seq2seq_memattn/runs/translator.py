@@ -36,7 +36,7 @@ class SourceReader:
     Args:
         run: `Run`.
         max_source_length: int > 0 or None. Sources are cut to this many tokens, end token included;
-            None sets no limit. A model with a longest source of its own, such as one with position
+            None: no limit. A model with a longest source of its own, such as one with position
             encodings, also cuts sources to that length.
 
     Attributes:

@@ -147,7 +147,7 @@ def _beam_search(
 
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
-    """Search's tokens for banned ids, sorted; ValueError if one must not be banned."""
+    """Search's tokens for banned ids, sorted; raises ValueError if one must not be banned."""
     tokens = sorted(set(plain_ids("banned", banned)))
     if tokens and isinstance(model, OURS):
         size = model.vocab_size

@@ -105,8 +105,9 @@ class CompiledSearch:
         Args:
             source: int32 [batch, source_length], ending with the end token, then padding.
             limits: int32 [batch]. Steps a hypothesis may take, end token included.
-            least: int32 [batch]. Tokens before the end token; () without such a rule.
-            prefix: int32 [batch, n]. See `SourceRules`; () without prefixes.
+            least: int32 [batch]. The minimum number of tokens before the end token; () if there is
+                no minimum.
+            prefix: int32 [batch, n]. See `SourceRules`; () if there are no prefixes.
             seeds: uint32 [batch, 2], see `row_seeds`, for sampling; () in beam search.
 
         Returns:

@@ -18,7 +18,7 @@ def score(log_probs: Any, lengths: Any, penalty: Any, options: SearchOptions) ->
     Args:
         log_probs: float32. In nats.
         lengths: int32. Tokens without the end token.
-        penalty: float32, from `coverage_penalty`; () without one.
+        penalty: float32, from `coverage_penalty`; () if there is no coverage penalty.
         options: the options of the search.
     """
     found = log_probs / length_penalty(lengths, options.length_penalty)
@@ -27,7 +27,7 @@ def score(log_probs: Any, lengths: Any, penalty: Any, options: SearchOptions) ->
 
 
 def score_bonus(lengths: Any, penalty: Any, options: SearchOptions) -> Any:
-    """What a score adds to the log-probability after the penalty; () for nothing."""
+    """What is added to a log-probability divided by its length penalty; () if nothing is."""
     if options.length_reward:
         reward = options.length_reward * ops.cast(lengths, "float32")
         return reward if isinstance(penalty, tuple) else reward + penalty
@@ -53,7 +53,7 @@ def length_penalty(lengths: Any, exponent: float) -> Any:
 
     Args:
         lengths: int, any shape. Tokens without the end token.
-        exponent: float. 0 divides by 1.
+        exponent: float. If it is 0, the divisor is 1.
 
     Returns:
         float32, the shape of `lengths`.

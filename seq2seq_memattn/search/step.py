@@ -30,7 +30,7 @@ class Beam(NamedTuple):
         log_probs: float32. Sums so far, in nats.
         lengths: int32. Tokens without the end token.
         is_finished: bool.
-        penalty: float32. The coverage penalty so far; () without one.
+        penalty: float32. The coverage penalty so far; () if the search has none.
     """
 
     tokens: Any

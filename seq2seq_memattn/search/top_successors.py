@@ -26,7 +26,7 @@ class Successors(NamedTuple):
         end: float32. Log-probability with the end token.
         go_on: float32. Added to the logit of another token, it gives the log-probability with it.
         end_penalty, go_on_penalty: float32. Divisors of these log-probabilities when they compete.
-        end_bonus, go_on_bonus: float32. Added to the quotients; () for nothing.
+        end_bonus, go_on_bonus: float32. Added to the quotients; () if nothing is added.
     """
 
     end: Any

@@ -42,7 +42,7 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
 
     Args:
         model_config, config: options of the model and of training.
-        strategy: the `strategy` that `find_devices` returned; None trains on one device.
+        strategy: the `strategy` that `find_devices` returned; None: train on one device.
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_parts(model_config, config, strategy)

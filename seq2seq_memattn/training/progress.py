@@ -26,7 +26,7 @@ class Progress:
         skipped: int. Updates skipped because of NaN or infinity.
         seconds: float. Seconds of training over all starts of the run.
         window: `Window` of the updates since the last line of the log.
-        teacher: the `Teacher.identity`; None without a teacher.
+        teacher: `Teacher.identity` of the run's teacher; None if it has no teacher.
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ class ListedVocabulary(FileVocabulary):
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any], directory: Path) -> Self:
-        """Makes the vocabulary from `to_dict` and its file."""
+        """Makes the vocabulary from the dict that `to_dict` returned, and its file."""
         content, file = read_content(spec, directory)
         return cls(content.decode().split("\n")[:-1], file)
 

@@ -68,7 +68,7 @@ class SubwordVocabulary(FileVocabulary):
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any], directory: Path) -> "SubwordVocabulary":
-        """Makes the vocabulary from `to_dict` and its model file."""
+        """Makes the vocabulary from the dict that `to_dict` returned, and its model file."""
         return cls(*read_content(spec, directory), spec.get("splits_at_spaces") is True)
 
     @property

@@ -45,7 +45,7 @@ class SymbolVocabulary(Vocabulary):
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any], directory: Path) -> "SymbolVocabulary":
-        """Makes the vocabulary from `to_dict`; symbols need no file of the directory."""
+        """Makes the vocabulary from the dict that `to_dict` returned; symbols need no file."""
         del directory
         symbols = spec.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(s, str) for s in symbols):

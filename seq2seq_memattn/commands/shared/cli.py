@@ -346,7 +346,7 @@ def options_from(arguments: Arguments, kind: type[T]) -> T:
 
 
 def positive_numbers(flag: str, values: Sequence[str]) -> list[int]:
-    """The numbers of a list flag; ValueError unless all are whole numbers above 0."""
+    """The numbers of a list flag; raises ValueError unless all are whole numbers above 0."""
     for value in values:
         if not (value.isascii() and value.isdigit() and int(value)):
             raise ValueError(f"--{flag}: expected whole numbers above 0; got {value!r}")

@@ -106,7 +106,9 @@ def define_sampling(flags: Flags, samples: str) -> None:
     """
     flags.group("Sampling")
     flags.integer("sample", None, samples, lower_bound=1)
-    flags.number("temperature", 1.0, "divide the logits by this; below 1 favours probable tokens")
+    flags.number(
+        "temperature", 1.0, "divide the logits by this; values below 1 favour probable tokens"
+    )
     flags.integer("top_k", 0, "draw from this many of the most probable tokens; 0: from all")
     flags.number(
         "top_p", 1.0, "draw from the most probable tokens that together have this probability"
@@ -179,7 +181,7 @@ def load_runs(arguments: Arguments, precision: DecodingPrecision | None = None) 
 
 
 def banned_ids(tokens: Sequence[str], vocabulary: Any) -> tuple[int, ...]:
-    """The ids of banned tokens; ValueError for one that the vocabulary does not have."""
+    """The ids of banned tokens; raises ValueError for one that the vocabulary does not have."""
     found: set[int] = set()
     for token in tokens:
         ids = vocabulary.ids_of(token)

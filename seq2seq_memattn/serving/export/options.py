@@ -71,7 +71,11 @@ class ExportOptions:
         return Lengths(self.max_length, 0, self.max_length_ratio, self.min_length_ratio)
 
     def search(self, model: Any) -> SearchOptions:
-        """The options of beam search with a model; ValueError if they do not fit it."""
+        """The options of beam search with a model.
+
+        Raises:
+            ValueError: if they do not fit the model.
+        """
         if self.coverage_penalty:
             check_coverage(model)
         return options_of(self, banned_tokens(model, self.banned), self.n_best)

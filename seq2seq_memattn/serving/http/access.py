@@ -74,7 +74,7 @@ class TokenGate:
 
     Args:
         app: the application that gets the requests.
-        token: the bearer token of the Authorization header; None passes all requests on.
+        token: the bearer token that requests must send; None: all requests are passed on.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:

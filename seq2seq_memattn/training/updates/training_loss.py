@@ -72,7 +72,7 @@ class TrainingLoss:
         Args:
             targets: int32 [batch, target_length].
             outputs: the model's outputs.
-            taught: `Reading` of the teacher, or None without one.
+            taught: `Reading` of the teacher, or None if there is no teacher.
         """
         config = self._config
         decoded: Any
