@@ -16,7 +16,7 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """An argument as a plain int; ValueError unless it is an int in least..most (NumPy's too)."""
+    """An argument as a plain int; raises ValueError unless it is an int, or NumPy's, in range."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f"in {least}..{most}"

@@ -92,7 +92,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON file; ValueError if it is not JSON."""
+    """Reads a JSON file; raises ValueError if it is not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

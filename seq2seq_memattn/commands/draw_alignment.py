@@ -74,7 +74,7 @@ def title_of(task: str, model: ModelConfig, texts: Mapping[str, str]) -> str:
 
 
 def check_figure(flag: str, path: str) -> Path:
-    """The path of a figure; ValueError for a file ending other than .png, .svg or none."""
+    """The path of a figure; raises ValueError for a file ending other than .png, .svg or none."""
     if Path(path).suffix not in ("", ".png", ".svg"):
         raise ValueError(f"--{flag}: expected the ending .png, .svg or none; got {path}")
     return Path(path)

@@ -193,7 +193,7 @@ def _beginnings(name: str, prefixes: list[str] | None, first: int, count: int) -
 
 
 def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
-    """The `Sampling` (None for beam search) and the seed; ValueError for flags that clash."""
+    """The `Sampling` (None: beam search) and the seed; raises ValueError if flags clash."""
     sampling = run_flags.sampling_of(arguments)
     if sampling is None:
         return None, 0

@@ -120,7 +120,7 @@ def describe_file(directory: Path, path: str, role: str) -> DataFile:
 
 
 def verify_file(directory: Path, file: DataFile) -> None:
-    """Reads a file and compares its checksum with the manifest; ValueError if they differ."""
+    """Checks a file against its checksum in the manifest; raises ValueError if they differ."""
     path = directory / file.path
     found = _sha256(path)
     if found != file.sha256:

@@ -163,7 +163,7 @@ class SplitData:
         return list(islice(iterate_lines(self._directory / file.path), count))
 
     def position_after(self, position: Position, num_batches: int) -> Position:
-        """Returns the position `num_batches` later; ValueError if `position` does not exist."""
+        """The position `num_batches` later; raises ValueError if `position` does not exist."""
         group, batch = position
         if group < 0 or not 0 <= batch < self._count(group):
             raise ValueError(f"position: expected one of this data, got {group} and {batch}")

@@ -365,7 +365,7 @@ class AttentionCell(keras.layers.Layer):
 
 
 def _rows(memory: Any) -> Any:
-    """`memory.rows`; ValueError if `memory` is not a record."""
+    """`memory.rows`; raises ValueError if `memory` is not a record."""
     if not hasattr(memory, "rows"):
         raise ValueError(
             "`memory`: expected the record that `attention.prepare` returns; got "

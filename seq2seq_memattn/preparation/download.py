@@ -91,7 +91,7 @@ def _download(url: str, path: Path, sha256: str, attempts: int, wait_seconds: fl
 
 
 def _fetch_rest(url: str, part: Path) -> None:
-    """Appends the missing bytes to `part`; OSError if the connection ends early."""
+    """Appends the missing bytes to `part`; raises OSError if the connection ends early."""
     start = _size(part)
     request = urllib.request.Request(url)
     mark = _read_mark(part)
@@ -169,7 +169,7 @@ def _noted(path: Path) -> str:
 
 
 def _check(path: Path, name: str, expected: str) -> str:
-    """Returns the checksum of a file; ValueError if it differs from a given expected one."""
+    """Returns the checksum of a file; raises ValueError if it differs from a given expected one."""
     with open(path, "rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if expected and found != expected:

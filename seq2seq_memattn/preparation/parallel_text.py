@@ -43,7 +43,7 @@ class ParallelTextOptions(TextForm, TextOptions):
         self.files()
 
     def files(self) -> TextFiles:
-        """The files to read; ValueError if sides differ in number or two splits share a name."""
+        """The files to read; raises ValueError if sides differ in number or splits share a name."""
         train = _file_pairs("train", self.train_source, self.train_target)
         sets = {"valid": (self.valid_source, self.valid_target)}
         for pair in _file_pairs("test", self.test_source, self.test_target):

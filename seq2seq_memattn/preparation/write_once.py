@@ -155,7 +155,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _is_prepared(final: Path, output_dir: str) -> bool:
-    """Returns whether a directory is prepared; ValueError if it holds something else."""
+    """Returns whether a directory is prepared; raises ValueError if it holds something else."""
     if (final / manifests.MANIFEST_NAME).exists():
         return True
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
@@ -212,7 +212,7 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
 
 
 def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifest:
-    """Returns the manifest of a prepared directory; ValueError if its task or options differ."""
+    """The manifest of a prepared directory; raises ValueError if its task or options differ."""
     manifest = manifests.read_manifest(output_dir)
     for vocabulary in (manifest.source_vocabulary, manifest.target_vocabulary):
         vocabulary_from_dict(vocabulary, Path(output_dir))  # raises if its file is missing

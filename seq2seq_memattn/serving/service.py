@@ -146,11 +146,11 @@ class Service:
         return request
 
     def status(self, name: str, version: int | None) -> bytes:
-        """The status of a model's versions, as JSON; RequestError if it is not served."""
+        """The status of a model's versions, as JSON; raises RequestError if it is not served."""
         return format_status(self._endpoint(name).model.statuses(version))
 
     def metadata(self, name: str, version: int | None) -> bytes:
-        """The signatures of a model, as JSON; RequestError if it is not served."""
+        """The signatures of a model, as JSON; raises RequestError if it is not served."""
         with self._endpoint(name).model.lease(version) as model:
             return format_metadata(name, model.version, model.signature_defs)
 

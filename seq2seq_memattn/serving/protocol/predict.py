@@ -127,7 +127,7 @@ def _read_object(body: bytes) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes a JSON object; RequestError for a repeated key, whose first value would be lost."""
+    """Makes a JSON object; raises RequestError for a repeated key, which would lose a value."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
