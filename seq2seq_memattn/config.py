@@ -36,7 +36,7 @@ def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | N
     Args:
         default: the value if none is given.
         meaning: what the field sets, with its unit.
-        group: heading above the flag in a command's help; by default the latest `Flags.group`.
+        group: heading above the flag in a command's help; by default the command's current group.
         least: the minimum; None: not checked.
     """
     metadata = {"help": meaning, "group": group, "least": least}

@@ -181,7 +181,7 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Loads the best weights of another run, as far as they fit; returns messages for the user."""
+    """Loads the best weights that another run and the model share; returns messages on them."""
     _check_vocabularies(run_dir, data_dir)
     record, problems = load_weights(run_dir, model.weights, read=read_shared_weights)
     notes = [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]

@@ -75,7 +75,9 @@ def test_outputs_and_alignments_of_all_steps_are_those_of_addons(name: str) -> N
     assert_close(found, expected["outputs"])
 
 
-@pytest.mark.parametrize(("name", "more"), [("nothing_fed", {}), ("layer_fed", {"layer_bias": 0})])
+@pytest.mark.parametrize(
+    ("name", "more"), [("context_out", {"layer_kernel": 0}), ("layer_fed", {"layer_bias": 0})]
+)
 def test_a_layer_that_cannot_be_fed_back_is_refused(name: str, more: dict[str, Any]) -> None:
     cell_class, kind, _, options = CASES[name]
     common, arrays = recorded("wrapper"), {**recorded("wrapper", name), **more}

@@ -56,7 +56,8 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
     routes = [
         Route("/", endpoints.page),
         Route(MODELS_PATH, endpoints.models),
-        Mount(OPEN_FOLDER, StaticFiles(directory=PAGE)),
+        # Some installers make links of files, which would not be served without `follow_symlink`.
+        Mount(OPEN_FOLDER, StaticFiles(directory=PAGE, follow_symlink=True)),
         Route(HEALTH_PATH, endpoints.health),
         Route("/metrics", endpoints.metrics),
     ]

@@ -31,7 +31,7 @@ class Batcher:
 
     Args:
         max_batch: int > 0. The maximum number of rows in a batch.
-        max_wait: float >= 0. How long an idle model waits for more rows, in seconds.
+        max_wait: float >= 0. How long an idle model waits for more rows at most, in seconds.
         max_queue: int > 0. The maximum number of waiting rows.
         parallel_batches: int > 0. Batches computed at the same time. A batch with large products
             uses all cores by itself. Several batches at a time share the cores; they help if most

@@ -23,7 +23,7 @@ from seq2seq_memattn.training.distributed.peers import (
     answers,
 )
 
-MESSAGE = 1 << 20  # maximum of numbers in one message
+MESSAGE = 1 << 20  # limit on the numbers in one message
 
 # Parts of TensorFlow's messages when an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
