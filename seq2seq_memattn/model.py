@@ -10,7 +10,7 @@ from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import layers_inside
+from seq2seq_memattn.compute.private import forgetting_variables_on_error, layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
@@ -281,7 +281,8 @@ class _OneStep(keras.Operation):
         """Builds the layers of this part."""
         encoded = self.model.encoder.spec_of_one_token()
         ids = keras.KerasTensor((1, 1), dtype="int32")
-        self.compute_output_spec(encoded.outputs, encoded.states, ids)
+        with forgetting_variables_on_error():
+            self.compute_output_spec(encoded.outputs, encoded.states, ids)
 
     def call(self, outputs: Any, states: Any, ids: Any) -> Any:
         model = self.model

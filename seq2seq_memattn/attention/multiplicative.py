@@ -124,7 +124,8 @@ class LuongAttention(Attention):
         keys = self.key_projection(rows) if self.key_projection else rows
         if self.location is not None:
             keys, mask = rows[:, :, :0], padding_last("mask", mask)
-            mask = ops.logical_and(mask, ops.arange(ops.shape(rows)[1]) < self.location.units)
+            positions = ops.arange(ops.shape(rows)[1], dtype="int32")
+            mask = ops.logical_and(mask, positions < self.location.units)
         return SourceMemory(rows=rows, keys=keys, mask=mask)
 
     def score(

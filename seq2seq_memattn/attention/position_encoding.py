@@ -31,7 +31,7 @@ def position_encoding(
         float [batch, source_length, num_slots], 0 beyond each sentence. A slot whose encodings
         are all 0 (the last slot of a one-token source) stays 0.
     """
-    slots = ops.cast(ops.arange(1, num_slots + 1), dtype)[None, :] / num_slots
+    slots = ops.cast(ops.arange(1, num_slots + 1, dtype="int32"), dtype)[None, :] / num_slots
     # `any` gives [source_length] for any number of sources, even none.
     positions = ops.cumsum(ops.ones_like(ops.any(mask, axis=0), dtype="int32")) - 1
     times = (ops.cast(positions, dtype) / max_source_length)[:, None]

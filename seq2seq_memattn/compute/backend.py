@@ -120,6 +120,6 @@ def gpu_name() -> str | None:
         return device.device_kind if device.platform == "gpu" else None
     import tensorflow as tf
 
-    for device in tf.config.list_physical_devices("GPU"):
+    for device in tf.config.get_visible_devices("GPU"):
         return tf.config.experimental.get_device_details(device).get("device_name", device.name)
     return None

@@ -4,13 +4,14 @@ If an upgrade removes one of them, this file's tests fail. `tensorflow.core.prot
 as private: it is the only path to the classes of TensorFlow's public file formats.
 """
 
+import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
 from keras.src.backend import get_keras_mask, set_keras_mask
-from keras.src.backend.common.global_state import get_global_attribute
+from keras.src.backend.common.global_state import get_global_attribute, set_global_attribute
 
 # Embedding layers whose ids number the rows of a table; subclasses may map ids in other ways.
 EMBEDDINGS = (keras.layers.Embedding, keras.layers.ReversibleEmbedding)
@@ -112,6 +113,21 @@ def serialise_shared(layer: Any) -> dict[str, Any]:
     if is_saving:
         config["shared_object_id"] = id(layer)
     return config
+
+
+@contextlib.contextmanager
+def forgetting_variables_on_error() -> Iterator[None]:
+    """If the body fails, Keras forgets the variables that it made and has not initialised.
+
+    Keras initialises variables of a traced call when the call ends. If an initialiser raises, Keras
+    keeps the list of these variables, and the next traced call fails.
+    """
+    before = list(get_global_attribute("uninitialized_variables", []))
+    try:
+        yield
+    except BaseException:
+        set_global_attribute("uninitialized_variables", before)
+        raise
 
 
 def is_traced_for_xla() -> bool:

@@ -7,7 +7,11 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_share, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
-from seq2seq_memattn.compute.private import attach_mask, serialise_shared
+from seq2seq_memattn.compute.private import (
+    attach_mask,
+    forgetting_variables_on_error,
+    serialise_shared,
+)
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.teacher_forcing import Asked, TeacherForcedDecoder
@@ -317,7 +321,8 @@ class _OneStep(keras.Operation):
         filtering = keras.config.is_traceback_filtering_enabled()
         keras.config.disable_traceback_filtering()  # which adds a list of all arguments
         try:
-            self.compute_output_spec(inputs, encoder_outputs)
+            with forgetting_variables_on_error():
+                self.compute_output_spec(inputs, encoder_outputs)
         except Exception:
             if self._problem is None:
                 raise

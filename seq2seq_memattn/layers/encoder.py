@@ -293,4 +293,4 @@ def _runs_own_loops() -> bool:
         return True
     import tensorflow as tf
 
-    return not tf.config.list_physical_devices("GPU")
+    return not tf.config.list_logical_devices("GPU")  # none if the GPUs are hidden

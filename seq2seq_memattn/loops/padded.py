@@ -51,7 +51,9 @@ class PaddedSteps:
 
     def last(self, y: Any) -> Any:
         """Each sequence's row at its last real step, 0 without: [step * batch, n] -> [batch, n]."""
-        index = ops.maximum(self.lengths - 1, 0) * self.batch + ops.arange(self.batch)
+        index = ops.maximum(self.lengths - 1, 0) * self.batch + ops.arange(
+            self.batch, dtype="int32"
+        )
         return ops.take(y, index, axis=0) * ops.cast(self.lengths > 0, y.dtype)[:, None]
 
     def sort(self, x: Any) -> Any:
@@ -90,7 +92,10 @@ class PaddedSteps:
         return x.shape
 
     def _real(self) -> Any:
-        return ops.arange(self.num_steps)[None, :] < self.lengths[:, None]
+        return self._steps() < self.lengths[:, None]
 
     def _reversed(self, x: Any) -> Any:
-        return reverse_prefix(x, ops.arange(self.num_steps)[None, :], self.lengths[:, None])
+        return reverse_prefix(x, self._steps(), self.lengths[:, None])
+
+    def _steps(self) -> Any:
+        return ops.arange(self.num_steps, dtype="int32")[None, :]

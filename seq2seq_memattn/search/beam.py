@@ -45,8 +45,9 @@ def beam_search(
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
     For each choice of options, TensorFlow compiles it for the first shape of `source`, once more
     for all other shapes, and once for single sources; JAX compiles it for each shape. A number for
-    `max_length` is an option, an array is not. A search with another model is not compiled: call it
-    inside a `tf.function` or `jax.jit`, where it is many times as fast.
+    `max_length` is an option; an array is not, but on JAX its largest number is. A search with
+    another model is not compiled: call it inside a `tf.function` or `jax.jit`, where it is many
+    times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
     are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have

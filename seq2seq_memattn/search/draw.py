@@ -140,7 +140,7 @@ def _search(weights: Any, target: Any) -> tuple[Any, Any]:
     place = ops.sum(ops.cast(ends <= target[:, None], "int32"), axis=1)
     # Rounding may raise the target to the sum of all weights.
     last = ops.sum(ops.cast(ends < ends[:, -1:], "int32"), axis=1)
-    place = ops.minimum(place, last)
+    place = ops.cast(ops.minimum(place, last), "int32")  # a sum in JAX may be int64
     before = _at(ends, place) - _at(weights, place)
     return place, ops.maximum(target - before, 0.0)
 

@@ -24,6 +24,7 @@ class Inputs(NamedTuple):
         max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
         prefix: int32 [batch, n], or None. After `_checked`: search's tokens, and () for None.
         seed: int32 scalar, or None.
+        most_steps: int or None. The largest of `max_length`, which JAX must know to compile.
     """
 
     source: Any
@@ -31,6 +32,7 @@ class Inputs(NamedTuple):
     min_length: Any = None
     prefix: Any = None
     seed: Any = None
+    most_steps: int | None = None
 
 
 def call_compiled(
@@ -58,17 +60,18 @@ def call_compiled(
     """
     is_ours = isinstance(model, OURS)
     inputs = _checked(inputs, model if is_ours else None)
+    limits, is_jax = inputs.max_length, keras.backend.backend() == "jax"
+    if is_jax and ops.is_tensor(limits) and is_eager(limits):
+        inputs = inputs._replace(most_steps=int(ops.max(limits, initial=0)))
     # Lengths that are the same for all sources are constants of the graph.
     given = {name: x for name, x in inputs._asdict().items() if ops.is_tensor(x)}
     fixed = {name: x for name, x in inputs._asdict().items() if name not in given}
-    # JAX must know the maximum number of steps; an array inside a graph does not tell.
-    has_unknown_steps = "max_length" in given and keras.backend.backend() == "jax"
     is_outside = is_eager(*given.values())
     if with_xla is not None:
         _check_for_xla(model, is_outside)
         if inputs.source.shape[0]:
             return with_xla(model, inputs, *options)
-    if not is_ours or not is_outside or has_unknown_steps:
+    if not is_ours or not is_outside:
         return search(model, inputs, *options)
 
     def run(given: Any) -> Any:
@@ -116,6 +119,8 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         ours: the model if it is one of our own, or None.
     """
     source = _as_ids("source", inputs.source)
+    if len(source.shape) == 2 and source.shape[1] == 0:  # recurrent layers need a step
+        source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
     if is_eager(source):
@@ -157,6 +162,8 @@ def _as_ids(name: str, ids: Any) -> Any:
             ids = np.array(ids)
         except ValueError:
             raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
+    if hasattr(ids, "to_tensor"):  # a ragged tensor
+        raise ValueError(f"`{name}`: expected rows of the same length, with padding.")
     if not hasattr(ids, "dtype"):
         raise ValueError(f"`{name}`: expected rows of ids; got {ids!r}.")
     if "int" not in str(ids.dtype) and 0 not in ids.shape:

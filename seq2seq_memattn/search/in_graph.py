@@ -75,7 +75,9 @@ def search_sources(
         result: `BeamResult`, with search's tokens in place of ids.
     """
     source, pad = inputs.source, pad_id(model)
-    limits, num_steps = step_limits(source, inputs.max_length, pad, inputs.prefix)
+    limits, num_steps = step_limits(
+        source, inputs.max_length, pad, inputs.prefix, inputs.most_steps
+    )
     # Constraints are part of a graph only if they are used.
     least = inputs.min_length
     has_least = least is not None and not (isinstance(least, int) and least == 0)

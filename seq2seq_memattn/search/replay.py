@@ -49,7 +49,8 @@ def replay(
         return step + 1, keras.tree.flatten(state), kept
 
     def put(array: Any, step: Any, new: Any) -> Any:
-        here = ops.reshape(ops.arange(num_steps) == step, (-1, *[1] * (len(array.shape) - 3)))
+        here = ops.arange(num_steps, dtype="int32") == step
+        here = ops.reshape(here, (-1, *[1] * (len(array.shape) - 3)))
         return ops.where(here, ops.expand_dims(new, 2), array)
 
     kept = [nothing(array) for array in watch(logits, scores, starts)]
@@ -101,7 +102,7 @@ def replay_attention(
 
     seen, positions = replay(watch, model, memory, state, tokens)
     batch, num_queries, num_steps, width = ops.shape(seen)
-    real = ops.arange(num_steps) < lengths[:, :, None]
+    real = ops.arange(num_steps, dtype="int32") < lengths[:, :, None]
     seen = seen * ops.cast(real, seen.dtype)[:, :, :, None]
     weight = ops.cast(real, "float32")
     mean = ops.sum(positions * weight, axis=2) / ops.maximum(ops.sum(weight, axis=2), 1.0)

@@ -107,7 +107,7 @@ def default_limit(source_length: Any) -> Any:
 
 
 def step_limits(
-    source: Any, max_length: Any, pad_id: int = PAD_ID, prefix: Any = ()
+    source: Any, max_length: Any, pad_id: int = PAD_ID, prefix: Any = (), most: int | None = None
 ) -> tuple[Any, Any]:
     """Steps that each sentence may take, int32 [batch], and the largest of them, a scalar.
 
@@ -115,6 +115,7 @@ def step_limits(
         source, max_length: see `beam_search`.
         pad_id: the id of padding in sources.
         prefix: int32 [batch, n], or (). The default limit does not count the prefix.
+        most: int or None. The largest of the limits, if it is known.
     """
     if max_length is None:
         lengths = ops.sum(ops.cast(ops.not_equal(source, pad_id), "int32"), axis=1)
@@ -123,6 +124,8 @@ def step_limits(
         limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
         if isinstance(max_length, int):
             return limits, max_length
+    if most is not None:
+        return limits, most
     if keras.backend.backend() != "jax":
         return limits, ops.max(limits, initial=0)
     # JAX's loops need a size known ahead, which a traced limit does not give.

@@ -71,11 +71,11 @@ class Written(NamedTuple):
 def first_beam(batch: Any, options: SearchOptions) -> Beam:
     """The beam before the first step: empty hypotheses, of which `num_live` are live."""
     shape = (batch, options.beam_size)
-    is_live = ops.arange(options.beam_size)[None, :] < options.num_live
+    is_live = ops.arange(options.beam_size, dtype="int32")[None, :] < options.num_live
     zeros = ops.zeros(shape, dtype="float32")
     return Beam(
         tokens=ops.full(shape, START_ID, dtype="int32"),
-        log_probs=ops.where(is_live, 0.0, DEAD) + zeros,
+        log_probs=ops.where(is_live, zeros, DEAD),
         lengths=ops.zeros(shape, dtype="int32"),
         is_finished=ops.zeros(shape, dtype="bool"),
         penalty=zeros if options.coverage_penalty else (),
@@ -153,7 +153,7 @@ def extend_beam(
         tokens, ancestors = written
         if parent is not None:
             tokens, ancestors = batch_gather(tokens, parent), batch_gather(ancestors, parent)
-        here = ops.arange(num_steps) == step - begin
+        here = ops.arange(num_steps, dtype="int32") == step - begin
         tokens = ops.where(here, beam.tokens[:, :, None], tokens)
         return step + 1, tuple(beam), carried, (tokens, ancestors)
 
@@ -169,7 +169,7 @@ def _noted(
     """The state with the last tokens of the hypotheses and this step's alignment."""
     history, coverage = state.history, state.coverage
     if rules.options.no_repeat_ngram:
-        last = ops.arange(ops.shape(history)[2]) == step - 1
+        last = ops.arange(ops.shape(history)[2], dtype="int32") == step - 1
         history = ops.where(last, beam.tokens[:, :, None], history)
     if rules.options.coverage_penalty:
         alignment = model.alignment(scores, memory)
@@ -295,7 +295,7 @@ def trace(chunks: Written) -> Any:
 
     def back(index: Any, slots: Any, traced: Any) -> Any:
         tokens = batch_gather(ops.take(chunks.tokens, index, axis=0), slots)
-        here = (ops.arange(num_chunks) == index)[None, None, :, None]
+        here = (ops.arange(num_chunks, dtype="int32") == index)[None, None, :, None]
         traced = ops.where(here, tokens[:, :, None], traced)
         return index - 1, batch_gather(ops.take(chunks.ancestors, index, axis=0), slots), traced
 

@@ -58,7 +58,7 @@ def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]
 def _from_all(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    tokens = ops.arange(vocab_size)
+    tokens = ops.arange(vocab_size, dtype="int32")
     is_end = tokens == END_ID
     end, go_on, end_penalty, go_on_penalty, *bonuses = _for_each_token(successors)
     totals = ops.where(is_end, end, ops.where(tokens >= FIRST, logits, DEAD) + go_on)

@@ -67,7 +67,7 @@ def test_results_name_the_gpu_that_their_backend_computes_on(
     assert hardware() == processor()  # these tests run on a CPU
     device = SimpleNamespace(name="/physical_device:GPU:0")
     details = {"device_name": "Some GPU"}
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [device])
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [device])
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
     assert hardware() == f"Some GPU; {processor()}"
     devices = [SimpleNamespace(platform="gpu", device_kind="Another GPU")]

@@ -474,3 +474,15 @@ def test_wrong_widths_are_refused_while_a_functional_model_is_made() -> None:
     for arrays, name in [((unknown, source), "inputs"), ((target, unknown), "encoder_outputs")]:
         message = refused(decoder, *arrays)
         assert message == f"`{name}`: expected a known number of units; got None."
+
+
+def test_a_decoder_that_cannot_be_built_leaves_the_next_one_alone() -> None:
+    def fails(shape: Any, dtype: Any) -> Any:
+        raise TypeError("no numbers")
+
+    inputs, outputs = normal(2, 3, 4), normal(2, 5, 6)
+    with pytest.raises(TypeError, match="no numbers"):
+        cell = keras.layers.GRUCell(5, recurrent_initializer=fails)
+        AttentionDecoder(cell, KMemoryAttention(3))(inputs, outputs)
+    decoder = AttentionDecoder(keras.layers.GRUCell(5), KMemoryAttention(3))
+    assert decoder(inputs, outputs).shape == (2, 3, 5 + 6)

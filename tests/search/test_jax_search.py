@@ -127,6 +127,34 @@ if "eager unlimited" in searches:
 """
 
 
+LIMITS = """
+import os
+
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+import numpy as np
+from seq2seq_memattn import ModelConfig, Seq2Seq, beam_search, sample
+
+model = Seq2Seq(ModelConfig(source_vocab_size=9, target_vocab_size=9, decoder_units=8))
+source = np.array([[5, 3, 2], [4, 2, 0]])
+for limits in ([2, 4], [4, 1]):
+    found = beam_search(model, source, 2, max_length=np.array(limits))
+    assert found.tokens.shape[2] == 4
+    assert (np.asarray(found.steps) <= np.array(limits)[:, None]).all()
+(graph,) = [graph for key, graph in vars(model)["_searches"].items()]
+beam_search(model, source, 2, max_length=np.array([3, 1]))
+assert len(vars(model)["_searches"]) == 2
+jax.config.update("jax_enable_x64", True)
+for top_p in (0.8, 1.0):
+    sample(model, source, 2, top_p=top_p, seed=7, max_length=4)
+"""
+
+
+def test_limits_of_each_source_are_compiled_for_the_largest_and_samples_take_wide_ints() -> None:
+    process = run_python("-c", LIMITS)
+    assert process.returncode == 0, process.stderr.decode()
+
+
 def search_on_jax(folder: Path, attention: str, searches: list[str]) -> None:
     """Runs searches on JAX with the weights of a model; writes each result into a file."""
     model = small_model(attention)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -27,7 +28,7 @@ from tests.marks import quick, slow
 from tests.reference.beam_search import exhaustive_search
 from tests.running import run_python
 from tests.search import own_parts
-from tests.search.models import assert_same_search, quantise
+from tests.search.models import assert_same_search, quantise, small_model
 from tests.search.own_parts import ENCODER_UNITS, SOURCE, UNITS, VOCABULARY, WIDTH, Own, Stepped
 from tests.tolerances import as_array, assert_close
 
@@ -522,6 +523,54 @@ def test_no_sources_have_no_targets(search: Any, max_length: int | None) -> None
     searchable = own_parts.make().searchable()
     found = search(searchable, np.zeros((0, 3), np.int32), max_length=max_length)
     assert found.tokens.shape[0] == found.log_probs.shape[0] == 0
+
+
+@pytest.mark.parametrize("search", [beam_search, greedy_search])
+def test_empty_sources_may_have_no_columns(search: Any) -> None:
+    searchable = own_parts.make().searchable()
+    found, expected = (search(searchable, np.zeros((2, n), np.int32), max_length=4) for n in (0, 1))
+    assert_close(found.log_probs, expected.log_probs)
+    np.testing.assert_array_equal(as_array(found.tokens), as_array(expected.tokens))
+
+
+def test_a_ragged_source_is_refused() -> None:
+    tf = pytest.importorskip("tensorflow")
+    source = tf.ragged.constant([[5, 3, 2], [4, 2]])
+    assert refused(greedy_search, own_parts.make().searchable(), source) == (
+        "`source`: expected rows of the same length, with padding."
+    )
+
+
+@pytest.fixture
+def narrow_or_wide() -> Iterator[None]:
+    before = keras.config.floatx()
+    yield
+    keras.config.set_floatx(before)
+
+
+RULES = {"coverage_penalty": 0.4, "no_repeat_ngram": 2, "length_reward": 0.1, "max_length": STEPS}
+
+
+@pytest.mark.parametrize("floatx", ["float64", *slow("bfloat16")])
+@pytest.mark.parametrize("how", ["beam", "greedy", "sample", "XLA"])
+def test_a_model_is_searched_alike_whatever_keras_floatx_is(
+    how: str, floatx: str, narrow_or_wide: None
+) -> None:
+    del narrow_or_wide
+    model = small_model("k_memory") if how == "XLA" else own_parts.make().searchable()
+    source = np.minimum(SOURCE, 7)
+    search = {
+        "beam": lambda: beam_search(model, source, BEAM, N_BEST, 0.6, **RULES),
+        "greedy": lambda: greedy_search(model, source, STEPS),
+        "sample": lambda: sample(model, source, 3, top_p=0.8, seed=7, max_length=STEPS),
+        "XLA": lambda: beam_search(model, source, BEAM, max_length=STEPS, jit_compile=True),
+    }[how]
+    expected = search()
+    vars(model)["_searches"].clear()
+    keras.config.set_floatx(floatx)
+    found = search()
+    np.testing.assert_array_equal(as_array(found.tokens), as_array(expected.tokens))
+    assert_close(found.log_probs, expected.log_probs)
 
 
 def test_every_id_can_be_banned_whatever_roles_ids_share() -> None:

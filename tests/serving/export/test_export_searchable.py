@@ -258,3 +258,25 @@ def test_it_runs_without_this_package(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     expected = answer(folder, "serving_default", text=["abc", "e"])["log_probs"]
     np.testing.assert_allclose(eval(done.stdout), expected, rtol=1e-6)
+
+
+def test_keras_layers_are_exported_without_cudnn_and_stay_as_they_were(tmp_path: Path) -> None:
+    seen = set()
+
+    @keras.saving.register_keras_serializable("tests")
+    class Watched(keras.layers.GRU):
+        def inner_loop(self, *arguments: Any, **options: Any) -> Any:
+            seen.add(self.use_cudnn)
+            return super().inner_loop(*arguments, **options)
+
+    source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    embedding, gru = keras.layers.Embedding(SIZE, 5), Watched(6, return_sequences=True)
+    encode = keras.Model(source, keras.layers.Bidirectional(gru)(embedding(source)))
+    decoder = AttentionDecoder(keras.layers.GRUCell(7), KMemoryAttention(3))
+    logits = keras.layers.Dense(SIZE)
+    keras.Model([source, target], logits(decoder(embedding(target), encode(source))))
+    seen.clear()
+    export_searchable(Searchable(encode, embedding, decoder, logits), tmp_path, max_length=3)
+    assert seen == {False}
+    both = encode.layers[-1]
+    assert (both.forward_layer.use_cudnn, both.backward_layer.use_cudnn) == ("auto", "auto")
