@@ -34,7 +34,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings give dtypes and shapes
 add_module_names = False
 
-# The server that a reader starts, and files of this repository, whose links a test checks.
+# The reader's own server cannot be checked, and a test checks links to this repository's files.
 linkcheck_ignore = [r"http://127\.0\.0\.1", re.escape(repository())]
 
 html_theme = "furo"

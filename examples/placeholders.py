@@ -6,7 +6,7 @@ vocabulary needs no change, because subwords fall back to bytes.
 
     python examples/placeholders.py
 
-On two cores of an EPYC with two trainings beside it, this took 2.6 minutes and ended with
+On two cores of an EPYC that also ran two trainings, this took 2.6 minutes and ended with
 
     0.0% of 200 sentences right without placeholders.
     100.0% of 200 sentences right with placeholders.
@@ -34,7 +34,7 @@ SPECIAL = re.compile(r"https?://[^\s)>\]\"]*[\w/]|\d[\d.,:]*\d|\d")
 def masked(source: str, target: str | None = None) -> tuple[str, str, dict[str, str]]:
     """Replaces numbers and addresses by placeholders.
 
-    In training, given the target too, only what both sides have.
+    If the target is given (in training), only values on both sides are replaced.
 
     Returns:
         The source and the target with placeholders, and the value of each placeholder.

@@ -8,7 +8,7 @@ unseen_lengths, memory_distillation, decoding and how_much_faster.
 The scales are full (the paper's set-up), small (fits two CPU cores) and tiny (a trial). Repeat an
 interrupted command to resume it; finished rows are not run again. `--rows` chooses rows. Results
 (one JSON file per row), tables and curves go to `--results_dir`, by default a folder beside the
-runs. The results of the project itself, in `results`, are then not taken for finished rows.
+runs, so that the project's own results, in `results`, do not count as finished rows.
 """
 
 import sys

@@ -51,7 +51,7 @@ def check_layer(strategy: tf.distribute.Strategy, name: str) -> None:
 
 
 def check_fit(strategy: tf.distribute.Strategy) -> None:
-    """`fit` on two replicas gives the losses of one, even if a batch has a single example."""
+    """`fit` on two replicas gives the losses of one replica, even if a batch has one example."""
     x, y = copy_task(33)
     losses = []
     for scope in (strategy.scope(), tf.distribute.get_strategy().scope()):

@@ -272,7 +272,7 @@ def test_accuracy_does_not_count_the_padding_that_the_mask_of_the_inputs_lets_th
     model.layers[1].set_weights([np.eye(6, dtype=np.float32)])
     model.layers[2].set_weights([follows, np.eye(6, dtype=np.float32)[3] * 0.5])
     result = model.evaluate(ids[:, :-1], ids[:, 1:], verbose=0, return_dict=True)
-    # Five of six tokens are right: after 3, the second target ends. Keras counts seven.
+    # Five of six tokens are right: after 3, the model writes 4, not the end. Keras counts seven.
     assert result["token_accuracy"] == pytest.approx(5 / 6)
     assert result["accuracy"] == pytest.approx(5 / 7)
     stopping = keras.callbacks.EarlyStopping("token_accuracy")

@@ -208,7 +208,7 @@ def test_lines_that_differ_only_in_case_prove_nothing_without_case() -> None:
 
 
 def test_nearly_equal_systems_have_a_large_p_value() -> None:
-    # The errors of one are those of the other, but for one line. sacrebleu's bootstrap gives 0.42.
+    # Both make the same errors, except in one line. sacrebleu's bootstrap gives 0.42.
     hypotheses, references = random_lines(5, 200)
     system, baseline = [*hypotheses, *references], [*references, *hypotheses]
     baseline[-20] = references[-20]

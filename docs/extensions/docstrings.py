@@ -166,7 +166,7 @@ def option_lines(kind: Any) -> list[str]:
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
     found = documented(API.read_text(encoding="utf-8"))
-    # Arguments and methods are named like functions of other modules, such as `plots.slots`.
+    # Not functions of other modules, such as `plots.slots`: arguments may have the same names.
     links = {
         name: path
         for name, path in found.items()

@@ -1,7 +1,7 @@
 """Rewrites links from pages to files of the repository that are not part of the site.
 
-In the repository all links are relative. On the site, those to pages in docs/ and results/ lead to
-pages, all others to the repository. The changelog page shows CHANGELOG.md.
+In the repository, all links are relative. On the site, links to pages in docs/ and results/ lead to
+pages of the site, others to the repository. The changelog page shows CHANGELOG.md.
 """
 
 import posixpath

@@ -2,7 +2,7 @@
 
 This checkout and the base run `experiments.speed` in turns, in separate processes, so a change in
 the machine's speed affects both equally. The first round measures the base twice: its ratios show
-how much equal code differs. A round in which other programs used more than `--max_elsewhere` cores
+how much equal code varies. A round in which other programs used more than `--max_elsewhere` cores
 is repeated.
 """
 
@@ -50,7 +50,7 @@ def measure(checkout: Path, kinds: Sequence[str], repeats: int) -> dict[str, flo
     """Seconds of each row of `experiments.speed` in a checkout, by kind and attention.
 
     Raises:
-        ValueError: if the command fails; the message has its last line of standard error.
+        ValueError: if the command fails; the message has the last line of its standard error.
     """
     found = {}
     for kind in kinds:

@@ -101,7 +101,7 @@ def measure(command: Sequence[str]) -> Generator[dict[str, Any], None, None]:
 def _last_words(text: str) -> list[str]:
     """The last line that names an exception, because PyTorch prints advice after it.
 
-    Without such a line, the last line of all, if there is one.
+    If no line names an exception, the last line, if there is one.
     """
     lines = text.strip().splitlines()
     return ([line for line in lines if EXCEPTION.match(line)] or lines)[-1:]

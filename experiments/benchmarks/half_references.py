@@ -1,9 +1,9 @@
 """Translations that begin like the reference: python -m experiments.benchmarks.half_references.
 
-Search is given half of the words of each reference, a quarter in every fifth line, and nothing in
-every seventh. It should continue with what the model scores highest. So translations must begin as
-given, and the model must score them at least as high as the reference. A lower score is an error of
-the beam. Sources and references must have the form of the training text.
+Search is given half of the words of each reference; in every fifth line, a quarter; in every
+seventh, none. It should find the best continuation. Translations must therefore begin as given, and
+the model must score them at least as high as the reference: a lower score is a search error.
+Sources and references must have the form of the training text.
 """
 
 import sys
@@ -30,7 +30,7 @@ def beginnings(references: Sequence[str]) -> list[str]:
 
 
 def check(folder: Path, sources: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """Translates with a run and counts what is as it should be."""
+    """Translates with a run, and counts the lines that pass each check."""
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.pair_scorer import PairScorer
     from seq2seq_memattn.runs.translator import Translator, encode_lines

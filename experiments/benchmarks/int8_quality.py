@@ -2,8 +2,8 @@
 
 Translates a test set with each run in float32 and in eight bits: by search, and by exported models.
 Reports BLEU of tokenised text, standard BLEU and chrF, how many translations differ from those in
-float32, and how the log-probabilities of the others change. Sources and references must have the
-form of the training text.
+float32, and how log-probabilities change for equal translations. Sources and references must have
+the form of the training text.
 """
 
 import sys
@@ -49,7 +49,7 @@ def search(run: Any, sources: Sequence[str], beam_size: int) -> Decoded:
 def exported(
     run: Any, sources: Sequence[str], precision: str, beam_size: int
 ) -> tuple[Decoded, float]:
-    """Translates with the exported model of a run in float32; returns also its size in MiB."""
+    """Exports a float32 run and translates with the export; also returns its size in MiB."""
     from seq2seq_memattn.serving.export.options import ExportOptions
     from seq2seq_memattn.serving.export.saved_model import export
     from seq2seq_memattn.serving.layout import num_bytes

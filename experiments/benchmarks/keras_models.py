@@ -94,7 +94,7 @@ class Data:
 
 
 def functional(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The works of a functional model around `AttentionDecoder`."""
+    """The work of a functional model around `AttentionDecoder`."""
     import keras
 
     parts = Parts(units, vocab_size)
@@ -109,7 +109,7 @@ def functional(attention: str, data: Data, units: int, vocab_size: int) -> dict[
 
 
 def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The works of a `Seq2Seq` of the same sizes."""
+    """The work of a `Seq2Seq` of the same sizes."""
     config = ModelConfig(
         source_vocab_size=vocab_size,
         target_vocab_size=vocab_size,
@@ -149,7 +149,7 @@ def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
 
 
 def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The works of attention in plain Keras, which is always additive."""
+    """The work of attention in plain Keras, which is always additive."""
     from experiments.benchmarks.plain_keras import PlainKeras
 
     del attention
@@ -178,7 +178,7 @@ OTHERS = {"seq2seq": reference, "plain keras": plain_keras, "loop over cells": l
 def compare(
     attention: str, other: str, data: Data, units: int, vocab_size: int, rounds: int
 ) -> list[dict[str, Any]]:
-    """Times a functional model and another model; returns one row for each common work."""
+    """Times a functional model and another model; returns one row for each work that both have."""
     ours, theirs = (
         make(attention, data, units, vocab_size) for make in (functional, OTHERS[other])
     )

@@ -1,9 +1,9 @@
 """Measures serving: python -m experiments.benchmarks.serving --runs=R,R --input=F --output=F.
 
 Each run is exported with each of the `--precisions` and served on this machine. The load generator
-wrk simulates clients. Each client sends a sentence, waits for the answer and sends the next one,
-through the file again and again. One load is measured while another version of the model is
-exported, another one while versions are replaced again and again, with the memory after each.
+wrk simulates clients. Each client sends a sentence, waits for the answer and sends the next one;
+the file is repeated. One load is measured while another version of the model is exported, one while
+versions are replaced, with the memory after each replacement.
 Further rows time sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns.
 The last row decodes all sentences as a file in float32, and compares the translations with those of
 the exported model in a separate process.
@@ -297,7 +297,7 @@ class Measurement:
         export(self._run_dir, self._exports[beam_size], beam_size, self._precision)
 
     def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
-        """Load with each number of clients; with the last once more while a version is exported."""
+        """Load with each number of clients; the last again during an export and replacements."""
         numbers = cli.positive_numbers("clients", self._arguments.clients)
         for clients in numbers:
             yield self._load(server, clients)

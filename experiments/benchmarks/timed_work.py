@@ -111,7 +111,7 @@ class Work(NamedTuple):
     Fields:
         batches: the parts of the work, in order; each returns its number of target tokens, end
             tokens included.
-        encode: does the part of decoding before the steps; None for training and for runs.
+        encode: does the decoding before the steps; None for training, runs and single sentences.
         num_steps: int. Steps of all batches together; 0 if `encode` is None.
     """
 

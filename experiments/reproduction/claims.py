@@ -86,7 +86,7 @@ def from_gains(gains: Sequence[float], pairs: int) -> Verdict:
 
 
 def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
-    """The verdict on a finding that one model is at most so far behind another, as `from_gains`.
+    """The verdict on a finding that one model is not far behind another; see `from_gains`.
 
     Args:
         gains, pairs: see `from_gains`.
@@ -101,7 +101,7 @@ def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
 
 
 def saves_half(ratio: float, paper: float) -> bool:
-    """Whether a ratio of times saves at least half of what the paper's saves."""
+    """Whether a ratio of times saves at least half of the time that the paper's saves."""
     return 1.0 - ratio >= 0.5 * (1.0 - paper)
 
 
@@ -124,7 +124,7 @@ def several(values: Sequence[float], form: str = ".1f") -> str:
 def made_by(results: Results) -> str:
     """The largest number of updates, and the number of seeds of each model, as text.
 
-    Fine-tuned models have so many more than those that they started with.
+    For fine-tuned models, these are additional updates.
     """
     models = Counter(result["name"].partition("_seed")[0] for result in results)
     more = " more" if all(result.get("init_from") for result in results) else ""

@@ -19,7 +19,7 @@ CODE_WIDTH = 96
 
 
 class MissingRun(ValueError):
-    """A figure can only be drawn with a run that does not exist."""
+    """A figure needs a run that does not exist."""
 
 
 def write_page(name: str, scale: Scale, study: Study, results: Results, results_dir: Path) -> Path:

@@ -100,7 +100,7 @@ class Row:
         """The configuration of the row: model and training.
 
         Args:
-            runs_dir: Path or None. Has the run of the teacher; None: its path is only its name.
+            runs_dir: Path or None. Has the teacher's run; None: the row's name stands for its path.
         """
         teacher = str(runs_dir / self.teacher) if runs_dir and self.teacher else self.teacher
         return load_preset(self.config).with_options({**self.options, "teacher": teacher})
@@ -111,8 +111,8 @@ def identity(row: Row, rows: Mapping[str, Row] | None = None) -> dict[str, Any]:
 
     Args:
         row: the row.
-        rows: all rows of the study by name. The options of those that the row needs are recorded,
-            too; None: they are not.
+        rows: all rows of the study by name, to record the options of the rows that the row needs;
+            None: these are not recorded.
     """
     preset = row.preset()
     needed = {name: dict(rows[name].options) for name in sorted(row.needs)} if rows else {}

@@ -16,7 +16,7 @@ KEY = "against_baseline"  # key of the comparison in a result
 def compare_with(study: Study, baseline: str, results: Results) -> None:
     """Adds comparisons with the baseline, by `compare_systems`, to results.
 
-    Translations of a row's last test are compared, with or without case like the test. The
+    Translations of a row's last test are compared; case is ignored if the test ignores it. The
     comparison is also stored in the result's file, for users without the references. With the
     references, it is computed again.
 

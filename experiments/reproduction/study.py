@@ -109,7 +109,7 @@ class Study:
         return [results[name] for name in self.names()]
 
     def _to_make(self, rows: Mapping[str, Row]) -> set[str]:
-        """The names of the rows without a result, and of those whose missing runs these need."""
+        """The names of rows without a result, and of rows whose missing runs these rows need."""
         made = {name for name, row in rows.items() if not self._is_finished(row)}
         while True:
             needed = {name for made_row in made for name in rows[made_row].needs}
@@ -117,7 +117,7 @@ class Study:
             if not missing:
                 return made
             for name in sorted(missing):
-                print_note(f"{name}: finished, but its run is gone and needed: it is made again")
+                print_note(f"{name}: finished, but another row needs its lost run: made again")
             made |= missing
 
     def _is_finished(self, row: Row) -> bool:
@@ -258,8 +258,8 @@ def _has_weights(run_dir: Path) -> bool:
 def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     """Whether an existing run fits the row and can resume.
 
-    Training could resume with other options of validation, too, but the best weights would be those
-    by the old ones. A run that is longer than the row has weights that the row must not have.
+    Training could resume with other options of validation, too, but the best weights so far were
+    chosen by the old ones. A run with more updates than the row may have later best weights.
     """
     from seq2seq_memattn.data.model_sizes import fit_to_data
     from seq2seq_memattn.runs.checkpoints import CheckpointFolder

@@ -16,7 +16,7 @@ def measure_times(
     """Runs a command of `experiments.speed`, unless the file has the times of this command.
 
     Args:
-        path: the JSON file. It is written again if it is from another command. It gets the fields
+        path: the JSON file. It is replaced if another command wrote it. It gets the fields
             of `provenance`, with the measuring command as "command", and "rows".
         arguments: arguments of `experiments.speed`.
         prepare: called before the measurement.

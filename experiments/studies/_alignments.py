@@ -9,7 +9,7 @@ from experiments.reproduction.results import Results
 from experiments.reproduction.study import Study
 from seq2seq_memattn.text.files import read_lines
 
-MAX_SLOTS = 8  # so few are drawn large; the title counts the others
+MAX_SLOTS = 8  # more would be drawn too small; the title counts the others
 
 WHAT = """
 The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),

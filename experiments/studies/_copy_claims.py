@@ -99,7 +99,7 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
     if len(rows) < len(cells):
         if all(holds) or not any(holds):
             return claim.incomplete(len(rows), len(cells))
-        # Whatever is missing, some rows hold and some do not.
+        # Some rows agree with the paper, some do not, whatever is missing.
         here = ", ".join(f"{row['bleu']:.2f}" if row else "not run" for row in of_cells)
         return claim.judged(here, "partly", made_by(rows))
     verdict = from_cases(holds, is_short(rows, PAPER_UPDATES))

@@ -16,8 +16,8 @@ from experiments.reproduction.study import Study
 from experiments.studies import table2
 
 # Tables 1 and 2 of the paper, by corpus and row: window per step (words or characters), BLEU, and
-# for English-Japanese RIBES. The first rows are the trained attentions, flexible attention without
-# a threshold; then flexible attention with a threshold, and after fine-tuning.
+# for English-Japanese RIBES. The first rows are the trained attentions, without a threshold. Then
+# follows flexible attention with a threshold, before and after fine-tuning.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "en_ja": {
         "global": (24.4, 34.87, 0.810),

@@ -25,7 +25,7 @@ EVERY = (
 MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
 CONTRASTED = ("none", "k_memory:64", "bahdanau")
 ONE_BATCH = "--num_sentences=128"
-# The parts of a trial, one of each kind, and their flags: the last of two equal flags counts.
+# The parts of a trial, one of each kind, and their flags: of a flag given twice, the last counts.
 TINY_PARTS = ("by_length", "attentions", "growth", "memory", "parts", "single_256_beam_1")
 TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
@@ -162,7 +162,7 @@ def _over(attention: str) -> Callable[[Result, Results], str]:
 
 
 def _figure(key: str, form: str) -> Callable[[Result, Results], str]:
-    """A column: "-" in rows without the figure, and where no time was measured for compiling."""
+    """A column: "-" where the figure is missing or 0, which happens for compilation times."""
     return lambda row, rows: format(row[key], form) if row.get(key) else "-"
 
 

@@ -12,9 +12,9 @@ from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._alignments import WHAT, draw_sample
 
-RUNS_OF = "unseen_lengths"  # the study that trains the model with whose weights this one starts
+RUNS_OF = "unseen_lengths"  # the study that trains the weights from which this model starts
 LENGTH, SHORTER = 100, 50  # symbols
-UPDATES = 2000  # from the weights for 50 symbols, which copy 100 symbols soon
+UPDATES = 2000  # enough, starting from the weights for 50 symbols
 JUDGED: Verdict = "not judged yet"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of

@@ -199,7 +199,7 @@ def chosen(scale: Scale) -> list[str]:
 
 
 def _seeds_and_lengths(model: str, name: str, trial: Trial, scale: Scale) -> list[Row]:
-    """A trial with two seeds, and both for longer."""
+    """A trial with two seeds, each also for longer."""
     found = []
     for updates in (UPDATES, LONGER):
         for seed in (0, 1):
@@ -299,7 +299,7 @@ def _half_width(result: Result, texts: Results) -> float | None:
     if found := significance.compared(result):
         return float(found["ci"])
     for other in texts:
-        # A baseline's is with the rows that are compared with it.
+        # Rows compared with a baseline also store the baseline's interval.
         found = significance.compared(other)
         if found and _is_longer(other) == _is_longer(result):
             return float(found["baseline_ci"])

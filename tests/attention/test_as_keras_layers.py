@@ -41,7 +41,7 @@ def made(name: str) -> Attention:
 
 
 def expected(attention: Attention, queries: Any, outputs: Any, mask: Any, training: bool) -> Any:
-    """Context and scores from `prepare` and `read`; the alignment where scores are of a window."""
+    """Context and scores from `prepare` and `read`; for scores of a window, the alignment."""
     memory = attention.prepare(outputs, mask)
     context, scores, _ = attention.read(queries, memory, training=training)
     return context, scores if ops.is_tensor(scores) else attention.alignment(scores, memory)

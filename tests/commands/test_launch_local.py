@@ -53,7 +53,7 @@ def test_each_process_knows_its_task_and_all_addresses(tmp_path: Path) -> None:
     (cluster,) = {path.read_text() for path in tmp_path.iterdir()}
     addresses = json.loads(cluster)["worker"]
     assert len(set(addresses)) == 3
-    # What the first one prints is the command's result; the others' lines have their names.
+    # The first process prints the command's result; the others' lines begin with their names.
     assert stdout == "worker0 is here\n"
     assert "worker 2: worker2 is here" in stderr
 

@@ -1,4 +1,4 @@
-"""In the guide's table of attentions, each class makes what its name in commands makes."""
+"""In the guide's table, each class makes the same attention as the name beside it."""
 
 import re
 from typing import Any

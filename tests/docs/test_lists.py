@@ -1,4 +1,4 @@
-"""The lists of commands and names that a reader of the repository sees say what docstrings say."""
+"""The lists of commands and of public names have the first lines of the docstrings."""
 
 import importlib
 import inspect

@@ -374,7 +374,7 @@ class AlphaFirst(NamedTuple):
 
 
 class Reordered(KMemoryAttention):
-    """Keeps the rows behind the encoder scores."""
+    """Stores the rows after the encoder scores."""
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
         memory = super().prepare(encoder_outputs, mask)

@@ -1,4 +1,4 @@
-"""The notebook: it is stored with its outputs, uses public names alone, and runs, small."""
+"""The notebook has its outputs, uses public names only, and runs at small size."""
 
 import ast
 import re

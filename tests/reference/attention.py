@@ -22,7 +22,7 @@ def bahdanau_scores(
     """Additive attention as google/seq2seq writes it.
 
     Source: Bahdanau et al. (2014), appendix A.1.2; Britz, Guan and Luong (2017), equation 2. The
-    reference code gives keys and queries a projection and a bias each and the energy no bias:
+    reference code projects keys and queries, each with a bias, and adds no bias to the energy:
     e_s = sum(v * tanh(W_k s + b_k + W_q h + b_q)).
 
     Args:

@@ -1,4 +1,4 @@
-"""The references agree with cases that a reader can check on paper, with Keras and sacrebleu.
+"""The references agree with Keras, sacrebleu and cases that a reader can check on paper.
 
 The numbers are chosen so that softmax(ln 2, 0) = (2/3, 1/3), sigmoid(ln 3) = 3/4 and
 tanh(ln 3 / 2) = 1/2.

@@ -363,7 +363,7 @@ def test_every_option_is_either_free_or_checked(run_dir: Path, data_dir: Path) -
         "alignment_weight": {"teacher": "run"},
     }
     for field in dataclasses.fields(TRAINING):
-        if field.name == "teacher":  # comes with a weight, which is checked
+        if field.name == "teacher":  # changes only with a weight; see `needed`
             continue
         value = changed.get(field.name, 3)
         others = needed.get(field.name, {})

@@ -54,7 +54,7 @@ def assert_equals_reference(
         assert (tokens[len(written) :] == PAD_ID).all()
         assert result.lengths[row, rank] == hypothesis.length
         assert result.is_finished[row, rank] == hypothesis.is_finished
-    # Together: a reward may cancel one hypothesis's log-probability, but hardly all of them.
+    # Compared together: a reward may bring one score near 0, but hardly all scores.
     ranks = slice(len(expected))
     assert_close(result.log_probs[row, ranks], [h.log_prob for h in expected])
     assert_close(result.normalised_log_probs[row, ranks], [h.score for h in expected])

@@ -21,7 +21,7 @@ from tests.tolerances import as_array, assert_close
 
 SOURCES = sources_of(6, 0, 3)
 
-# Of a search with an ensemble, together and one by one.
+# Rules, all in one search with an ensemble, and each in a search of its own.
 RULES: dict[str, Any] = {
     "min_length": 2,
     "length_reward": 0.2,
@@ -173,7 +173,7 @@ def assert_same(path: Path, theirs: Any, atol: float = 0.0) -> None:
     """Compares the arrays of a file with the fields of a result.
 
     Args:
-        atol: float. Difference that is allowed; 0.0: that of float32's rounding.
+        atol: float. The allowed difference; 0.0 allows only float32's rounding.
     """
     compared = 0
     with np.load(path) as ours:

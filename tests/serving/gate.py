@@ -12,7 +12,7 @@ class Gate:
     """Holds every batch until the gate is opened.
 
     Args:
-        monkeypatch: that of the test. Load models before; otherwise, their warm-up is held too.
+        monkeypatch: the test's fixture. Load models first: the gate also holds their warm-up.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:

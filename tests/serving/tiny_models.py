@@ -117,7 +117,7 @@ class HalfPlusTwo(tf.Module):
 def export_reverser(
     folder: Path, version: int, prefix: str = "", export: Mapping[str, Any] | None = None
 ) -> Path:
-    """Writes a version of the reversing model, which appears complete; returns its folder."""
+    """Writes a version of the reversing model, then moves it into place; returns its folder."""
     model = Reverser(prefix)
     making = folder.parent / f"{folder.name}.{version}.tmp"
     signatures = {

@@ -25,7 +25,7 @@ from tests.texts import SYLLABLES, sentencepiece_model, write_lines
 STORED = Path(__file__).parent
 NUM_LINES = 8
 NUM_WORDS = 20  # in each language
-NUM_NAMES = 5  # the first of these words, which text with capitals capitalises
+NUM_NAMES = 5  # the first of these words are names, which `with_names` capitalises
 NOISE = 1e-3  # relative change of weights, a hundred times the difference between processors
 TRAINING: dict[str, Any] = {  # options that differ from those of copy_20_k4
     "embedding_dim": 12,

@@ -31,8 +31,8 @@ MODEL = ModelConfig(
     attention="k_memory:3",
     dropout=0.2,
 )
-# No interval is a multiple of another. A run has two epochs and a bit, and a checkpoint after each
-# update.
+# No interval is a multiple of another. A run takes just over two epochs, with a checkpoint after
+# each update.
 TRAINING = TrainingConfig(
     batch_size=8,
     bucket_width=4,

@@ -25,7 +25,7 @@ CONFIG = dataclasses.replace(TRAINING, clip_norm=0.05, embedding_clip_norm=0.01)
 def updated(strategy: tf.distribute.Strategy) -> tuple[list[UpdateResult], list[Any]]:
     """The results and the weights of two updates."""
     model, optimizer, updater = make(config=CONFIG, strategy=strategy)
-    # The replicas get two sentences and one, so their numbers of tokens differ.
+    # One replica gets two sentences, the other gets one: their numbers of tokens differ.
     results = [updater(batch()) for _ in range(2)]
     return results, [*model.get_weights(), *(as_array(v) for v in optimizer.variables)]
 

@@ -52,7 +52,7 @@ def examples(batch: Batch) -> list[np.ndarray]:
 def make_decoder(setting: Setting) -> Decode:
     """Returns a function that decodes with `CompiledSearch`, as `translate` does.
 
-    For eight bits and VNNI, `translate` does so with K-memory as with the option `plain`.
+    With VNNI, `translate` decodes `int8` K-memory in the plain graph: add the option `plain`.
     """
     hardware.use_threads(setting.threads)
     search = CompiledSearch(
@@ -63,7 +63,7 @@ def make_decoder(setting: Setting) -> Decode:
     )
 
     def decode(batch: Batch) -> list[list[int]]:
-        # The model never writes an end token. One more step takes the end token's time.
+        # The model never writes an end token. One more step replaces the end token's.
         found = search(with_ends(examples(batch)), batch.lengths + 1)
         return [
             (tokens[: length - 1] - NUM_SPECIAL_IDS).tolist()

@@ -5,10 +5,10 @@ The equations are those of this project's model. The following saves time:
 * The encoder reads a batch in groups of similar lengths, which leaves most of the padding out.
   `pack_padded_sequence` would leave all of it out, but PyTorch's LSTM has its fast kernels (oneDNN)
   only for padded batches. In training with lengths of 1..50 and batches of 128, on one thread, the
-  encoder took 1.2 to 1.4 times the CPU time of whole padded batches if the batches were packed, and
-  0.64 times in groups of 32.
+  encoder's CPU time was 1.2 to 1.4 times that of whole padded batches if it read packed batches,
+  and 0.64 times if it read groups of 32.
 * Keys are computed once per source, and sources are not repeated for the hypotheses of a beam.
-* A table holds the share of each token in the gates of the lower layer.
+* A table holds what each token adds to the gates of the lower layer.
 * Beam search stores parents instead of copying growing hypotheses.
 * Finished sentences leave the batch.
 * In a large vocabulary, the best tokens are found in two stages.
@@ -41,7 +41,7 @@ NEVER = -1e9  # log-probability or energy of a choice that must not be made
 BLOCK = 128  # columns per block, when the best columns are found in two stages
 MANY_BLOCKS = 32  # two stages are used from this number of blocks on
 GROUP = 32  # sentences that the encoder reads together; 16 are as fast, 64 are slower
-STAYS = 0.9  # if more sentences than this share are unfinished, none leaves: leaving copies data
+STAYS = 0.9  # above this share of unfinished sentences, none is removed: removing copies data
 ROWS = 16  # training drops finished rows in multiples of this: dropping copies in the backward pass
 
 
@@ -138,7 +138,7 @@ class Model(nn.Module):
         """Advances all hypotheses by one step.
 
         Args:
-            gates_of_token: float [hypotheses, 4 * units]. Share of the token in the lower gates.
+            gates_of_token: float [hypotheses, 4 * units]. What the token adds to the lower gates.
             state: the decoder's state.
             source: the sources; each has the same number of hypotheses.
 

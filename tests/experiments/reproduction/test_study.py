@@ -112,7 +112,7 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     run_study(dataclasses.replace(ROW, options=longer))
     assert len(commands) == 12
     assert not (tmp_path / "runs" / "row_before_3").exists()
-    # With a smaller one, or validated in another way, it has other best weights.
+    # With fewer updates or another validation, the best weights may differ: the run starts anew.
     for count, changed in enumerate(({"num_updates": 7}, {"num_updates": 7, "beam_size": 3}), 3):
         run_study(dataclasses.replace(ROW, options={**longer, **changed}))
         assert (tmp_path / "runs" / f"row_before_{count}").is_dir()

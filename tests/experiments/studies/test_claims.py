@@ -357,7 +357,7 @@ def test_a_reading_without_all_pairs_of_scores_is_shown_but_does_not_decide() ->
     scores = {"k32": 35.0, "k32_softmax_sigmoid": 36.0, "k32_slots_softmax": 30.0, **OTHERS}
     found = results_of("table2", {f"multi30k_en_de_{one}": bleu for one, bleu in scores.items()})
     (claim,) = figure5.claims(found)
-    assert claim.verdict == "undecided"  # contradicted, if it were not after so few updates
+    assert claim.verdict == "undecided"  # with more updates: contradicted
     assert claim.here.endswith("; slots 30.0, 1 missing")
 
 

@@ -56,7 +56,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_collections() -> Iterator[None]:
-    """Excludes imported objects from garbage collection at each switch, as a server does."""
+    """Keeps imported objects out of the garbage collection at each switch, as a server does."""
     gc.freeze()
     yield
     gc.unfreeze()

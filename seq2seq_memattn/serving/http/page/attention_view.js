@@ -12,7 +12,7 @@ const NOTHING = { target: null, source: null };
 // A share of the map's highest value. A piece whose weights are all smaller is lit only weakly.
 const SMALLEST_FULL_LIGHT = 0.2;
 const HELP = "Point at a piece, tap it, or move through the pieces with the arrow keys. "
-  + "The pieces it attends to light up.";
+  + "The pieces that it attends to or that attend to it light up.";
 
 export class AttentionView {
   constructor() {
@@ -177,9 +177,9 @@ function explanation(exported) {
     return `How strongly the attention${name} weights each source piece for each target piece.`;
   }
   return `K-memory attention stores the source in ${slots} slots while reading it. Each target `
-    + "piece then reads the slots and does not look at the source again. The map shows the product "
-    + "of the two, summed over slots: how strongly a target piece reads a slot, and how strongly "
-    + "the slot stores a source piece.";
+    + "piece then reads the slots and does not look at the source again. The map "
+    + "multiplies how strongly a target piece reads a slot by how strongly the slot stores a "
+    + "source piece, and sums the products over the slots.";
 }
 
 function reasonForNone(prediction) {

@@ -37,7 +37,7 @@ async function start() {
   await whileBusy(refreshModels);
 }
 
-/** Translates the text of the field; loads the models first if they need a token. */
+/** Translates the text of the field; loads the models first if none are loaded. */
 function submit() {
   if (!byId("token-row").hidden) token = byId("token").value.trim();
   if (model && !field.value.trim()) {
@@ -148,7 +148,7 @@ function showFailure(error) {
   if (error.status === UNAUTHORISED) return askForToken();
   if (error.status === BUSY) return askForPatience(error.retryAfter);
   const isRefusal = error.status >= 400 && error.status < 500;
-  return showError(isRefusal ? `The server refused this: ${error.message}` : error.message);
+  return showError(isRefusal ? `The server refused the request: ${error.message}` : error.message);
 }
 
 function askForToken() {

@@ -11,7 +11,7 @@ COMMAND = "experiments.benchmarks.peers.set_up"
 
 
 def stand_in(path: Path, log: Path, status: int = 0) -> Path:
-    """A program that notes its arguments, copies itself into a new environment, and ends so."""
+    """A program that notes its arguments, and makes environments or ends with `status`."""
     path.write_text(
         f"#!{sys.executable}\n"
         "import pathlib, shutil, sys\n"
