@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.model import Seq2Seq
-from seq2seq_memattn.runs import checkpoints
 from seq2seq_memattn.runs.checkpoints import (
     CheckpointFolder,
     read_arrays,
@@ -81,17 +80,6 @@ def test_a_variable_that_is_listed_twice_stands_in_a_file_once(tmp_path: Path) -
     with np.load(tmp_path / "a.npz") as archive:
         assert len(archive.files) == len(first) + 1  # the record is one more
     read_arrays(tmp_path / "a.npz", [*second[:1], second[0], *second[1:]])
-    assert_equal(values(second), values(first))
-
-
-def test_a_file_that_has_a_variable_twice_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = variables(1), variables(2)
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "_distinct", list)
-        write_arrays(tmp_path / "a.npz", [*first[:2], first[0], *first[2:]], RECORD)
-    read_arrays(tmp_path / "a.npz", [*second[:2], second[0], *second[2:]])
     assert_equal(values(second), values(first))
 
 
