@@ -10,8 +10,9 @@ from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import forgetting_variables_on_error, layers_inside
+from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
+from seq2seq_memattn.compute.tracing import trace
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
@@ -142,8 +143,18 @@ class Seq2Seq(keras.Model):
         self.encoder.build((None, None, self.config.embedding_dim))
         # Tracing creates the weights faster than running: JAX would compile each operation alone.
         # Tracing the loops, instead of one step, would take most of the time.
-        _OneStep(self).trace()
+        encoded = self.encoder.spec_of_one_token()
+        ids = keras.KerasTensor((1, 1), dtype="int32")
+        trace(self._one_step, encoded.outputs, encoded.states, ids)
         self.decoder.built = self.built = True
+
+    def _one_step(self, outputs: Any, states: Any, ids: Any) -> Any:
+        """The part of the model from the encoder's results to the logits, for one token."""
+        mask = ops.ones_like(ids, dtype="bool")
+        memory, cell_states = self._remember(outputs, states, mask)
+        state = self.cell.initial_state(memory, 1, cell_states)
+        mixed, _, _ = self.cell(self.target_embedding(ids), memory, state)
+        return self.to_logits(mixed)
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
         """Encodes the sources, once for all steps.
@@ -268,29 +279,6 @@ class Seq2Seq(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}
-
-
-class _OneStep(keras.Operation):
-    """The part of a model from the encoder's results to the logits, for one token."""
-
-    def __init__(self, model: Seq2Seq) -> None:
-        super().__init__()
-        self.model = model
-
-    def trace(self) -> None:
-        """Builds the layers of this part."""
-        encoded = self.model.encoder.spec_of_one_token()
-        ids = keras.KerasTensor((1, 1), dtype="int32")
-        with forgetting_variables_on_error():
-            self.compute_output_spec(encoded.outputs, encoded.states, ids)
-
-    def call(self, outputs: Any, states: Any, ids: Any) -> Any:
-        model = self.model
-        mask = ops.ones_like(ids, dtype="bool")
-        memory, cell_states = model._remember(outputs, states, mask)
-        state = model.cell.initial_state(memory, 1, cell_states)
-        mixed, _, _ = model.cell(model.target_embedding(ids), memory, state)
-        return model.to_logits(mixed)
 
 
 def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:

@@ -149,7 +149,7 @@ def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
 
 
 def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The work of attention in plain Keras, which is always additive."""
+    """The work of a model with additive attention in plain Keras."""
     from experiments.benchmarks.plain_keras import PlainKeras
 
     del attention

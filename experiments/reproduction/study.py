@@ -214,10 +214,7 @@ class Study:
         begun = commit()  # training may take hours, in which the checkout may change
         training = commands.run(arguments, row.name)
         evaluation, *tests = (
-            {
-                **commands.run(evaluate_arguments(one, data, run_dir), row.name),
-                "run_dir": portable(str(run_dir)),
-            }
+            evaluate(lambda command: commands.run(command, row.name), one, data, run_dir)
             for one in (Evaluation("valid", "valid"), *row.tests)
         )
         for one in row.tests:
@@ -247,6 +244,14 @@ class Study:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_binary(path) as stream:
             stream.write(lines)
+
+
+def evaluate(
+    run: Callable[[list[str]], dict[str, Any]], evaluation: Evaluation, data: Path, run_dir: Path
+) -> dict[str, Any]:
+    """Evaluates a run with a function that runs a command; leaves out this machine's folders."""
+    found = run(evaluate_arguments(evaluation, data, run_dir))
+    return {**found, "run_dir": portable(str(run_dir))}
 
 
 def _has_weights(run_dir: Path) -> bool:

@@ -8,16 +8,9 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import (
-    Result,
-    Results,
-    portable,
-    provenance,
-    read_json,
-    write_json,
-)
-from experiments.reproduction.rows import Evaluation, Row, Scale, copy_data, evaluate_arguments
-from experiments.reproduction.study import Study
+from experiments.reproduction.results import Result, Results, provenance, read_json, write_json
+from experiments.reproduction.rows import Evaluation, Row, Scale, copy_data
+from experiments.reproduction.study import Study, evaluate
 from experiments.studies import table1
 from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.metrics import bleu_by_length
@@ -86,13 +79,13 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     data = study.prepare(copy_data(FACTOR * row.length, study.scale == "tiny"), run_command)
     run_dir = study.runs_dir / row.name
     print_note(f"{row.name}: decoding sequences of at most {FACTOR * row.length} symbols")
-    tested = run_command(evaluate_arguments(Evaluation("longer", "valid"), data, run_dir))
+    tested = evaluate(run_command, Evaluation("longer", "valid"), data, run_dir)
     hypotheses = read_lines(str(run_dir / "evaluation" / "longer" / "hypotheses.txt"))
     references = read_lines(str(data / "valid.target.txt"))
     return {
         **provenance(processor()),
         "tested": _identity(result),
-        "evaluation": {**tested, "run_dir": portable(str(run_dir))},
+        "evaluation": tested,
         "by_length": bleu_by_length(hypotheses, references, num_groups=FACTOR),
     }
 

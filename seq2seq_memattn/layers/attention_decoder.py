@@ -7,12 +7,9 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_share, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
-from seq2seq_memattn.compute.private import (
-    attach_mask,
-    forgetting_variables_on_error,
-    serialise_shared,
-)
+from seq2seq_memattn.compute.private import attach_mask, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
+from seq2seq_memattn.compute.tracing import trace
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.teacher_forcing import Asked, TeacherForcedDecoder
 from seq2seq_memattn.loops.cell_steps import state_units
@@ -140,8 +137,18 @@ class AttentionDecoder(keras.layers.Layer):
         inputs, outputs = [
             keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
         ]
-        _OneStep(self.cell).trace(inputs, outputs)
+        trace(self._one_step, inputs, outputs)
         self.built = True
+
+    def _one_step(self, inputs: Any, encoder_outputs: Any) -> Any:
+        """One step of the cell on a source of one token."""
+        cell, attention = self.cell, self.cell.attention
+        memory = attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
+        _check_record(attention, memory)
+        if not cell.built:
+            # Built first: a user's cell may compute its first state from its weights.
+            cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
+        return cell(inputs, memory, cell.initial_state(memory, 1))[0]
 
     def __call__(
         self,
@@ -306,45 +313,6 @@ class AttentionDecoder(keras.layers.Layer):
         if isinstance(config["seed"], dict):  # a SeedGenerator
             config["seed"] = keras.saving.deserialize_keras_object(config["seed"])
         return cls(**config)
-
-
-class _OneStep(keras.Operation):
-    """One step of a cell on a source of one token; tracing it builds the layers."""
-
-    def __init__(self, cell: AttentionCell) -> None:
-        super().__init__()
-        self.cell = cell
-        self._problem: Exception | None = None
-
-    def trace(self, inputs: Any, encoder_outputs: Any) -> None:
-        """Traces a call; raises its errors without the text that Keras adds to them."""
-        filtering = keras.config.is_traceback_filtering_enabled()
-        keras.config.disable_traceback_filtering()  # which adds a list of all arguments
-        try:
-            with forgetting_variables_on_error():
-                self.compute_output_spec(inputs, encoder_outputs)
-        except Exception:
-            if self._problem is None:
-                raise
-            raise self._problem from None
-        finally:
-            if filtering:
-                keras.config.enable_traceback_filtering()
-
-    def call(self, inputs: Any, encoder_outputs: Any) -> Any:
-        try:
-            return self._step(inputs, encoder_outputs)
-        except Exception as problem:
-            self._problem = problem
-            raise
-
-    def _step(self, inputs: Any, encoder_outputs: Any) -> Any:
-        memory = self.cell.attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
-        _check_record(self.cell.attention, memory)
-        if not self.cell.built:
-            # Built first: a user's cell may compute its first state from its weights.
-            self.cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
-        return self.cell(inputs, memory, self.cell.initial_state(memory, 1))[0]
 
 
 def _check_record(attention: Any, memory: Any) -> None:

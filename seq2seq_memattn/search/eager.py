@@ -119,12 +119,12 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         ours: the model if it is one of our own, or None.
     """
     source = _as_ids("source", inputs.source)
-    if len(source.shape) == 2 and source.shape[1] == 0:  # recurrent layers need a step
-        source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
     if is_eager(source):
         check_rank("source", source, ("batch", "source_length"))
+    if source.shape[1] == 0:  # recurrent layers need a step
+        source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
     if ours is not None and ours.longest_source is not None:
         source = _no_longer_than(source, ours.longest_source, ours.pad_id)
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
@@ -157,13 +157,14 @@ def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
 
 def _as_ids(name: str, ids: Any) -> Any:
     """Ids as an int32 tensor; ValueError if rows differ in length or numbers are not integers."""
+    uneven = f"`{name}`: expected rows of the same length, with padding."
+    if hasattr(ids, "to_tensor"):  # a ragged tensor
+        raise ValueError(uneven)
     if isinstance(ids, (list, tuple)):
         try:
             ids = np.array(ids)
         except ValueError:
-            raise ValueError(f"`{name}`: expected rows of the same length, with padding.") from None
-    if hasattr(ids, "to_tensor"):  # a ragged tensor
-        raise ValueError(f"`{name}`: expected rows of the same length, with padding.")
+            raise ValueError(uneven) from None
     if not hasattr(ids, "dtype"):
         raise ValueError(f"`{name}`: expected rows of ids; got {ids!r}.")
     if "int" not in str(ids.dtype) and 0 not in ids.shape:

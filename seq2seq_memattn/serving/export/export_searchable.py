@@ -110,11 +110,11 @@ def export_searchable(
 @contextlib.contextmanager
 def _without_cudnn(searchable: Searchable) -> Iterator[None]:
     """Keeps Keras's recurrent layers from cuDNN: servers without a GPU cannot run it."""
-    kept = {
-        id(layer): (layer, layer.use_cudnn)
+    kept = [
+        (layer, layer.use_cudnn)
         for layer in (searchable.encoder, *layers_inside(searchable.encoder))
         if hasattr(layer, "use_cudnn")
-    }.values()
+    ]
     try:
         for layer, _ in kept:
             layer.use_cudnn = False
