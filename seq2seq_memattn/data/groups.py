@@ -7,8 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from seq2seq_memattn.data.batching import Batch, Indices, TokenIds, as_batch
-from seq2seq_memattn.data.pairs import TokenPairs
-from seq2seq_memattn.data.records import Ids
+from seq2seq_memattn.data.pairs import Ids, TokenPairs
 
 Item = TypeVar("Item")
 

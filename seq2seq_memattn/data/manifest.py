@@ -16,7 +16,7 @@ from seq2seq_memattn.text.form import TextForm
 
 FORMAT_VERSION = 1
 MANIFEST_NAME = "manifest.json"
-FILE_FORMATS = ("text", "tfrecord")
+FILE_FORMATS = ("text", "npy")
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class Split:
     """One part of the data, such as "train".
 
     Args:
-        file_format: "text" (one example per line, one file per side) or "tfrecord" (shards of ids,
-            see `records`; the split may also list its text, which scores need).
+        file_format: "text" (one example per line, one file per side) or "npy" (shards of ids,
+            see `TokenPairs`; the split may also list its text, which scores need).
         files: the files; files with the same role are read one after the other.
         num_examples: pairs of source and target.
         max_source_length: longest source, in tokens including the end token.

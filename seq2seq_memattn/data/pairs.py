@@ -3,15 +3,22 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seq2seq_memattn.data.batching import Indices, TokenIds
 from seq2seq_memattn.data.manifest import DataFile, Split, verify_file
-from seq2seq_memattn.data.records import Ids, unpack_records
 from seq2seq_memattn.text.files import iterate_lines
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, Vocabulary
+
+Ids = npt.NDArray[np.integer]
+
+
+def id_dtype(*vocabulary_sizes: int) -> np.dtype[np.integer]:
+    """The dtype of ids in shards: the narrowest that fits vocabularies of these sizes."""
+    return np.dtype("<u2" if max(vocabulary_sizes) <= 1 << 16 else "<i4")
 
 
 class TokenPairs:
@@ -19,7 +26,8 @@ class TokenPairs:
 
     Args:
         tokens: int [num_tokens]. The pairs one after the other. Each pair is a source and a target,
-            and each of the two ends with END_ID; see `records`.
+            and each of the two ends with END_ID. No vocabulary encodes text as END_ID, so the end
+            tokens alone separate the sequences. Shards are such arrays.
 
     Attributes:
         tokens: int [num_tokens + 2]. The given tokens, then an END_ID and a PAD_ID (the last item,
@@ -63,7 +71,7 @@ def read_shards(
     Args:
         directory: the data directory.
         files: the shards, as the manifest describes them; their checksums are verified.
-        dtype: type of the ids, from `records.id_dtype`.
+        dtype: type of the ids, from `id_dtype`.
 
     Returns:
         The pairs of all the shards, in the order of the files.
@@ -77,10 +85,21 @@ def read_shards(
         path = directory / file.path
         verify_file(directory, file)
         try:
-            parts.append(unpack_records(path.read_bytes(), dtype))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            tokens = np.load(path)
+        except (ValueError, EOFError):
+            tokens = None
+        if not _are_pairs(tokens, dtype):
+            raise ValueError(f"{path}: expected pairs of {dtype.name} ids")
+        parts.append(tokens)
     return TokenPairs(np.concatenate(parts))
+
+
+def _are_pairs(tokens: Any, dtype: np.dtype[np.integer]) -> bool:
+    """Whether `tokens` is an array as `TokenPairs` takes it."""
+    is_flat = isinstance(tokens, np.ndarray) and tokens.dtype == dtype and tokens.ndim == 1
+    if not is_flat or not tokens.size:
+        return False
+    return bool(tokens[-1] == END_ID) and np.count_nonzero(tokens == END_ID) % 2 == 0
 
 
 def read_text(
@@ -96,7 +115,7 @@ def read_text(
         directory: the data directory.
         split: the split's record; the checksums of its files are verified.
         source_vocabulary, target_vocabulary: the vocabularies that encode the lines.
-        dtype: type of the ids, from `records.id_dtype`.
+        dtype: type of the ids, from `id_dtype`.
 
     Raises:
         ValueError: if a side is missing or has changed, has a wrong number of lines, or has a line

@@ -25,8 +25,7 @@ from seq2seq_memattn.data.batching import (
 )
 from seq2seq_memattn.data.groups import Group, make_group, numpy_batch, read_ahead
 from seq2seq_memattn.data.manifest import read_manifest, verify_file
-from seq2seq_memattn.data.pairs import TokenPairs, read_shards, read_text
-from seq2seq_memattn.data.records import id_dtype
+from seq2seq_memattn.data.pairs import TokenPairs, id_dtype, read_shards, read_text
 from seq2seq_memattn.packages import needed
 from seq2seq_memattn.text.files import iterate_lines
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
@@ -89,8 +88,9 @@ class SplitData:
         batch_tokens: int = 0,
         group_pairs: int = GROUP_PAIRS,
     ) -> None:
-        if pad_to_multiple is not None and pad_to_multiple < 1:
-            raise ValueError(f"pad_to_multiple: expected at least 1, got {pad_to_multiple}")
+        for name, value in (("pad_to_multiple", pad_to_multiple), ("group_pairs", group_pairs)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
         self._directory = Path(directory)
         self.manifest = read_manifest(directory)
         self.source_vocabulary = vocabulary_from_dict(
@@ -204,8 +204,9 @@ class SplitData:
         """Returns the batches from the first one on, in the form that Keras's `fit` takes.
 
         Args:
-            num_epochs: int or None. Epochs after which the batches end; None: they never end. With
-                None, pass `num_batches` to `fit` as steps_per_epoch.
+            num_epochs: int or None. Epochs after which the batches end; their number is counted at
+                once, for which a large corpus is read once per epoch. None: they never end; pass
+                `num_batches` to `fit` as steps_per_epoch.
 
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_memattn.data.manifest import DataFile, describe_file
-from seq2seq_memattn.data.records import id_dtype, pack_records
+from seq2seq_memattn.data.pairs import Ids, id_dtype
 from seq2seq_memattn.preparation.line_pairs import is_empty
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
@@ -122,7 +122,7 @@ class ShardWriter:
             target_lengths.append(len(target))
         return self._write(
             block.name,
-            pack_records(np.frombuffer(tokens, self._dtype) if tokens else np.zeros(0, "<u2")),
+            np.array(tokens, self._dtype),
             num_read=len(source_lines),
             num_examples=len(source_lengths),
             max_source_length=max(source_lengths, default=0),
@@ -131,13 +131,13 @@ class ShardWriter:
             left_out={name: left_out[name] for name in FILTERS if left_out[name]},
         )
 
-    def _write(self, name: str, content: bytes, **counts: Any) -> Shard:
-        path = self._directory / f"{name}.tfrecord"
+    def _write(self, name: str, tokens: Ids, **counts: Any) -> Shard:
+        path = self._directory / f"{name}.npy"
         try:
             file = None
-            if content:
+            if tokens.size:
                 with atomic_binary(path) as stream:
-                    stream.write(content)
+                    np.save(stream, tokens)
                 file = describe_file(self._directory, path.name, "examples")
             shard = Shard(file, **counts)
             with open_output(_record_path(self._directory, name)) as stream:

@@ -271,7 +271,7 @@ class TextPreparation:
                     for name, side in zip(names, SIDES, strict=True)
                 ]
             splits[split] = Split(
-                "tfrecord",
+                "npy",
                 tuple(files),
                 sum(part.num_examples for part in parts),
                 max(part.max_source_length for part in parts),

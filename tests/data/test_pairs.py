@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.data.manifest import DataFile, describe_file
-from seq2seq_memattn.data.pairs import TokenPairs, read_shards
-from seq2seq_memattn.data.records import id_dtype, pack_records
+from seq2seq_memattn.data.pairs import TokenPairs, id_dtype, read_shards
 from seq2seq_memattn.vocabulary import END_ID
 from tests.data.directories import LINES, make_directory, open_lines
 
@@ -18,7 +17,7 @@ def flat(pairs: list[tuple[list[int], list[int]]]) -> np.ndarray:
 
 
 def shard(directory: Path, name: str, pairs: list[tuple[list[int], list[int]]]) -> DataFile:
-    (directory / name).write_bytes(pack_records(flat(pairs)))
+    np.save(directory / name, flat(pairs))
     return describe_file(directory, name, "examples")
 
 
@@ -33,24 +32,47 @@ def test_pairs_come_apart_again() -> None:
 
 
 def test_shards_are_read_one_after_the_other(tmp_path: Path) -> None:
-    files = [shard(tmp_path, "a", PAIRS[:1]), shard(tmp_path, "b", PAIRS[1:])]
+    files = [shard(tmp_path, "a.npy", PAIRS[:1]), shard(tmp_path, "b.npy", PAIRS[1:])]
     pairs = read_shards(tmp_path, files, DTYPE)
     assert [pairs.target(i).tolist() for i in range(4)] == [target for _, target in PAIRS]
 
 
 def test_a_changed_or_missing_shard_is_named(tmp_path: Path) -> None:
-    file = shard(tmp_path, "a", PAIRS)
-    content = bytearray((tmp_path / "a").read_bytes())
-    content[14] ^= 1
-    (tmp_path / "a").write_bytes(content)
-    with pytest.raises(ValueError, match="a: changed since it was prepared"):
+    file = shard(tmp_path, "a.npy", PAIRS)
+    content = bytearray((tmp_path / "a.npy").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.npy: changed since it was prepared"):
         read_shards(tmp_path, [file], DTYPE)
 
 
-def test_a_file_that_is_no_shard_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("text")
-    with pytest.raises(ValueError, match="a: expected whole records"):
-        read_shards(tmp_path, [describe_file(tmp_path, "a", "examples")], DTYPE)
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        flat(PAIRS).astype(np.int32),  # of larger vocabularies
+        flat(PAIRS)[None],
+        flat(PAIRS)[:-1],
+        flat([([5], [6])])[:2],  # a source without a target
+        flat([]),
+        np.array([{}]),  # a pickle
+    ],
+    ids=["dtype", "axes", "cut", "odd", "empty", "pickle"],
+)
+def test_an_array_that_is_no_shard_is_named(tmp_path: Path, tokens: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", tokens)
+    with pytest.raises(ValueError, match=r"a\.npy: expected pairs of uint16 ids"):
+        read_shards(tmp_path, [describe_file(tmp_path, "a.npy", "examples")], DTYPE)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x93NUMPY\x01"])
+def test_a_file_that_is_no_array_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.npy: expected pairs of uint16 ids"):
+        read_shards(tmp_path, [describe_file(tmp_path, "a.npy", "examples")], DTYPE)
+
+
+def test_ids_are_as_narrow_as_both_vocabularies_allow() -> None:
+    assert (id_dtype(65_536).name, id_dtype(10, 65_537).name) == ("uint16", "int32")
 
 
 def test_lines_of_text_are_pairs_too(tmp_path: Path) -> None:

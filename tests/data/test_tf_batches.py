@@ -105,7 +105,7 @@ def test_the_end_of_an_iteration_waits_for_no_tuner(tmp_path: Path) -> None:
 def test_a_damaged_shard_is_named_as_numpy_names_it(tmp_path: Path) -> None:
     directory = make_text_data(tmp_path, 290, shard_pairs=45)
     data = SplitData(directory, "train", 8, group_pairs=100)
-    path = directory / "train-00000.tfrecord"
+    path = directory / "train-00000.npy"
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(content)

@@ -34,10 +34,10 @@ def test_the_directory_holds_shards_text_of_the_validation_set_and_the_model(
     assert sorted(contents(directory)) == [
         "manifest.json",
         "subwords.model",
-        "train-00000.tfrecord",
-        "train-00001.tfrecord",
-        "train-00002.tfrecord",
-        "valid-00000.tfrecord",
+        "train-00000.npy",
+        "train-00001.npy",
+        "train-00002.npy",
+        "valid-00000.npy",
         "valid.source.txt",
         "valid.target.txt",
     ]
@@ -177,7 +177,7 @@ def test_a_given_model_is_used_as_it_is(tmp_path: Path) -> None:
     (source, _) = vocabularies(manifest, tmp_path / "second" / "data")
     assert isinstance(source, SubwordVocabulary)
     assert source.content == model.read_bytes()
-    shard = "train-00000.tfrecord"
+    shard = "train-00000.npy"
     first, second = (contents(tmp_path / name / "data")[shard] for name in ("first", "second"))
     assert first == second
 

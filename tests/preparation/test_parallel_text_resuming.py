@@ -148,7 +148,7 @@ def interrupt(
     assert not Path(options.output_dir).exists()
     names = [path.stem for path in (kept / WORK_NAME).glob("train-*.json")]
     assert 3 <= len(names) < 200
-    shards = [kept / f"{name}.tfrecord" for name in names]
+    shards = [kept / f"{name}.npy" for name in names]
     return process.returncode, errors.decode(), {p.name: p.stat().st_mtime_ns for p in shards}
 
 
@@ -284,11 +284,11 @@ def test_a_full_disk_keeps_the_finished_shards_and_a_larger_one_takes_the_rest(
     process = command(options)
     assert process.returncode == 1
     (line,) = error_lines(process)
-    assert ".tfrecord: No space left on device" in line
+    assert ".npy: No space left on device" in line
     assert "Traceback" not in process.stderr.decode()
     kept = small_disk / KEPT
     finished = {
-        record.stem: (kept / f"{record.stem}.tfrecord").stat().st_mtime_ns
+        record.stem: (kept / f"{record.stem}.npy").stat().st_mtime_ns
         for record in (kept / WORK_NAME).glob("train-*.json")
     }
     assert finished
@@ -297,4 +297,4 @@ def test_a_full_disk_keeps_the_finished_shards_and_a_larger_one_takes_the_rest(
     assert command(options).returncode == 0
     assert contents(small_disk / "data") == many[1]
     for name, stamp in finished.items():
-        assert (small_disk / "data" / f"{name}.tfrecord").stat().st_mtime_ns == stamp
+        assert (small_disk / "data" / f"{name}.npy").stat().st_mtime_ns == stamp

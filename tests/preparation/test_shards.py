@@ -1,10 +1,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from seq2seq_memattn.data.pairs import read_shards
-from seq2seq_memattn.data.records import id_dtype
+from seq2seq_memattn.data.pairs import id_dtype, read_shards
 from seq2seq_memattn.preparation.shards import Block, Limits, Shard, ShardWriter, finished_shard
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.vocabulary import WordVocabulary
@@ -70,7 +70,7 @@ def test_a_block_of_which_nothing_is_left_has_no_file(tmp_path: Path) -> None:
     shard = write(tmp_path, [("", "w1")], Limits(9, 0.0))
     assert shard.file is None
     assert shard.num_examples == 0
-    assert not list(tmp_path.glob("*.tfrecord"))
+    assert not list(tmp_path.glob("*.npy"))
     assert finished_shard(tmp_path, "train-00000") == shard
 
 
@@ -92,6 +92,6 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(
     last = f"w{size - 5}".encode()
     shard = writer(Block("train-00000", last, last, bytes(1), None))
     assert shard.file is not None
-    assert shard.file.num_bytes == 16 + 4 * bytes_an_id
+    assert np.load(tmp_path / shard.file.path).nbytes == 4 * bytes_an_id
     pairs = read_shards(tmp_path, [shard.file], id_dtype(size))
     assert pairs.target(0).tolist() == [size - 1]
