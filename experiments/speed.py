@@ -192,6 +192,9 @@ def _check(options: Any) -> None:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")
+    for name in ("modes", "attentions", "lengths", "input_feeding", "folded"):
+        if options.run_dir and name in options.given:
+            raise ValueError(f"--{name}: has no effect with --run_dir, so leave it out")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
     precisions = get_args(Precision if "train" in options.modes else DecodingPrecision)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+MAX_SEED = 2**31 - 1  # the largest int32
+
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raises ValueError if an argument is not one of its choices."""

@@ -9,7 +9,9 @@ import math
 import numbers
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from seq2seq_memattn.checks import check_share
+import numpy as np
+
+from seq2seq_memattn.checks import MAX_SEED, check_share
 
 Precision = Literal["float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16", "float64"]
 DecodingPrecision = Literal[Precision, "int8_products"]
@@ -30,7 +32,13 @@ def _is_of_kind(value: Any, kind: type) -> bool:
     return isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (kind is bool)
 
 
-def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | None = None) -> Any:
+def option(
+    default: Any,
+    meaning: str,
+    group: str = "",
+    least: Literal[0, 1] | None = None,
+    most: int | None = None,
+) -> Any:
     """Declares a dataclass field with its one-line meaning, which is also the help of its flag.
 
     Args:
@@ -38,8 +46,9 @@ def option(default: Any, meaning: str, group: str = "", least: Literal[0, 1] | N
         meaning: what the field sets, with its unit.
         group: heading above the flag in a command's help; by default the command's current group.
         least: the minimum; None: not checked.
+        most: the maximum; None: not checked.
     """
-    metadata = {"help": meaning, "group": group, "least": least}
+    metadata = {"help": meaning, "group": group, "least": least, "most": most}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -56,11 +65,16 @@ class Options:
                 raise ValueError(f"`{name}` must be {kind.__name__}; got {value!r}.")
             if kind is float and not math.isfinite(value):
                 raise ValueError(f"`{name}` must be finite; got {value}.")
+            if isinstance(value, np.number):  # JSON has no NumPy numbers
+                object.__setattr__(self, name, value.item())
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             least, value = field.metadata.get("least"), getattr(self, field.name)
             if least is not None and value < least:
                 meaning = {0: "not be negative", 1: "be positive"}[least]
                 raise ValueError(f"`{field.name}` must {meaning}; got {value}.")
+            most = field.metadata.get("most")
+            if most is not None and value > most:
+                raise ValueError(f"`{field.name}` must be at most {most}; got {value}.")
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON-ready values."""
@@ -199,7 +213,12 @@ class ModelConfig(Options):
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
         "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
     )
-    seed: int = option(0, "seed of the weights and of dropout; in training, also of the data order")
+    seed: int = option(
+        0,
+        "seed of the weights and of dropout; in training, also of the data order",
+        least=0,
+        most=MAX_SEED,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -385,7 +404,7 @@ class TrainingConfig(Options):
     max_nan_updates: int = option(
         5, "stop after this many updates in a row with NaN or infinity", least=1
     )
-    seed: int = option(0, "seed of the data order")
+    seed: int = option(0, "seed of the data order", least=0, most=MAX_SEED)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -57,6 +57,9 @@ def tokenised_bleu(
 ) -> Score:
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
+    Tokens are divided at every Unicode space, in multi-bleu.perl only at those of ASCII. Moses's
+    tokeniser leaves no other spaces.
+
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
     """

@@ -1,9 +1,11 @@
 """The option records reject wrong values with errors that name the option and the value."""
 
 import dataclasses
+import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
@@ -37,6 +39,11 @@ RECORDS = (ModelConfig, TrainingConfig)
         (ModelConfig, {"encoder_projection_units": -1}, "`encoder_projection_units` must not be"),
         (ModelConfig, {"dropout": 1.0}, r"`dropout` must be in \[0, 1\); got 1.0"),
         (ModelConfig, {"encoder_cell": "rnn"}, "`encoder_cell` must be one of 'lstm', 'gru'"),
+        (ModelConfig, {"seed": -1}, "`seed` must not be negative; got -1"),
+        *(
+            (record, {"seed": 2**31}, "`seed` must be at most 2147483647; got 2147483648")
+            for record in RECORDS
+        ),
         (TrainingConfig, {"batch_size": 0}, "`batch_size` must be positive; got 0"),
         (TrainingConfig, {"clip_norm": -1.0}, "`clip_norm` must not be negative; got -1.0"),
         (TrainingConfig, {"clip_norm": math.nan}, "`clip_norm` must be finite; got nan"),
@@ -62,3 +69,9 @@ def test_a_record_is_the_same_after_its_dictionary(record: Any) -> None:
     assert record.from_dict(changed.to_dict()) == changed
     with pytest.raises(ValueError, match="Unknown option 'sede'"):
         record.from_dict({"sede": 7})
+
+
+def test_numbers_of_numpy_are_stored_as_those_of_python() -> None:
+    record = TrainingConfig(batch_size=np.int64(16), learning_rate=np.float32(0.5))
+    assert json.loads(json.dumps(record.to_dict()))["batch_size"] == 16
+    assert record == TrainingConfig(batch_size=16, learning_rate=0.5)

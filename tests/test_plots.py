@@ -144,6 +144,12 @@ def test_settings_of_matplotlib_stay_and_do_not_matter(tmp_path: Path) -> None:
     assert styled == plain
 
 
+def test_the_fonts_are_the_users(tmp_path: Path) -> None:
+    with matplotlib.rc_context({"font.family": ["DejaVu Serif"], "svg.fonttype": "path"}):
+        (file,) = plots.save(EVERY_FIGURE["slots"](0), tmp_path / "figure.svg")
+    assert "DejaVuSerif" in file.read_text() and "DejaVuSans" not in file.read_text()
+
+
 def test_plots_do_without_pyplot() -> None:
     code = "import sys, seq2seq_memattn.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     process = run_python("-c", code)

@@ -92,7 +92,7 @@ class Setting:
         """The fields that matter for the figures in this mode, for the row."""
         decoding, made_up = (
             ("beam_size", "jit_compile", "folded"),
-            ("length", "units", "vocab_size"),
+            ("length", "units", "vocab_size", "input_feeding", "folded"),
         )
         left_out = {
             *({"train": decoding, "run": made_up, "data": ("length",)}.get(self.mode, ())),

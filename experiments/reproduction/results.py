@@ -84,6 +84,11 @@ def report(rows: Results, output: str | None) -> None:
     cli.print_result(result)
 
 
+def training_of(result: Result) -> Result:
+    """The fields that tell a row's run from a later training of the same row."""
+    return {name: result[name] for name in ("commit", "bleu", "command")}
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Writes a JSON file atomically; makes its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)

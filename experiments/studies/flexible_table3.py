@@ -9,7 +9,7 @@ from pathlib import Path
 from experiments.reproduction.claims import Claim, Verdict, made_by
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import Result, Results, read_json
+from experiments.reproduction.results import Result, Results, read_json, training_of, write_json
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import is_of_command
@@ -61,8 +61,11 @@ def run(study: Study) -> Results:
             f"--batch_sizes={','.join(map(str, BATCH_SIZES))}",
             f"--output={_path(study, name)}",
         ]
-        if not is_of_command(_path(study, name), command):
+        trainings = list(map(training_of, members))
+        path = _path(study, name)
+        if not is_of_command(path, command) or read_json(path).get("timed") != trainings:
             run_command(command)
+            write_json(path, {**read_json(path), "timed": trainings})
     return results(study)
 
 

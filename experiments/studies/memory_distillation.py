@@ -26,6 +26,7 @@ from seq2seq_memattn.presets import small_text
 
 UPDATES = 3600  # of the screening, as in Table 2
 LONGER = 2 * UPDATES
+BASELINES = ("att", "att_long")  # for the rows of UPDATES, and of LONGER
 FLICKR, MSCOCO = "flickr_lowercase", "mscoco_lowercase"
 TESTS = (
     # No choice saw this set.
@@ -250,7 +251,7 @@ def _row(model: str, name: str, trial: Trial) -> Row:
 def results(study: Study) -> list[Result]:
     """The finished results, each with a comparison with attention trained as long."""
     finished = study.finished()
-    for longer, baseline in ((False, "att"), (True, "att_long")):
+    for longer, baseline in enumerate(BASELINES):
         members = [one for one in _of_text(finished) if _is_longer(one) == longer]
         significance.compare_with(study, baseline, members)
     return finished
@@ -298,6 +299,8 @@ def _half_width(result: Result, texts: Results) -> float | None:
     """Half the width of the 95 % interval of the score on test_2016_flickr, where it is known."""
     if found := significance.compared(result):
         return float(found["ci"])
+    if result["name"] not in BASELINES:
+        return None
     for other in texts:
         # Rows compared with a baseline also store the baseline's interval.
         found = significance.compared(other)

@@ -8,7 +8,14 @@ from typing import Any
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import Result, Results, provenance, read_json, write_json
+from experiments.reproduction.results import (
+    Result,
+    Results,
+    provenance,
+    read_json,
+    training_of,
+    write_json,
+)
 from experiments.reproduction.rows import Evaluation, Row, Scale, copy_data
 from experiments.reproduction.study import Study, evaluate
 from experiments.studies import table1
@@ -66,12 +73,7 @@ def _tested(study: Study, result: Result) -> dict[str, Any] | None:
     """The test of a result's run; None if it was not tested."""
     path = _path(study, result["name"])
     found = read_json(path) if path.exists() else None
-    return found if found and found["tested"] == _identity(result) else None
-
-
-def _identity(result: dict[str, Any]) -> dict[str, Any]:
-    """Fields that tell a row's run from a later training of the same row."""
-    return {"commit": result["commit"], "bleu": result["bleu"], "command": result["command"]}
+    return found if found and found["tested"] == training_of(result) else None
 
 
 def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     references = read_lines(str(data / "valid.target.txt"))
     return {
         **provenance(processor()),
-        "tested": _identity(result),
+        "tested": training_of(result),
         "evaluation": tested,
         "by_length": bleu_by_length(hypotheses, references, num_groups=FACTOR),
     }

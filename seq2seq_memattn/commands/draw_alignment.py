@@ -8,7 +8,6 @@ file that has the form of the training text. `--slots_output=F` also draws what 
 K-memory contributes.
 """
 
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,8 @@ def title_of(task: str, model: ModelConfig, texts: Mapping[str, str]) -> str:
     if len(texts) > 1:
         return title
     ((line, text),) = texts.items()
-    shortened = textwrap.shorten(text, MAX_CHARACTERS, placeholder=" ...")
+    # By characters, since text may be written without spaces.
+    shortened = text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} ..."
     return f'{title}, {line}{": " * bool(line)}"{shortened}"'
 
 

@@ -69,7 +69,7 @@ def windows(translations: list[list[Any]], config: Any) -> dict[str, float]:
     steps = np.array([len(hypothesis.alignment) for hypothesis in found])
 
     def per_step(counts: list[float]) -> float:
-        return round(float(np.average(counts, weights=steps)), 4) if found else 0.0
+        return round(float(np.average(counts, weights=steps)), 4) if steps.any() else 0.0
 
     result = {"window": per_step([hypothesis.positions_scored for hypothesis in found])}
     if config.attention == "flexible" and config.threshold:
@@ -154,12 +154,13 @@ def main(arguments: cli.Arguments) -> None:
     if arguments.window:
         result |= windows(translations, run.model.config)
     if arguments.slots:
-        scores_of = [best[0].hypothesis.scores for best in translations if best[0].hypothesis]
+        found = [best[0].hypothesis for best in translations if best[0].hypothesis]
+        scores_of = [hypothesis.scores for hypothesis in found if len(hypothesis.scores)]
         used = slot_use(scores_of) if scores_of else {}
         result["slots"] = {name: round(x, 4) for name, x in used.items()}
     if arguments.ribes:
-        found = ribes(ours, theirs, arguments.lowercase)
-        result |= {"ribes": round(found.score, 4), "ribes_signature": found.signature}
+        score = ribes(ours, theirs, arguments.lowercase)
+        result |= {"ribes": round(score.score, 4), "ribes_signature": score.signature}
     if baseline is not None:
         result["baseline"] = compare(
             ours, FormedLines(baseline, form), theirs, arguments.baseline, arguments.lowercase

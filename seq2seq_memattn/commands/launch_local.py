@@ -93,6 +93,8 @@ class LocalCluster:
                 stdout=None if is_first else stderr,
                 stderr=stderr,
             )
+            if self.caught:  # the signal came before this process was in `_running`
+                self._running[name].terminate()
             yield
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:

@@ -10,6 +10,7 @@ directory already have the form of the training text; pass `--noreadable_sources
 """
 
 import contextlib
+import math
 import secrets
 import sys
 import time
@@ -154,6 +155,8 @@ def _check_paths(arguments: cli.Arguments) -> None:
         check_output(path, *given)
     if len({Path(path).resolve() for path in outputs}) < len(outputs):
         raise ValueError("--alignments: expected another file than --output")
+    if arguments.alignments == STANDARD_STREAM:
+        raise ValueError("--alignments: expected a file, since arrays cannot go to a terminal")
 
 
 def _report_form(form: TextForm, lines: list[str], name: str) -> None:
@@ -207,7 +210,11 @@ def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
 def _line(number: int, text: str, translation: Any, num_translations: int) -> str:
     if num_translations == 1:
         return text
+    from seq2seq_memattn.search.top_successors import is_dead
+
     log_prob = translation.hypothesis.log_prob if translation.hypothesis else 0.0
+    if is_dead(log_prob):  # fewer than N translations fit the constraints
+        log_prob = -math.inf
     return f"{number} ||| {text} ||| {log_prob:.4f}"
 
 

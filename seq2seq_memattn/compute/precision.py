@@ -51,11 +51,20 @@ class Int8Products(keras.DTypePolicy):
 
 
 def dtype_policy(precision: str) -> keras.DTypePolicy:
-    """The policy with one of the names of `DecodingPrecision`."""
+    """The policy with one of the names of `DecodingPrecision`.
+
+    Raises:
+        ValueError: if the precision is float64 and JAX has it turned off.
+    """
     if precision == "bfloat16_products":
         return BFloat16Products()
     if precision == INT8:
         return Int8Products()
+    if precision == "float64" and keras.backend.backend() == "jax":
+        import jax
+
+        if not jax.config.jax_enable_x64:
+            raise ValueError("Precision float64 on JAX needs the environment's JAX_ENABLE_X64=1.")
     return keras.DTypePolicy(precision)
 
 

@@ -4,12 +4,14 @@ Figures are made and saved under their own style, which does not change matplotl
 settings. They are never shown in a window: pyplot is not used.
 """
 
+import contextlib
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib
 import matplotlib.style
 import numpy as np
 from matplotlib import colormaps
@@ -50,7 +52,17 @@ STYLE: dict[str, Any] = {
     "xtick.labelsize": FONT_SIZE - 1.0,
     "ytick.labelsize": FONT_SIZE - 1.0,
 }
-styled = matplotlib.style.context(["default", STYLE])  # "default" overrides a user's matplotlibrc
+
+
+@contextlib.contextmanager
+def _style() -> Iterator[None]:
+    """The style of all figures: of the user's settings only the fonts, which a script may need."""
+    fonts = matplotlib.rcParams.find_all(r"^font\.(family|sans-serif|serif)$")
+    with matplotlib.style.context(["default", STYLE | fonts]):
+        yield
+
+
+styled = _style()
 
 
 class Look(NamedTuple):

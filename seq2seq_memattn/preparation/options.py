@@ -92,6 +92,11 @@ class TextOptions(Options):
             raise ValueError("output_dir: expected the name of a directory, got an empty one")
         if self.model_file and (self.kind != "subwords" or self.separate_vocabularies):
             raise ValueError("model_file: expected kind subwords and one vocabulary for both sides")
+        if self.kind != "subwords" or self.model_file:
+            other = "model_file" if self.model_file else f"kind {self.kind}"
+            for name in ("normalisation", "character_coverage"):
+                if getattr(self, name) != getattr(type(self), name):  # the default
+                    raise ValueError(f"{name}: has no effect with {other}, so leave it out")
 
     @property
     def most_tokens(self) -> int:

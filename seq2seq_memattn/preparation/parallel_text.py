@@ -46,6 +46,11 @@ class ParallelTextOptions(TextForm, TextOptions):
         """The files to read; raises ValueError if sides differ in number or splits share a name."""
         train = _file_pairs("train", self.train_source, self.train_target)
         sets = {"valid": (self.valid_source, self.valid_target)}
+        for name, pairs in (("train", train), ("valid", tuple(sets.values()))):
+            if not all(map(all, pairs)) or not pairs:
+                raise ValueError(
+                    f"{name}_source and {name}_target: expected files, got an empty name"
+                )
         for pair in _file_pairs("test", self.test_source, self.test_target):
             name = PurePath(pair[0]).name.partition(".")[0]
             if not name or name in ("train", *sets):
@@ -61,7 +66,8 @@ class ParallelTextOptions(TextForm, TextOptions):
         files = {}
         for option_name in ("train", "valid", "test"):
             for side in ("source", "target"):
-                names = _split(getattr(self, f"{option_name}_{side}"))
+                given = getattr(self, f"{option_name}_{side}")
+                names = [given] if option_name == "valid" else _split(given)
                 for i, name in enumerate(names, 1):
                     is_one = len(names) == 1 and option_name != "test"
                     files[f"{option_name}_{side}" + ("" if is_one else f", file {i}")] = name

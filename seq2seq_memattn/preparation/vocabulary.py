@@ -57,9 +57,12 @@ def make_vocabulary(
         The vocabulary's dict.
 
     Raises:
-        ValueError: if a vocabulary of this size cannot be made from the sample. The message names a
-            possible size.
+        ValueError: if the sample is empty, or a vocabulary of this size cannot be made from it. The
+            message then names a possible size.
     """
+    whose = f"the {side} side" if side else "the corpus"
+    if not sample.stat().st_size:
+        raise ValueError(f"{whose}: expected a training pair with text on both sides, got none")
     name = f"{side}.{FILE_NAMES[options.kind]}" if side else FILE_NAMES[options.kind]
     try:
         vocabulary = (
@@ -68,7 +71,6 @@ def make_vocabulary(
             else _listed(options, sample, name)
         )
     except ValueError as error:
-        whose = f"the {side} side" if side else "the corpus"
         raise ValueError(f"vocab_size: {whose}: {error}") from None
     write_vocabulary(vocabulary, directory)
     return vocabulary.to_dict()

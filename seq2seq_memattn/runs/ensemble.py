@@ -36,6 +36,7 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
         first,
         model=Ensemble([run.model for run in runs], mean),
         update=[run.update for run in runs],
+        record={},
         problems=[problem for run in runs for problem in run.problems],
     )
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.checks import MAX_SEED, check_int
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.batch_decoder import (
     DEFAULT_LENGTHS,
@@ -14,7 +14,6 @@ from seq2seq_memattn.search.batch_decoder import (
     Hypothesis,
 )
 from seq2seq_memattn.search.options import Lengths, SearchOptions
-from seq2seq_memattn.search.rules import MAX_SEED
 from seq2seq_memattn.vocabulary import Vocabulary
 
 

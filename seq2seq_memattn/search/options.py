@@ -103,8 +103,8 @@ class Lengths:
             token left out, rounded up. Of two limits, the tighter one holds.
 
     Raises:
-        ValueError: if a limit is not a number of its kind or is out of range, or the minimum
-            length is above the maximum.
+        ValueError: if a limit is not a number of its kind or is out of range, or a minimum is above
+            a maximum for every source.
     """
 
     max_length: int | None = None
@@ -119,6 +119,8 @@ class Lengths:
         for name, least in (("max_length_ratio", LEAST_RATIO), ("min_length_ratio", 0.0)):
             if (ratio := getattr(self, name)) is not None:
                 check_number(name, ratio, least, MOST_RATIO)
+        if self.max_length is not None and self.min_length_ratio is not None:
+            check_number("min_length_ratio", self.min_length_ratio, 0.0, self.max_length)
         for kind in ("length", "length_ratio"):
             least, most = getattr(self, f"min_{kind}"), getattr(self, f"max_{kind}")
             if None not in (least, most) and least > most:

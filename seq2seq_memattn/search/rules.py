@@ -10,7 +10,6 @@ from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.vocabulary import PAD_ID
 
-MAX_SEED = 2**31 - 1  # the largest int32
 SPARE = 10  # steps that the default limit adds
 ROUNDING = 1e-6  # more than float32's error in a product
 

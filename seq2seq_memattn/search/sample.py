@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_int, is_int_array
+from seq2seq_memattn.checks import MAX_SEED, check_int, is_int_array
 from seq2seq_memattn.search.beam import banned_tokens
 from seq2seq_memattn.search.draw import row_seeds
 from seq2seq_memattn.search.eager import Inputs, call_compiled
 from seq2seq_memattn.search.in_graph import BeamResult, search_sources
 from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
 from seq2seq_memattn.search.prepare import prepare, to_ids
-from seq2seq_memattn.search.rules import MAX_SEED
 from seq2seq_memattn.search.with_xla import search_with_xla
 
 

@@ -222,6 +222,8 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
 
     MosesTruecaser.MAX_MODEL_ENTRIES = sys.maxsize  # the models of large corpora have more
     truecaser: Any = MosesTruecaser(model_file)
+    if not truecaser.model["best"]:
+        raise ValueError("it has no words")
     # As in truecase.perl, a word whose case the model knows keeps it inside a sentence.
     return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
 

@@ -191,11 +191,11 @@ def _number(value: float) -> float | None:
 
 
 def _drop_after(path: Path, update: int, validated: int) -> None:
-    """Keeps the lines up to `update`, validations up to `validated`, and no half-written line."""
+    """Keeps the lines up to `update`, validations up to `validated`, and no damaged line."""
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             record = json.loads(line)
             if record["update"] <= (validated if record["kind"] == "valid" else update):

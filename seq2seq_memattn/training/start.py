@@ -83,6 +83,7 @@ def make_start(
     agree_on_teacher(config.teacher, teacher, workers)
     notes = list(updater.teacher.problems) if updater.teacher else []
     saved = None
+    checkpoints = folder.paths()  # before they are read: another process may save meanwhile
     if workers.is_chief:
         if (run_dir / BEST_NAME).exists() and not folder.paths():
             raise ValueError(
@@ -95,7 +96,6 @@ def make_start(
         saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
-    checkpoints = folder.paths()
     with workers.named_losses():
         saved = workers.from_chief(saved)
         workers.assign_from_chief(variables)

@@ -10,6 +10,8 @@ from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
 SPACE_MARK = "\u2581"  # stands for a space inside SentencePiece's pieces
 MAX_CACHED_WORDS = 1 << 17  # of each of two caches, together about 70 MiB
+# Longer "words" are text written without spaces, or noise: they hardly ever occur again.
+LONGEST_CACHED = 32  # characters
 
 
 @final
@@ -90,6 +92,8 @@ class SubwordVocabulary(FileVocabulary):
 
     def _encode_new(self, word: str) -> list[int]:
         """Encodes a word that is not in the first cache, and puts it there."""
+        if len(word) > LONGEST_CACHED:
+            return self._encode(word)
         pieces = self._old_cache.get(word)
         if pieces is None:
             pieces = self._encode(word)

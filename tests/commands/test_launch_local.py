@@ -1,9 +1,11 @@
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,22 @@ def test_signals_are_handed_on(tmp_path: Path) -> None:
     assert process.returncode == 143, stderr
     assert all((tmp_path / f"worker{i}.ended").exists() for i in (0, 1))
     assert (tmp_path / "worker0").read_text().count("\n") == 1  # not restarted
+
+
+def test_a_signal_while_processes_start_reaches_those_that_start_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return start(*arguments, **options)
+
+    monkeypatch.setattr(launch_local.subprocess, "Popen", interrupted)
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    began = time.monotonic()
+    assert launch_local.LocalCluster(command, 2, 0, patience=60.0).run() == 128 + signal.SIGTERM
+    assert time.monotonic() - began < 30.0
 
 
 def test_all_are_started_again_as_often_as_was_asked_for(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import jax
 import keras
 import numpy as np
 import pytest
@@ -39,6 +40,14 @@ def test_a_precision_says_what_is_computed_and_multiplied_in(
 ) -> None:
     layer = keras.layers.Dense(2, dtype=dtype_policy(precision))
     assert (layer.compute_dtype, product_dtype(layer)) == (compute, products)
+
+
+def test_jax_without_float64_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="float64 on JAX needs the environment's JAX_ENABLE_X64=1"):
+        dtype_policy("float64")
+    with jax.enable_x64(True):
+        assert dtype_policy("float64").name == "float64"
 
 
 def rounded_products(graph: Any) -> list[str]:

@@ -41,6 +41,7 @@ def options(**given: Any) -> SimpleNamespace:
         "source": None,
         "data_dir": None,
         "split": None,
+        "given": set(),
     }
     return SimpleNamespace(**{**defaults, **given})
 
@@ -66,6 +67,10 @@ def test_the_help_of_its_attentions_names_all() -> None:
             "--data_dir and --split: expected both or neither, and not with --run_dir",
         ),
         ({"run_dir": "runs/x"}, "--run_dir and --source: expected both or neither"),
+        (
+            {"run_dir": "runs/x", "source": "text", "given": {"folded"}},
+            "--folded: has no effect with --run_dir",
+        ),
         ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
         ({"parts": True, "modes": ["train"]}, "--parts: expected decoding by untrained models"),
         (

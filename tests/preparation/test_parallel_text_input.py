@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_training_text_of_which_nothing_is_left_is_an_error(tmp_path: Path) -> N
 
 def test_text_of_empty_lines_has_no_vocabulary(tmp_path: Path) -> None:
     options = text_options(tmp_path, ([""] * 3, [" "] * 3), VALID)
-    refused(options, "vocab_size: the corpus: ")
+    refused(options, "the corpus: expected a training pair with text on both sides, got none")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,27 @@ def test_a_given_model_does_not_go_with_words(tmp_path: Path) -> None:
     for other in ({"kind": "words"}, {"separate_vocabularies": True}):
         with pytest.raises(ValueError, match="model_file: expected kind subwords and one"):
             options_in(tmp_path, model_file="m", **other)
+
+
+@pytest.mark.parametrize("other", [{"kind": "words"}, {"model_file": "m"}])
+@pytest.mark.parametrize("name", ["normalisation", "character_coverage"])
+def test_options_of_training_a_model_are_refused_if_none_is_trained(
+    name: str, other: dict[str, Any], tmp_path: Path
+) -> None:
+    value = {"normalisation": "nfkc", "character_coverage": 0.99}[name]
+    with pytest.raises(ValueError, match=f"{name}: has no effect with {next(iter(other))}"):
+        options_in(tmp_path, **other, **{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("train", ""), ("train", "a,"), ("valid", "")])
+def test_an_empty_file_name_is_refused(name: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{name}_source and {name}_target: .* an empty name"):
+        options_in(tmp_path, **{f"{name}_source": value, f"{name}_target": value})
+
+
+def test_the_name_of_a_validation_file_may_have_a_comma(tmp_path: Path) -> None:
+    options = options_in(tmp_path, valid_source="a,b.en", valid_target="a,b.de")
+    assert options.inputs()["valid_source"] == "a,b.en"
 
 
 # The command

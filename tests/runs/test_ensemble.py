@@ -28,8 +28,11 @@ def with_truecase_model(run: Run, directory: Path, name: str, content: str) -> R
 
 def test_the_models_of_all_runs_are_together(run: Run, tmp_path: Path) -> None:
     other = dataclasses.replace(run, model=run.model.__class__(run.model.config))
-    both = ensemble_of([run, other], "log_probabilities").model
+    averaged = dataclasses.replace(run, record={**run.record, "averaged": [1, 2]})
+    found = ensemble_of([averaged, other], "log_probabilities")
+    both = found.model
     assert (both.models, both.mean) == ([run.model, other.model], "log_probabilities")
+    assert "averaged" not in found.record  # which would be of the first run alone
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -266,6 +266,10 @@ def test_the_default_limit_leaves_room_for_the_least_length() -> None:
         ({"max_length_ratio": 1e9}, "`max_length_ratio` must be in 0.01..100; got 1000000000.0."),
         ({"min_length_ratio": -1}, "`min_length_ratio` must be in 0..100; got -1."),
         (
+            {"max_length": 2, "min_length_ratio": 3},
+            "`min_length_ratio` must be in 0..2; got 3.",
+        ),
+        (
             {"min_length_ratio": 2.0, "max_length_ratio": 1.0},
             "`min_length_ratio` must be at most `max_length_ratio`, 1.0; got 2.0.",
         ),

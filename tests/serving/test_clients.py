@@ -50,9 +50,9 @@ def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_fol
     with serving(reverser_folder) as server:
         process = run_python(
             str(CLIENTS / "http_client.py"),
-            f"http://{server.address}",
+            f"http://{server.address}/",  # as the server prints it
             "reverser",
-            standard_input="".join(f"{line}\n" for line in lines).encode(),
+            standard_input="".join(f"{line}\r\n" for line in lines).encode(),
         )
     assert process.returncode == 0, process.stderr.decode()
     found = process.stdout.decode().split("\n")[:-1]

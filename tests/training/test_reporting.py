@@ -94,11 +94,11 @@ def test_a_later_start_neither_repeats_nor_misses_a_line(tmp_path: Path) -> None
     assert updates == list(range(1, 13))
 
 
-@pytest.mark.parametrize("torn", ['{"kind": "train", "upda', "7", "{}", "\0\0\0"])
-def test_a_line_that_was_half_written_is_removed(tmp_path: Path, torn: str) -> None:
+@pytest.mark.parametrize("torn", [b'{"kind": "train", "upda', b"7", b"{}", b"\0\0\0", b"\xff\n"])
+def test_a_line_that_was_half_written_is_removed(tmp_path: Path, torn: bytes) -> None:
     report(tmp_path, 0, 2)
     before = lines_of(tmp_path)
-    with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as stream:
+    with open(tmp_path / "metrics.jsonl", "ab") as stream:
         stream.write(torn)
     report(tmp_path, 2, 2)
     assert lines_of(tmp_path) == before

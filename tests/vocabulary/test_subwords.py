@@ -76,6 +76,13 @@ def test_placeholders_that_the_text_never_had_come_through_in_bytes(model: bytes
     assert vocabulary.decode(vocabulary.encode(line)) == line
 
 
+def test_text_without_spaces_is_not_remembered(model: bytes) -> None:
+    vocabulary = SubwordVocabulary(model, "m.model", splits_at_spaces=True)
+    line = "日本" * 17
+    assert vocabulary.encode(line) == vocabulary.encode(line) == vocabulary._encode(line)
+    assert not vocabulary._cache
+
+
 def test_the_ids_handed_out_are_not_those_remembered(model: bytes) -> None:
     vocabulary = SubwordVocabulary(model, "m.model", splits_at_spaces=True)
     first = vocabulary.encode("ba")

@@ -388,6 +388,8 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 
 def _forget_closed_output() -> None:
     """Keeps Python from reporting a closed standard output when it exits."""
+    if sys.stdout is None:  # it was closed before the start
+        return
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -18,7 +17,12 @@ from seq2seq_memattn.serving.export.graph import TextModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import searchable_card
 from seq2seq_memattn.serving.export.options import ExportOptions, default_n_best
-from seq2seq_memattn.serving.export.saved_model import new_version, shared_fields, write
+from seq2seq_memattn.serving.export.saved_model import (
+    check_backend,
+    new_version,
+    shared_fields,
+    write,
+)
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, Vocabulary
@@ -81,8 +85,7 @@ def export_searchable(
     """
     if not isinstance(searchable, Searchable):
         raise ValueError(f"`searchable`: expected a Searchable; got {type(searchable).__name__}.")
-    if (backend := keras.backend.backend()) != "tensorflow":
-        raise ValueError(f"Exporting needs Keras's TensorFlow backend; it has {backend}.")
+    check_backend()
     options = _options(search)
     served = _served(
         searchable, source_vocabulary, target_vocabulary, source_end_id, options.max_source_length

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.k_memory import KMemory
+from seq2seq_memattn.checks import MAX_SEED
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.pair_scorer import MAX_LOGITS, target_log_probs
@@ -19,7 +20,7 @@ from seq2seq_memattn.search.in_graph import BeamResult, search_sources
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.prepare import Prepared, folds_rows, prepared, prepared_weights
 from seq2seq_memattn.search.replay import replay_attention, replay_log_probs
-from seq2seq_memattn.search.rules import MAX_SEED, limits_of, prefix_lengths
+from seq2seq_memattn.search.rules import limits_of, prefix_lengths
 from seq2seq_memattn.search.top_successors import is_dead
 from seq2seq_memattn.serving.export.graph_text import graph_vocabulary, pieces_with_ends
 from seq2seq_memattn.serving.export.options import ExportOptions
@@ -188,7 +189,7 @@ class ServingGraph:
         sources, decoder = self._read(text), self._decoder()
         options = self._options.search(self._model)
         memory, state, found = self._search(decoder, sources.ids, options)
-        steps = tf.where(sources.is_empty, 0, found.steps[:, 0])
+        steps = _steps(sources, found)[:, 0]
         tokens = found.tokens[:, 0] * tf.sequence_mask(steps, tf.shape(found.tokens)[2], tf.int32)
         tokens = tokens[:, : tf.reduce_max(tf.concat([steps, [0]], axis=0))]
         beta, alignments, _ = replay_attention(
@@ -319,15 +320,24 @@ class ServingGraph:
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
-        # The tokens of a dead hypothesis mean nothing, and a vocabulary may have none for them.
-        lengths = tf.where(is_empty | is_dead(found.log_probs), 0, found.lengths)
+        steps = _steps(sources, found)
+        lengths = tf.minimum(found.lengths, steps)
         ids = tf.RaggedTensor.from_tensor(self._model.to_ids(tokens), tf.reshape(lengths, [-1]))
         return {
             "translations": tf.reshape(self._served.target_text.decode(ids), [-1, count]),
             "log_probs": tf.where(is_empty, 0.0, found.log_probs),
-            "num_tokens": tf.where(is_empty, 0, found.steps),
+            "num_tokens": steps,
             "source_is_cut": sources.is_cut,
         }
+
+
+def _steps(sources: _Sources, found: BeamResult) -> Any:
+    """The steps of each translation; 0 if it has no source or is dead.
+
+    The tokens of a dead hypothesis mean nothing, and a vocabulary may have none for them.
+    """
+    has_none = sources.is_empty[:, None] | is_dead(found.log_probs)
+    return tf.where(has_none, 0, found.steps)
 
 
 def _of_any_batch(function: Function) -> Function:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.registry import label
@@ -44,9 +45,11 @@ def export(
         The version's folder.
 
     Raises:
-        ValueError: if `example` cannot be encoded, or another process is exporting to the folder.
+        ValueError: if Keras has another backend than TensorFlow, `example` cannot be encoded, or
+            another process is exporting to the folder.
         OSError: if the folder cannot be written.
     """
+    check_backend()
     example = example or _example(run)
     run.source_vocabulary.encode(example)
     description = describe(run, options, precision) | {"example": example}
@@ -65,6 +68,12 @@ def export(
         # The names of data files may not be UTF-8.
         (folder / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
     return export_dir / str(version)
+
+
+def check_backend() -> None:
+    """Raises ValueError unless Keras's backend is TensorFlow."""
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise ValueError(f"Exporting needs Keras's TensorFlow backend; it has {backend}.")
 
 
 def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]:

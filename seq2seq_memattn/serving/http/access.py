@@ -42,7 +42,8 @@ class HostGate:
     def __init__(self, app: ASGIApp, address: str, allowed: Iterable[str]) -> None:
         self._app = app
         self._others = frozenset(name.lower() for name in allowed)
-        names = LOCAL_NAMES | {address.lower()} | self._others
+        # An IPv6 address has brackets in Host.
+        names = LOCAL_NAMES | {address.lower(), f"[{address.lower()}]"} | self._others
         self._names = names if _is_loopback(address) or self._others else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

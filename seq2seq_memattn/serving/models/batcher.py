@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import heapq
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +85,7 @@ class Batcher:
         self._queue.extend(items)
         self.num_waiting += num_rows
         self._more.set()
-        self._start_worker()
+        self._start_workers(math.ceil(len(items) / self._max_batch))
         try:
             await request.done
         finally:
@@ -99,8 +100,10 @@ class Batcher:
             worker.cancel()
         self._threads.shutdown()
 
-    def _start_worker(self) -> None:
-        if len(self._workers) < self._parallel_batches:
+    def _start_workers(self, num_batches: int) -> None:
+        """Starts a worker for each new batch, as far as `parallel_batches` allows."""
+        num_more = min(num_batches, self._parallel_batches - len(self._workers))
+        for _ in range(num_more):
             self._workers.add(asyncio.get_running_loop().create_task(self._work()))
 
     async def _work(self) -> None:

@@ -215,6 +215,16 @@ def test_a_reader_that_goes_away_gives_one_line() -> None:
     assert errors == "error: Broken pipe\n"
 
 
+def test_an_error_is_one_line_if_standard_output_was_closed_at_the_start() -> None:
+    script = COMMAND.replace("ACTION", "raise ValueError('no')").replace("ACCEPTS", "False")
+    process = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" --size=3 >&-', sys.executable, script],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+    )
+    assert (process.returncode, process.stderr) == (1, b"error: no\n")
+
+
 def test_a_result_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = {
         "bleu": np.float32(0.5),

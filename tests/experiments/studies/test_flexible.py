@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.studies import _flexible
+from experiments.studies import _flexible, _flexible_claims
 from seq2seq_memattn.commands.evaluate import windows
 from seq2seq_memattn.config import ModelConfig
 from tests.experiments.studies.flexible_results import made_up_results
@@ -58,6 +58,10 @@ def test_without_a_row_to_measure_it_against_there_is_no_threshold(
     assert results[3][_flexible.THRESHOLD] == 0.8
     _flexible.add_thresholds(results[3:])
     assert results[3][_flexible.THRESHOLD] is None
+    *_, window = _flexible_claims.claims(results[3:], ["multi30k_de_en"])
+    assert window.verdict == "not run here"
+    *_, window = _flexible_claims.claims(made_up_results(), ["multi30k_de_en"])
+    assert window.verdict == "reproduced"
 
 
 def test_fine_tuning_begins_with_the_trained_row_and_has_equation_9() -> None:
@@ -84,3 +88,4 @@ def test_the_least_window_is_cut_at_the_ends_of_a_source() -> None:
     without = ModelConfig(attention="flexible")
     assert windows(translations, without) == {"window": 3.25}
     assert windows([[SimpleNamespace(hypothesis=None)]], without) == {"window": 0.0}
+    assert windows([best(5, 0, 0.0)], without) == {"window": 0.0}  # dead

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.reproduction.results import in_words, write_json
+from experiments.reproduction.results import in_words, read_json, write_json
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import flexible_table3
 from tests.experiments.studies.flexible_results import made_up_results
@@ -67,3 +67,7 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     monkeypatch.setattr(flexible_table3, "JOINED", (1,))  # another command
     flexible_table3.run(study)
     assert len(commands) == 2
+    file = study.results_dir / f"{NAME}_global.json"
+    write_json(file, {**read_json(file), "bleu": 1.0})  # trained again
+    flexible_table3.run(study)
+    assert len(commands) == 3

@@ -252,7 +252,17 @@ def test_a_place_without_a_hypothesis_has_an_empty_translation() -> None:
     found = call(graph_of(run, options).function("serving_default"), ["x"])
     (expected,) = Translator(run, options.search(model), options.lengths)(["x"], batch_size=1)
     assert found["translations"][0].astype(str).tolist() == [text for text, _ in expected]
-    assert is_dead(found["log_probs"]).any()
+    dead = is_dead(found["log_probs"])
+    assert dead.any()
+    assert not found["num_tokens"][dead].any() and found["num_tokens"][~dead].all()
+
+
+def test_what_is_aligned_has_no_tokens_if_it_is_dead() -> None:
+    options = ExportOptions(2, 2, no_repeat_ngram=1, min_length_ratio=100.0)
+    found = call(graph_of(run_of("k_memory"), options).function("align"), ["x y"])
+    assert is_dead(found["log_probs"]).all()
+    assert found["translations"].tolist() == [[b"", b""]]
+    assert found["target_pieces"].shape == (1, 0) and found["alignments"].shape[1] == 0
 
 
 def test_the_maximum_length_is_kept() -> None:

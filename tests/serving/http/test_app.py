@@ -326,6 +326,7 @@ OWN, OTHERS = "127.0.0.1:8501", "rebound.example:8501"
         ({}, OWN, "http://localhost:3000", 403),
         ({}, OWN, "null", 403),
         ({"host": "::1"}, OTHERS, None, 403),
+        ({"host": "2001:DB8::5", "allowed_hosts": "a.example"}, "[2001:db8::5]:8501", None, 200),
         ({"allowed_hosts": "a.example, Rebound.example"}, OTHERS, None, 200),
         ({"allowed_hosts": "a.example"}, OWN, "https://a.example:444", 200),
         ({"allowed_hosts": "a.example"}, OWN, "https://b.example", 403),

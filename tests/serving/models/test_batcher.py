@@ -289,3 +289,23 @@ def test_other_models_and_shapes_share_no_batch() -> None:
         assert other.model.batches == [["a"]]
 
     assert check(test).batches == [["first"], ["a", "a"], ["b"], ["b"]]
+
+
+def test_one_large_request_uses_all_parallel_batches() -> None:
+    both = threading.Barrier(2)
+
+    class Meeting(Model):
+        """A model that computes nothing until two batches are computed at the same time."""
+
+        def run(self, signature: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            both.wait(10)
+            return super().run(signature, inputs)
+
+    async def run() -> None:
+        batcher = Batcher(max_batch=2, max_wait=0.0, max_queue=8, parallel_batches=2)
+        try:
+            assert await Asker(batcher, Meeting()).ask(*"abcd") == list("ABCD")
+        finally:
+            batcher.close()
+
+    asyncio.run(run())
