@@ -1,7 +1,7 @@
 """Converts dates in many formats to ISO 8601, character by character, with Bahdanau's attention.
 
-Shows a functional model with `AttentionDecoder` trained by `fit`, greedy search with its layers,
-and a picture of the attention. Test dates do not occur in the training data.
+Shows a functional model with `AttentionDecoder`, trained by `fit`, greedy search with the layers of
+this model, and a picture of the attention. Test dates do not occur in the training data.
 
     python examples/dates.py
 

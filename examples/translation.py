@@ -33,7 +33,7 @@ from seq2seq_memattn import (
 parser = argparse.ArgumentParser(description="Learns to translate.")
 parser.add_argument("--source", type=Path, required=True, help="text, a sentence in each line")
 parser.add_argument("--target", type=Path, required=True, help="its translation, line by line")
-parser.add_argument("--held_out", type=int, default=1_000, help="pairs to validate and to test on")
+parser.add_argument("--held_out", type=int, default=1_000, help="validation pairs; as many to test")
 parser.add_argument("--vocab_size", type=int, default=4_000, help="subwords of both languages")
 parser.add_argument("--units", type=int, default=256)
 parser.add_argument("--epochs", type=int, default=4)

@@ -166,7 +166,8 @@ def option_lines(kind: Any) -> list[str]:
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
     found = documented(API.read_text(encoding="utf-8"))
-    # Not functions of other modules, such as `plots.slots`: arguments may have the same names.
+    # Functions of other modules, such as `plots.slots`, get no links: an argument may have the
+    # same name.
     links = {
         name: path
         for name, path in found.items()
