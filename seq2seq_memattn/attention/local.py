@@ -80,8 +80,10 @@ class LocalAttention(WindowedAttention):
         check_choice("score", score, ("concat", "general", "dot"))
         half_window = check_int("half_window", half_window)
         units = check_int("units", units)
-        if sigma is not None and (centre == "monotonic" or not sigma > 0):
-            raise ValueError(f"`sigma` must be positive, for predictive centres; got {sigma}.")
+        if sigma is not None and centre == "monotonic":
+            raise ValueError(f"`sigma` is for predictive centres; the centre is {centre}.")
+        if sigma is not None and not sigma > 0:
+            raise ValueError(f"`sigma` must be positive; got {sigma}.")
         self.half_window = half_window
         self.units = units
         self.centre = centre

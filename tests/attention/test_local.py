@@ -110,7 +110,7 @@ def test_memory_is_not_tiled_and_states_are_one_number_each() -> None:
         ({"half_window": 2, "units": 0}, "`units` must be an int >= 1; got 0"),
         ({"half_window": 2, "units": 3, "centre": "x"}, "`centre` must be one of monotonic, pred"),
         ({"half_window": 2, "units": 3, "score": "location"}, "`score` must be one of concat"),
-        ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` must be positive, for predictive"),
+        ({"half_window": 2, "units": 3, "sigma": 1.0}, "`sigma` is for predictive centres"),
         (
             {"half_window": 2, "units": 3, "centre": "predictive", "sigma": 0.0},
             "`sigma` must be positive.*got 0.0",
