@@ -20,14 +20,17 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    with _packages.needed():  # Keras without a backend
+    with _packages.needed():  # importing fails if, for example, Keras has no backend
         found = _load(name)
     _register()
     return found
 
 
 def _register() -> None:
-    """Imports every module that registers a class of saved models, if Keras is loaded."""
+    """Registers the classes that saved models may contain, by importing their modules.
+
+    Does nothing if Keras is not loaded, or if its backend is neither TensorFlow nor JAX.
+    """
     keras = sys.modules.get("keras")
     if keras is None or keras.backend.backend() not in _packages.BACKENDS:
         return

@@ -18,7 +18,7 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """An argument as a plain int; raises ValueError unless it is an int, or NumPy's, in range."""
+    """An argument as a plain int; raises ValueError unless it is a Python or NumPy int in range."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f"in {least}..{most}"
@@ -33,7 +33,7 @@ def is_int_array(x: Any, most_axes: int) -> bool:
 
 
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> None:
-    """Raises ValueError unless an argument is a finite number, Python's or NumPy's, in a range."""
+    """Raises ValueError unless an argument is a finite Python or NumPy number in a range."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):
         raise ValueError(f"`{name}` must be a finite number; got {_in_one_line(value)}.")
@@ -43,7 +43,7 @@ def check_number(name: str, value: Any, least: float = -math.inf, most: float = 
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raises ValueError if an argument is not a number in [0, 1), such as a dropout."""
+    """Raises ValueError if an argument, such as a dropout rate, is not a number in [0, 1)."""
     check_number(name, value)
     if not 0.0 <= value < 1.0:
         raise ValueError(f"`{name}` must be in [0, 1); got {value}.")
@@ -89,7 +89,7 @@ def check_mask(name: str, mask: Any, x: Any) -> None:
 
 
 def check_state(state: Any, record: Any) -> None:
-    """Raises ValueError if `state` does not have the fields of a record (a NamedTuple's class)."""
+    """Raises ValueError unless `state` has one entry for each field of `record`, a NamedTuple."""
     if not isinstance(state, (list, tuple)) or len(state) != len(record._fields):
         size = f" of {len(state)}" if isinstance(state, (list, tuple)) else ""
         raise ValueError(
@@ -99,7 +99,7 @@ def check_state(state: Any, record: Any) -> None:
 
 
 def check_policy(name: str, layer: Any, owner: Any) -> None:
-    """Raises ValueError if a layer's dtype policy differs from that of the layer it belongs to."""
+    """Raises ValueError if `layer` and `owner`, the layer it belongs to, differ in dtype policy."""
     policy = getattr(layer, "dtype_policy", owner.dtype_policy)
     if policy.name != owner.dtype_policy.name:
         raise ValueError(

@@ -18,7 +18,8 @@ DecodingPrecision = Literal[Precision, "int8_products"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 
-# The values that each type of option accepts. A flag or a file may give 1 where 1.0 is meant.
+# The Python types that an option of each declared type accepts. For a float option, a flag or a
+# file may give an int.
 _KINDS: dict[type, type | tuple[type, ...]] = {
     bool: bool,
     int: numbers.Integral,
@@ -53,7 +54,7 @@ def option(
 
 
 class Options:
-    """Base of the option records: checks types, choices and minima when a record is made."""
+    """Base of the option records: checks types, choices and limits when a record is made."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -129,7 +130,7 @@ class ModelConfig(Options):
     flexible_sigma: float = option(1.5, "flexible attention: sigma of the penalty, in positions")
     threshold: float = option(
         0.0,
-        "flexible attention: decoding scores only positions with a smaller penalty; 0: all",
+        "flexible attention: decoding scores only positions with a penalty below this; 0: all",
         least=0,
     )
     encoder_score: Literal["softmax", "sigmoid"] = option(
@@ -141,12 +142,12 @@ class ModelConfig(Options):
     normalise_over: Literal["slots", "time"] = option(
         "time",
         "K-memory: axis of a softmax in eq. 5 of Britz et al.; time: over the source, for each "
-        "slot; slots: over the slots, for each token, as printed there",
+        "slot; slots: over the slots, for each token, as printed in the paper",
     )
     position_encoding: Literal["none", "masked", "sum_to_one", "mean_one"] = option(
         "none",
         "K-memory: position encodings (eq. 8-10 of Britz et al.) and how they are renormalised; "
-        "masked: they are not",
+        "masked: not renormalised",
     )
     max_source_length: int = option(
         0,
@@ -211,7 +212,7 @@ class ModelConfig(Options):
         0.2, "dropout rate of each cell's inputs in training; a new mask per step"
     )
     initializer: Literal["reference", "glorot", "uniform_0.1"] = option(
-        "reference", "reference: uniform 0.04 for cells and embeddings, Glorot elsewhere"
+        "reference", "reference: uniform in +-0.04 for cells and embeddings, Glorot elsewhere"
     )
     seed: int = option(
         0,
@@ -298,7 +299,10 @@ class TrainingConfig(Options):
 
     batch_size: int = option(128, "sentences per update", least=1)
     batch_tokens: int = option(
-        0, "tokens per update on the longer side, padding included; 0: use batch_size", least=0
+        0,
+        "tokens per update, counted on the longer of source and target, padding included; 0: use "
+        "batch_size",
+        least=0,
     )
     bucket_width: int = option(
         10, "width of the length buckets in tokens; each batch comes from one bucket", least=1
@@ -356,9 +360,9 @@ class TrainingConfig(Options):
     )
     balance_weight: float = option(
         0.0,
-        "K-memory: weight of a penalty on uneven use of the slots: the divergence of an even use "
-        "from the mean use, in nats per target token; the mean is over the part of a batch that "
-        "one device computes at a time",
+        "K-memory: weight of a penalty on uneven use of the slots: the divergence of the uniform "
+        "distribution from the mean use of the slots, in nats per target token; the mean is over "
+        "the part of a batch that one device computes at a time",
         least=0,
     )
     checkpoint_minutes: float = option(
@@ -436,10 +440,10 @@ class DevicesConfig(Options):
 
     strategy: Strategy = option(
         "auto",
-        "what trains; one_device: the first GPU, or the CPU if there is none; mirrored: several "
-        "devices of this machine; multi_worker: several processes that make each update together; "
-        "parameter_server: several processes, each of which makes updates at its own pace; auto: "
-        "chosen from the cluster and the GPUs",
+        "which devices and processes train; one_device: the first GPU, else the CPU; mirrored: "
+        "several devices of this machine; multi_worker: several processes that make each update "
+        "together; parameter_server: several processes, each of which makes updates at its own "
+        "pace; auto: depends on the cluster and the GPUs",
     )
     workers: str = option(
         "",
@@ -449,7 +453,7 @@ class DevicesConfig(Options):
     task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(
         0,
-        "mirrored: number of GPUs, or of virtual CPU devices to try mirrored without GPUs; "
+        "mirrored: number of GPUs; without GPUs, number of virtual CPU devices to try it with; "
         "0: all GPUs",
         least=0,
     )

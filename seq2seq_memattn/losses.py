@@ -1,4 +1,4 @@
-"""The training loss, cross entropy per target token, and a metric beside it: accuracy."""
+"""The training loss (cross entropy per target token) and the accuracy metric."""
 
 from typing import Any
 
@@ -65,8 +65,8 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     With weights, the loss is the weighted sum of the tokens' losses, still divided by the number of
     real tokens and not by the sum of the weights. `fit` takes `sample_weight` for sentences,
-    [batch], or for tokens, [batch, target_length]. It takes `class_weight`, one weight per target
-    id, with a `tf.data.Dataset` whose targets are [batch, target_length, 1]. With targets of
+    [batch], or for tokens, [batch, target_length]. `class_weight`, one weight per target id, works
+    only with a `tf.data.Dataset` whose targets are [batch, target_length, 1]. With targets of
     another shape, Keras expects one class per sentence.
 
     Args:
@@ -76,7 +76,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         pad_id: int. The id of padding, which has no loss. It may be outside the vocabulary, such as
             -100.
         name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss. The loss is
-            computed in float32 at least: float16 and bfloat16 round ids above 2,048 and 256.
+            computed in float32 at least: float16 rounds ids above 2,048, bfloat16 ids above 256.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -85,9 +85,9 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Raises:
         ValueError: if `label_smoothing` is out of range, or `sample_weight` has another shape; in
-            eager mode, if an id has no logit. A plain TensorFlow graph raises
-            `InvalidArgumentError` for such an id when it runs. Compiled code (XLA, JAX) does not
-            check, and its loss has no meaning.
+            eager mode, if an id is outside the vocabulary. A plain TensorFlow graph raises
+            `InvalidArgumentError` for such an id when the graph runs. Compiled code (XLA, JAX) does
+            not check ids; with such an id, its loss has no meaning.
 
     Example:
     >>> import numpy as np
@@ -142,7 +142,8 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
 
     For `model.compile(..., metrics=[TokenAccuracy()])`. Padding does not count. Keras's own
     "accuracy" uses the mask of the decoder's inputs. With targets `ids[:, 1:]` and inputs
-    `ids[:, :-1]`, that mask is one token too long for shorter targets, so padding counts.
+    `ids[:, :-1]`, that mask is one token too long for every target that ends with padding, so one
+    position of padding counts.
 
     Args:
         pad_id: int. The id of padding.
@@ -169,7 +170,7 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
         weights = ops.cast(ops.not_equal(ids, self.pad_id), "float32")
         if sample_weight is not None:
             weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"))
-        # A copy has no mask, by which Keras would weigh tokens once more.
+        # A copy has no mask. With a mask, Keras would weight the tokens a second time.
         super().update_state(ids, ops.copy(y_pred), weights)
 
     def get_config(self) -> dict[str, Any]:

@@ -36,12 +36,12 @@ class Comparison(NamedTuple):
     """A comparison of a system with a baseline.
 
     Fields:
-        score, baseline: float, 0 to 100. The scores of both.
-        ci, baseline_ci: float. Half the width of their 95 % confidence intervals.
-        p_value: float in (0, 1]. Probability that chance makes a difference at least as large, of
-            either sign.
-        signature: str. sacrebleu's, with the numbers of trials for the p-value ("ar") and of
-            resamples for the intervals ("bs"), and their seed.
+        score, baseline: float, 0 to 100. The scores of the system and of the baseline.
+        ci, baseline_ci: float. Half the width of the 95 % confidence interval of each score.
+        p_value: float in (0, 1]. Probability that chance alone makes a difference at least as
+            large, of either sign.
+        signature: str. sacrebleu's signature, with the number of trials for the p-value ("ar"),
+            the number of resamples for the intervals ("bs") and the seed.
     """
 
     score: float
@@ -57,8 +57,8 @@ def tokenised_bleu(
 ) -> Score:
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
-    Tokens are divided at every Unicode space, in multi-bleu.perl only at those of ASCII. Moses's
-    tokeniser leaves no other spaces.
+    Tokens are divided at every Unicode space; multi-bleu.perl divides them only at ASCII spaces.
+    Moses's tokeniser leaves only ASCII spaces, so its output gets the same tokens from both.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -139,9 +139,10 @@ def compare_systems(
     """Compares a system with a baseline by each score of `corpus_scores`.
 
     Source: intervals by bootstrap resampling (Koehn, 2004), p-values by approximate randomisation
-    (Riezler and Maxwell, 2005), both as implemented in sacrebleu, with its default numbers and seed
-    (the environment variable SACREBLEU_SEED sets another seed). The p-values of its bootstrap are
-    not used: they are far too small for systems that hardly differ.
+    (Riezler and Maxwell, 2005), both as implemented in sacrebleu, with its default numbers of
+    resamples and trials and its default seed (the environment variable SACREBLEU_SEED sets another
+    seed). The p-values of sacrebleu's bootstrap are not used: they are far too small for systems
+    that hardly differ.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -158,8 +159,9 @@ def compare_systems(
         (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
         found: Any = results[key]
         theirs, ours = found
-        # sacrebleu does not count trials with the observed difference. Two of 2^k trials have it:
-        # those that exchange none or all of the k lines whose counts of n-grams differ.
+        # sacrebleu does not count trials whose difference equals the observed one. Two of the 2^k
+        # possible trials have this difference: those that exchange none or all of the k lines whose
+        # counts of n-grams differ.
         counts = (
             metrics[name]._extract_corpus_statistics(lines, [truth[0]]) for _, lines in systems
         )

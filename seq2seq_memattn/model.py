@@ -49,8 +49,9 @@ class Seq2Seq(keras.Model):
 
     Raises:
         ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
-            the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for them when
-            it runs. Compiled code (XLA, JAX) does not check, and its logits have no meaning.
+            the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for such ids
+            when the graph runs. Compiled code (XLA, JAX) does not check ids; with such ids, its
+            logits have no meaning.
 
     Example:
     >>> from keras import ops
@@ -142,7 +143,7 @@ class Seq2Seq(keras.Model):
                 embedding.build()
         self.encoder.build((None, None, self.config.embedding_dim))
         # Tracing creates the weights faster than running: JAX would compile each operation alone.
-        # Tracing the loops, instead of one step, would take most of the time.
+        # Only one step is traced; if the loops were traced, they would take most of the time.
         encoded = self.encoder.spec_of_one_token()
         ids = keras.KerasTensor((1, 1), dtype="int32")
         trace(self._one_step, encoded.outputs, encoded.states, ids)
@@ -177,7 +178,7 @@ class Seq2Seq(keras.Model):
         return memory, cell_states
 
     def _without_some(self, rows: Any) -> Any:
-        """Drops whole rows of a memory, and scales the others up in return."""
+        """Dropout of whole memory rows: sets random rows to 0 and scales the others up."""
         rate = self.config.slot_dropout
         kept = keras.random.dropout(ops.ones_like(rows[:, :, :1]), rate, seed=self.seed_generator)
         return rows * kept
@@ -230,7 +231,7 @@ class Seq2Seq(keras.Model):
 
     @property
     def num_tokens(self) -> int:
-        """The number of search's tokens."""
+        """The number of search's tokens, here the target tokens; see `Preparable`."""
         return self.vocab_size
 
     def token_embeddings(self) -> Any:
@@ -262,7 +263,7 @@ class Seq2Seq(keras.Model):
         return at_least_float32(logits)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         sizes = {
             "source": self.source_vocab_size,
             "target_inputs": self.config.target_vocab_size,
@@ -300,7 +301,10 @@ def _table(embedding: keras.layers.Embedding) -> Any:
 
 
 def _check_widths(config: ModelConfig) -> None:
-    """Raises ValueError for sizes that do not fit; Keras would wrap an error of a layer's call."""
+    """Raises ValueError for sizes that do not fit together.
+
+    Checked here: to an error of a layer's call, Keras would add a list of all arguments.
+    """
     read = config.encoder_units * (2 if config.bidirectional else 1)
     keys = config.encoder_projection_units or read
     if config.attention == "luong_dot" and keys != config.decoder_units:

@@ -43,7 +43,7 @@ def what_to_install(package: str | None) -> str:
 
 @contextlib.contextmanager
 def needed() -> Iterator[None]:
-    """Makes failed imports in the block name the extra that installs the package.
+    """A context in which a failed import names the extra that installs the package.
 
     Raises:
         ModuleNotFoundError: if a package that an extra installs is missing.

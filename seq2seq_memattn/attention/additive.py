@@ -97,7 +97,7 @@ def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
 
 
 def _project(hidden: Any, vector: Any) -> Any:
-    """sum(vector * hidden) over the last axis, as a matrix product: XLA's sums over it are slow."""
+    """sum(vector * hidden) over the last axis, as a product: XLA is slow at sums over this axis."""
     return ops.matmul(hidden, vector[:, None])[..., 0]
 
 

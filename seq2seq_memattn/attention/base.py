@@ -1,4 +1,4 @@
-"""The base of all attentions: rows are prepared once per source, then scored and averaged."""
+"""The base of all attentions: prepares rows once per source; steps score and combine them."""
 
 import abc
 from typing import Any, NamedTuple
@@ -39,12 +39,12 @@ class Attention(keras.layers.Layer, abc.ABC):
     Masks may have padding anywhere. An attention that counts positions from the start of the source
     needs padding last, and checks it in `prepare`, as `LocalAttention` does.
 
-    All weights are in sublayers that `__init__` makes, whose names begin with this layer's name. A
-    sublayer is built when it is first called.
+    All weights are in sublayers. `__init__` makes the sublayers, and their names begin with this
+    layer's name. A sublayer is built when it is first called.
 
-    An attention that keeps no state from step to step can also be called on all queries at once,
-    like `keras.layers.AdditiveAttention`. Unlike Keras's attentions, it takes exactly two inputs
-    and has no `use_causal_mask` and no dropout.
+    An attention that keeps no state from step to step and does not need the inputs that are fed
+    back can also be called on all queries at once, like `keras.layers.AdditiveAttention`. Unlike
+    Keras's attentions, it takes exactly two inputs and has no `use_causal_mask` and no dropout.
 
     Args:
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
@@ -71,7 +71,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     """Whether `score` reads `inputs`. If not, loops do not look them up."""
 
     has_shares = True
-    """Whether alignments are shares of the source, so never negative; see `coverage_penalty`."""
+    """Whether alignments are shares of the source, never negative, as a coverage penalty needs."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
@@ -96,7 +96,10 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @property
     def combines_plainly(self) -> bool:
-        """Whether `combine` is the plain weighted sum. Linear maps of rows can then be combined."""
+        """Whether `combine` is the plain weighted sum.
+
+        If so, linear maps of the rows can be combined in place of the rows.
+        """
         return type(self).combine is Attention.combine
 
     @property
@@ -105,7 +108,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         return "float64" if self.compute_dtype == "float64" else "float32"
 
     def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
-        """A sublayer that follows this layer's dtype policy and name."""
+        """A dense sublayer with this layer's dtype policy; its name begins with this layer's."""
         return _DenseOnRows(units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs)
 
     def _cast(self, x: Any) -> Any:
@@ -122,8 +125,8 @@ class Attention(keras.layers.Layer, abc.ABC):
 
         Returns:
             A record whose leaves are arrays, batch first. Its `rows` are
-            [batch, rows, memory_units]. The default `positions_scored` also reads its `mask`, bool
-            [batch, source_length].
+            [batch, rows, memory_units]. The default `positions_scored` also needs a field `mask` of
+            the record, bool [batch, source_length].
         """
 
     @abc.abstractmethod
@@ -163,11 +166,14 @@ class Attention(keras.layers.Layer, abc.ABC):
         return ops.matmul(scores, rows)
 
     def without_sources(self, memory: Any) -> Any:
-        """The memory without its arrays of source length, which only `alignment` reads."""
+        """The memory without the arrays of source length that only `alignment` reads.
+
+        By default, there are no such arrays.
+        """
         return memory
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """Source positions behind each query: float [batch, queries, source_length].
+        """How much each query read of each source position: [batch, queries, source_length].
 
         By default, the scores themselves.
         """
@@ -175,7 +181,11 @@ class Attention(keras.layers.Layer, abc.ABC):
         return scores
 
     def strength(self, state: Any) -> Any:
-        """Penalty strength of the step that returned `state`: [batch, queries], or None."""
+        """Strength of the penalty (flexible attention) at the step that returned `state`.
+
+        Returns:
+            float [batch, queries]; None for other attentions.
+        """
         del state
         return None
 
@@ -202,7 +212,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         return self.combine(scores, memory.rows), scores, state
 
     def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Any:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         _check_pair("inputs", inputs)
         names = ("queries", "encoder_outputs")
         for name, x, units in zip(names, inputs, self._widths, strict=True):
@@ -257,8 +267,9 @@ def _check_pair(name: str, value: Any) -> None:
 class _DenseOnRows(keras.layers.Dense):
     """`keras.layers.Dense` with a product that XLA can differentiate inside a loop over steps.
 
-    Only the product runs on flattened rows, not the bias. With both, XLA ordered the queries of
-    additive energies differently, and decoding a single sentence took 9 % longer.
+    The product runs on flattened rows; the bias is added afterwards. With the bias on flattened
+    rows, too, XLA ordered the queries of additive energies differently, and decoding a single
+    sentence took 9 % longer.
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

@@ -58,8 +58,9 @@ class FlexibleAttention(WindowedAttention):
     Normalisation: scores sum to 1 over the positions that are scored.
     Masking: padding gets score 0 exactly; it must come last, which compiled code (XLA, JAX) does
         not check.
-    Cost: a plain TensorFlow graph scores windows as wide as the widest of the batch. XLA and JAX,
-    whose shapes are fixed, score all positions, with the same result.
+    Cost: with a threshold, outside training, TensorFlow without XLA scores windows as wide as the
+    widest of the batch. XLA and JAX, whose shapes are fixed, score all positions, with the same
+    result.
 
     Raises:
         ValueError: if an argument is out of range, or `inputs` or the state are missing.
@@ -129,7 +130,7 @@ class FlexibleAttention(WindowedAttention):
     def _score_all(
         self, queries: Any, memory: Any, focus: Any, strength: Any, threshold: float
     ) -> tuple[Any, FlexibleState]:
-        """Scores every position; with a finite threshold, masks positions with larger penalties."""
+        """Scores every position; with a finite threshold, masks positions outside the window."""
         energies = self.content.energies(queries, memory.keys)
         positions = ops.arange(ops.shape(memory.mask)[1], dtype=self.wide_dtype)
         is_real = memory.mask[:, None, :]

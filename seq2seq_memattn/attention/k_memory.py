@@ -29,8 +29,8 @@ class KMemory(NamedTuple):
 class KMemoryAttention(Attention):
     """K-memory attention (Britz et al., 2017): reads K context vectors, computed once per source.
 
-    The K vectors are sums of the encoder's outputs, made before decoding starts. The cost of one
-    decoder step therefore depends on K and not on the source length.
+    The K vectors are weighted sums of the encoder's outputs, computed before decoding starts. The
+    cost of one decoder step therefore depends on K and not on the source length.
 
     Source: Britz, Guan and Luong (2017), section 3, equations 4 to 10.
         alpha_t = softmax(W_alpha s_t)  (5)
@@ -39,28 +39,30 @@ class KMemoryAttention(Attention):
         c = sum_k beta_k C_k            (6)
     Symbols: C -> memory.rows, K -> num_slots, alpha -> memory.alpha, beta -> scores,
         s_t -> encoder_outputs[:, t], h -> queries[:, i], c -> context.
-    Differs from the paper: the softmax of eq. 5 is printed over the slots at each position
-        (`normalise_over="slots"`). The default here is over the source for each slot, so that each
-        slot is an average of the source (results/ambiguities.md). Biases are an option.
+    Differs from the paper: as printed, the softmax of eq. 5 is over the slots at each position
+        (`normalise_over="slots"`). Here, the softmax is by default over the source for each slot,
+        so each slot is a weighted average of the source (see results/ambiguities.md). Biases are
+        an option.
 
     Args:
         num_slots: int > 0. Number of context vectors (K in the paper).
         encoder_score: "softmax" or "sigmoid"; turns encoder energies into alpha.
         decoder_score: "softmax" or "sigmoid"; turns decoder energies into beta.
         normalise_over: axis of a softmax in eq. 5. "time": each slot's weights sum to 1 over the
-            source. "slots", as printed: each position's weights sum to 1 over the slots. A sigmoid
-            has none.
-        position_encoding: None, "masked", "sum_to_one" or "mean_one". Whether the encoder energies
-            are multiplied by the position encodings of eq. 10, which are 0 beyond each sentence.
-            The paper also renormalises them, without saying to what: "sum_to_one" divides them by
-            their sum over the sentence, "mean_one" by their mean, "masked" not at all.
+            source. "slots", as printed: each position's weights sum to 1 over the slots. No effect
+            with a sigmoid, which is not normalised.
+        position_encoding: None, "masked", "sum_to_one" or "mean_one". Unless None, the encoder
+            energies are multiplied by the position encodings of eq. 10, which are 0 beyond each
+            sentence. The paper also renormalises the encodings, but does not say to which sum:
+            "sum_to_one" divides them by their sum over the sentence, "mean_one" divides them by
+            their mean, and "masked" leaves them as they are.
         max_source_length: int > 0 or None. S of eq. 10, in tokens, end token included; needed
             with position encodings.
-        use_bias: bool. Biases in eq. 5 and eq. 7, which have none as printed.
+        use_bias: bool. Whether to add biases in eq. 5 and eq. 7, which are printed without them.
         hidden_units: int > 0 or None. Units of a tanh layer, with biases, between s_t and eq. 5, so
             that a slot can depend on content and position together: energies = W tanh(V s + b).
-        spread: float > 0 or None. Gain of an orthogonal initialisation of eq. 5, so that slots
-            differ from the start; None: Glorot's.
+        spread: float > 0 or None. Gain of an orthogonal initialisation of the weights of eq. 5,
+            with which slots already differ before training; None: Glorot initialisation.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments of `read`:
@@ -216,7 +218,7 @@ class KMemoryAttention(Attention):
 
 
 class _Spread(keras.initializers.Orthogonal):
-    """Orthogonal columns in any dtype; the decomposition needs float32 at least."""
+    """Orthogonal initialiser for all dtypes; its decomposition needs float32 at least."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         return ops.cast(super().__call__(shape, "float32"), dtype or keras.backend.floatx())

@@ -50,7 +50,8 @@ class LocalAttention(WindowedAttention):
     Normalisation: monotonic scores sum to 1; predictive scores sum to less, as published.
     Masking: padding gets score 0 exactly; it must come last, which compiled code (XLA, JAX) does
         not check.
-    Cost: in training, all positions are scored and masked; otherwise only those of the window.
+    Cost: in training, all positions are scored, and those outside the window are then masked;
+    otherwise, only the positions of the window are scored.
 
     Raises:
         ValueError: if an argument is out of range, or the state is missing.

@@ -17,7 +17,7 @@ Score = Literal["dot", "general", "concat", "location"]
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class KeyProjection(keras.layers.Layer):
-    """A projection without bias to `units`; None: to the width of the input."""
+    """A projection to `units` without a bias; if `units` is None, to the width of the input."""
 
     def __init__(self, units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -10,14 +10,14 @@ PositionEncoding = Literal["masked", "sum_to_one", "mean_one"]
 def position_encoding(
     num_slots: int, max_source_length: int, mask: Any, kind: PositionEncoding, dtype: str
 ) -> Any:
-    """The position encodings l of a batch of sources.
+    """The position encodings (l in the paper) of a batch of sources.
 
     Source: Britz, Guan and Luong (2017), section 3.2, equation 10:
         L[k, s] = (1 - k/K) (1 - s/S) + (k/K) (s/S),  k in 1..K, s from 0.
     Symbols: K -> num_slots, S -> max_source_length.
-    The paper masks L beyond each sentence and renormalises "across the timestep dimension"
-    without saying to what. "sum_to_one" divides by the sum over the sentence, "mean_one" by the
-    mean, which keeps the energies' scale; "masked" leaves the values as they are.
+    The paper masks L beyond each sentence and renormalises L "across the timestep dimension", but
+    does not say to which sum. "sum_to_one" divides by the sum over the sentence. "mean_one" divides
+    by the mean, which keeps the scale of the energies. "masked" leaves the values as they are.
 
     Args:
         num_slots: int > 0.
@@ -32,7 +32,7 @@ def position_encoding(
         are all 0 (the last slot of a one-token source) stays 0.
     """
     slots = ops.cast(ops.arange(1, num_slots + 1, dtype="int32"), dtype)[None, :] / num_slots
-    # `any` gives [source_length] for any number of sources, even none.
+    # `ops.any` over the batch has shape [source_length], even for a batch of 0 sources.
     positions = ops.cumsum(ops.ones_like(ops.any(mask, axis=0), dtype="int32")) - 1
     times = (ops.cast(positions, dtype) / max_source_length)[:, None]
     encoding = (1.0 - slots) * (1.0 - times) + slots * times  # [source_length, num_slots]

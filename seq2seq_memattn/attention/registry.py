@@ -1,4 +1,4 @@
-"""The registry of attentions: the label, look, class and arguments for each name in options.
+"""The registry of attentions: label, colour, marker, class and arguments for each option value.
 
 This is the only list of attentions. The names in the tables of papers are kept with the pages of
 results. A class is imported when an attention is made, so a command's help and the figures do not
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
         colour: "#rrggbb", in figures; "" for K-memory, which has a shade for each K.
         marker: matplotlib's letter for a marker, since colour is never the only difference.
         kind: name of its public class.
-        arguments: makes the arguments of the class, without those of every Keras layer.
+        arguments: function that makes the class's arguments, except those of every Keras layer.
     """
 
     label: str

@@ -53,7 +53,9 @@ def task_of(run: Any) -> str:
 
 
 def title_of(task: str, model: ModelConfig, texts: Mapping[str, str]) -> str:
-    """The title of a figure: task, attention, its scores or threshold, and a single sentence.
+    """The title of a figure: task, attention, its scores or threshold, and the sentence.
+
+    Figures of several sentences have no sentence in the title.
 
     Args:
         task: see `task_of`.

@@ -46,7 +46,7 @@ def define(flags: cli.Flags) -> None:
         False,
         "add the signature `complete`, which translates texts with a given beginning",
     )
-    # The limit bounds the work and the answer of a server for one text.
+    # The limit bounds a server's work for one text, and the size of its answer.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
     flags.string("example", "", "a source sentence for the model card and the warm-up")
 

@@ -79,7 +79,7 @@ class LocalCluster:
         is_first = not self._running
         threads = str(max(1, num_cores() // sum(self._jobs.values())))
         environment = {
-            # Not the inter-op threads: with too few of those, a worker waits for itself.
+            # The inter-op threads stay unlimited: with too few, a worker would wait for itself.
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
             **WITHOUT_BARS,
@@ -106,7 +106,10 @@ class LocalCluster:
             process.terminate()
 
     def _watch(self) -> int:
-        """Waits until all processes have ended, after a failure at most `patience` seconds."""
+        """Waits until all processes have ended; after a failure, for at most `patience` seconds.
+
+        Returns the status of the run; see `run`.
+        """
         failed, deadline, told = 0, float("inf"), set[str]()
         while None in self._statuses().values():
             for name, status in self._statuses().items():
@@ -127,7 +130,7 @@ class LocalCluster:
         return 128 - failed if failed < 0 else failed
 
     def _is_needed(self, name: str) -> bool:
-        """Whether the cluster ends with this process; with a chief, it survives lost workers."""
+        """Whether the cluster ends if this process fails; with a chief, workers may be lost."""
         return "chief" not in self._jobs or not name.startswith("worker")
 
     def _statuses(self) -> dict[str, int | None]:

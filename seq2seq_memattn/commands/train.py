@@ -30,7 +30,7 @@ def train(
     If several processes train together, only the chief returns figures; the others return None.
     """
     model = fit_to_data(model, read_manifest(data_dir), data_dir)
-    from seq2seq_memattn.training.loop import Trainer  # TensorFlow: not before the flags are read
+    from seq2seq_memattn.training.loop import Trainer  # loads TensorFlow: after the flags are read
 
     trainer = Trainer(run_dir, data_dir, model, training, init_from, devices, profile)
     result = trainer.run()
@@ -81,7 +81,7 @@ def main(arguments: cli.Arguments) -> None:
     model = cli.replaced(preset.model, arguments)
     training = cli.replaced(preset.training, arguments)
     from seq2seq_memattn.training.distributed.peers import LostWorker
-    from seq2seq_memattn.training.loop import InterruptedRun  # TensorFlow: not before options
+    from seq2seq_memattn.training.loop import InterruptedRun  # loads TensorFlow; see `train`
 
     run_flags.report_slow_products(training.precision)
     try:

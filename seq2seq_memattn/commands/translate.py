@@ -3,10 +3,11 @@
 `-` is standard input or output. Lines from a pipe are translated as they arrive. With `--n_best=N`,
 each source gives N lines of `number ||| translation ||| log-probability`; sources are numbered from
 0. With `--sample=N`, the N translations are drawn at random instead of searched. Their
-log-probabilities are the model's at temperature 1, whatever the flags of sampling. Sources and
-translations are plain text. If the training text was tokenised or truecased, the command tokenises
-or truecases sources in the same way and restores plain text in its output. The text files of a data
-directory already have the form of the training text; pass `--noreadable_sources` for them.
+log-probabilities are the model's at temperature 1; the flags of sampling do not change them.
+Sources and translations are plain text. If the training text was tokenised or truecased, the
+command tokenises or truecases sources in the same way and restores plain text in its output. The
+text files of a data directory already have the form of the training text; pass
+`--noreadable_sources` for them.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ from seq2seq_memattn.text.form import AS_GIVEN, TextForm, looks_tokenised
 from seq2seq_memattn.text.line_chunks import is_stream, line_chunks
 from seq2seq_memattn.vocabulary import Vocabulary
 
-CHUNK_LINES = 20_000  # lines at most that are sorted by length, translated and written together
+CHUNK_LINES = 20_000  # maximum number of lines sorted by length, translated and written together
 
 
 def define(flags: cli.Flags) -> None:
@@ -74,8 +75,8 @@ def define(flags: cli.Flags) -> None:
     flags.string(
         "alignments",
         None,
-        "write alignments to this .npz file: LINE.RANK, both from 0, is an array [target tokens, "
-        "source tokens], end tokens included",
+        "write alignments to this .npz file; its arrays have the names LINE.RANK, both from 0, and "
+        "the shape [target tokens, source tokens], end tokens included",
     )
 
 
@@ -160,7 +161,7 @@ def _check_paths(arguments: cli.Arguments) -> None:
 
 
 def _report_form(form: TextForm, lines: list[str], name: str) -> None:
-    """Prints a note if lines are tokenised already, or must be."""
+    """Prints a note if lines look tokenised already, or must already be divided into words."""
     if form.tokenises_sources and looks_tokenised(lines):
         print_note(f"{name}: looks tokenised already; use --noreadable_sources to keep it as it is")
     elif form.is_tokenised and not form.tokenises_sources:

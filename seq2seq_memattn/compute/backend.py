@@ -53,17 +53,19 @@ def compiled(
         model: the model that the function uses; its weights are read anew at each call.
         function: takes and returns structures of arrays.
         jit_compile: whether XLA compiles the function, once for each combination of shapes. If
-            not, TensorFlow uses one graph for all shapes, after a few. On JAX, XLA always compiles.
-        shapes: for a function of a dict of int32 tensors, their shapes, with None for free axes:
-            TensorFlow then makes one graph at the first call. None: for other functions.
+            not, TensorFlow traces the first few shapes and then uses one graph for all shapes. On
+            JAX, XLA always compiles.
+        shapes: for a function of one dict of int32 tensors: the shape of each tensor, with None for
+            axes of any size. TensorFlow then makes one graph, at the first call. None: the function
+            has other arguments.
     """
     if keras.backend.backend() == "jax":
         return _compiled_by_jax(model, function)
     import tensorflow as tf
 
     def graph(**options: Any) -> Function:
-        # TensorFlow warns of code that is traced often. Without `partial`, the same method of all
-        # objects, or of all shapes, would count as the same code.
+        # TensorFlow warns of code that is traced often. Without `partial`, a method would count as
+        # the same code for all objects and all shapes.
         return tf.function(functools.partial(function), autograph=False, **options)
 
     if shapes is not None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 # Linux's names of the instructions that multiply bfloat16: two on x86, "bf16" on ARM.
 BFLOAT16_FEATURES = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-# Linux's and the usual names of vector instructions, the fastest first: speeds depend on them, and
-# virtual processors with the same name may have others.
+# Linux's and the usual names of vector instructions, the fastest first. Speeds depend on these
+# instructions, and virtual processors with the same name may have different ones.
 VECTOR_FEATURES = {
     "amx_tile": "AMX",
     "avx512_bf16": "AVX-512 with bfloat16",
@@ -56,12 +56,12 @@ def has_int8_units(cpuinfo: Path = CPUINFO) -> bool:
 
 
 def _features(cpuinfo: Path) -> set[str]:
-    """Linux's names of the processor's features; none if they are unknown."""
+    """Linux's names of the processor's features; an empty set if they are unknown."""
     return {feature for line in _listed(cpuinfo, "flags", "Features") for feature in line.split()}
 
 
 def _listed(cpuinfo: Path, *fields: str) -> list[str]:
-    """The values of fields of `cpuinfo`, which has each once per core."""
+    """The values of fields of `cpuinfo`, which lists each field once per core."""
     if not cpuinfo.exists():
         return []
     lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()

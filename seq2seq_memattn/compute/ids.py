@@ -20,11 +20,11 @@ def ids_below(name: str, ids: Any, bound: int) -> Any:
         bound: int > 0. The size of the vocabulary.
 
     Returns:
-        `ids`. In a graph, what uses them waits for the check.
+        `ids`. In a graph, operations that use the result wait for the check.
 
     Raises:
-        ValueError: in eager mode, if an id is out of range. In a graph,
-            `tf.errors.InvalidArgumentError` when it runs.
+        ValueError: in eager mode, if an id is out of range. In a graph, the check instead raises
+            `tf.errors.InvalidArgumentError` when the graph runs.
     """
     problem = f"`{name}`: expected ids in 0..{bound - 1}"
     # As unsigned numbers, negative ids are the largest: one maximum finds all bad ids.

@@ -15,7 +15,7 @@ from seq2seq_memattn.compute.backend import gpu_name, has_static_shapes
 from seq2seq_memattn.compute.hardware import has_int8_units
 
 LARGEST = 127  # not 128: a matrix and its negative then have the same magnitudes
-LEAST_SCALE = 1e-30  # of a slice of zeros
+LEAST_SCALE = 1e-30  # the scale of a slice of zeros
 
 
 class Int8Matrix(NamedTuple):
@@ -60,9 +60,9 @@ def int8_product(x: Any, matrix: Int8Matrix) -> Any:
 
 
 def outside_loops(weights: Any) -> Any:
-    """Converts the matrices of a structure once, where a loop would convert them at each step.
+    """Converts int8 matrices to float32 ahead of a loop that would convert them at each step.
 
-    TensorFlow's plain graph may have to multiply float32 numbers, see `int8_sums`.
+    Only TensorFlow's plain graph without an int8 kernel needs float32 matrices; see `int8_sums`.
     """
     if has_static_shapes():
         return weights
@@ -96,7 +96,8 @@ def rounded(x: Any, axis: int) -> tuple[Any, Any]:
 def has_int8_kernel() -> bool:
     """Whether TensorFlow's plain graph multiplies int8 matrices faster than float32.
 
-    oneDNN does on processors with VNNI. On others, it is slow, and its sums may overflow.
+    oneDNN's kernel is faster on processors with VNNI. On others, the kernel is slow and its sums
+    may overflow.
     """
     if keras.backend.backend() != "tensorflow" or gpu_name() is not None or not has_int8_units():
         return False
@@ -105,7 +106,7 @@ def has_int8_kernel() -> bool:
     with tf.init_scope():  # not part of a graph that is being traced
         one = tf.ones([1, 1])
         sums = _int8_sums_by_onednn(one, tf.cast(one, tf.int8), one[0])
-        return sums.numpy().tolist() == [[1.0]]  # without oneDNN, it is empty
+        return sums.numpy().tolist() == [[1.0]]  # without oneDNN, the result is empty
 
 
 def int8_sums(x: Any, y: Any, column_sums: Any) -> Any:
@@ -136,9 +137,9 @@ def int8_sums(x: Any, y: Any, column_sums: Any) -> Any:
 
 
 def _int8_sums_by_onednn(x: Any, y: Any, column_sums: Any) -> Any:
-    """As `int8_sums`, by a kernel that takes uint8.
+    """Computes what `int8_sums` does, with a kernel whose first matrix is uint8.
 
-    128 is added to x, and 128 times the columns' sums are subtracted from the result.
+    Therefore 128 is added to x, and 128 times the columns' sums are subtracted from the result.
     """
     import tensorflow as tf
 

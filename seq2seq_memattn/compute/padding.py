@@ -8,7 +8,7 @@ from seq2seq_memattn.compute.visible import checked, is_visible
 
 
 def full_mask(x: Any, mask: Any) -> Any:
-    """A mask of `x`, [batch, length, n], as bool [batch, length]; all true if it is None."""
+    """A mask of `x`, [batch, length, n], as bool [batch, length]; all true if `mask` is None."""
     if mask is None:
         return ops.ones_like(x[:, :, 0], dtype="bool")
     return ops.cast(mask, "bool")
@@ -25,11 +25,11 @@ def padding_last(name: str, mask: Any) -> Any:
         mask: bool [batch, length]. True on real tokens.
 
     Returns:
-        `mask`. In a graph, what uses it waits for the check.
+        `mask`. In a graph, operations that use the result wait for the check.
 
     Raises:
-        ValueError: in eager mode, if padding comes before a real token. In a graph,
-            `tf.errors.InvalidArgumentError` when it runs.
+        ValueError: in eager mode, if padding comes before a real token. In a graph, the check
+            instead raises `tf.errors.InvalidArgumentError` when the graph runs.
     """
     if not is_visible(mask):
         return mask

@@ -1,17 +1,17 @@
 """Dtype policies of models: Keras's own, one for CPUs with bfloat16 units, one with int8 products.
 
 On a CPU, a policy such as "mixed_bfloat16" slows down everything except products and rounds the
-states of cells at every step. `BFloat16Products` rounds only the operands of the products inside
-loops and ahead of them. Sums, states and gates stay float32.
+states of cells at every step. `BFloat16Products` rounds only the operands of products, both inside
+loops and in the products that are computed ahead of a loop. Sums, states and gates stay float32.
 
 Training also rounds the products themselves: TensorFlow's plain graph has no other fast bfloat16
 products on CPUs. Decoding never rounds the products, so scores are the same with and without XLA.
 Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported models use,
 multiplies the rounded operands as float32 and gains no speed.
 
-`Int8Products` is only for search. `weights_for` rounds the matrices of the cells, of the output
-layer and, where search folds it, of the mixing layer once. The inputs of their products are rounded
-at each step.
+`Int8Products` is only for search. `weights_for` rounds matrices once: those of the cells, of the
+output layer and, where search folds it, of the mixing layer. The inputs that are multiplied by
+these matrices are rounded at each step.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ class Int8Products(keras.DTypePolicy):
 
 
 def dtype_policy(precision: str) -> keras.DTypePolicy:
-    """The policy with one of the names of `DecodingPrecision`.
+    """The dtype policy for a precision, which is one of the names in `DecodingPrecision`.
 
     Raises:
         ValueError: if the precision is float64 and JAX has it turned off.
@@ -80,7 +80,7 @@ def product_dtype(layer: Any) -> str:
 
 
 def rounds_to_int8(layer: Any) -> bool:
-    """Whether a layer's products are those of int8 numbers."""
+    """Whether a layer's products are computed in int8."""
     return getattr(layer.dtype_policy, "rounds_to_int8", False)
 
 

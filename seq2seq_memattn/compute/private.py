@@ -117,7 +117,7 @@ def serialise_shared(layer: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def forgetting_variables_on_error() -> Iterator[None]:
-    """If the body fails, Keras forgets the variables that it made and has not initialised.
+    """If the block raises, makes Keras forget the variables that the block left uninitialised.
 
     Keras initialises variables of a traced call when the call ends. If an initialiser raises, Keras
     keeps the list of these variables, and the next traced call fails.

@@ -9,7 +9,7 @@ Words = tuple[Any, Any]
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _GROUPS = 5  # of four rounds each
 _PARITY = 0x1BD11BDA
-UNIFORM_BITS = 24  # bits of a float32 below 1
+UNIFORM_BITS = 24  # random bits per number: the precision of a float32
 
 
 def uniform(key: Words, counter: Words) -> Any:

@@ -20,7 +20,7 @@ def trace(call: Callable[..., Any], *specs: Any) -> None:
     """
     traced = _Traced(call)
     filtering = keras.config.is_traceback_filtering_enabled()
-    keras.config.disable_traceback_filtering()  # which adds a list of all arguments
+    keras.config.disable_traceback_filtering()  # filtering adds all arguments to errors
     try:
         with forgetting_variables_on_error():
             traced.compute_output_spec(*specs)

@@ -22,17 +22,17 @@ def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
     """Checks a condition on `x`, or adds the check to its graph.
 
     Args:
-        x: an array of which `is_visible` is true.
+        x: an array for which `is_visible` is true.
         is_right: bool scalar. The condition.
         problem: the message if the condition is false, without a full stop.
         got: int scalar that the message names, or None.
 
     Returns:
-        `x`. In a graph, what uses it waits for the check.
+        `x`. In a graph, operations that use the result wait for the check.
 
     Raises:
-        ValueError: in eager mode, if the condition is false. In a graph,
-            `tf.errors.InvalidArgumentError` when it runs.
+        ValueError: in eager mode, if the condition is false. In a graph, the check instead raises
+            `tf.errors.InvalidArgumentError` when the graph runs.
     """
     if keras.backend.backend() == "jax" and not is_eager(is_right):
         return x  # an array that a function under `jax.jit` captured

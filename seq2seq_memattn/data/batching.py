@@ -22,7 +22,10 @@ Lengths = TypeVar("Lengths", int, Indices)
 
 
 class Position(NamedTuple):
-    """The next batch: batch number `batch` of epoch `epoch`, both counted from 0."""
+    """The next batch: batch number `batch` of epoch `epoch`, both counted from 0.
+
+    If a split has several groups, `epoch` counts groups instead; see `SplitData`.
+    """
 
     epoch: int = 0
     batch: int = 0
@@ -45,14 +48,14 @@ class BucketBatches:
         batch_size: examples in a batch.
         bucket_width: width of a length bucket in tokens. Bucket i holds the examples with
             i * bucket_width + 1 .. (i + 1) * bucket_width tokens before the end token; bucket 0
-            also holds empty examples. The end token is not counted: with at most 20 tokens before
-            it, length 20 would otherwise have a bucket of its own, and a model forgets that length
-            between two batches of this bucket.
+            also holds empty examples. The end token is not counted. Otherwise, in data with at most
+            20 tokens before the end token, the examples with 20 would be alone in a bucket, and a
+            model would forget this length between two batches of the bucket.
         seed: seed of the run.
         shuffle: False for evaluation.
-        batch_tokens: if not 0, it replaces `batch_size`: a batch has as many examples as fit into
-            this number of tokens if each is as long as its bucket allows (without shuffling: as
-            long as the longest example), and at least one.
+        batch_tokens: if not 0, it replaces `batch_size`. A batch then has as many examples as would
+            fit into this number of tokens if each were as long as its bucket allows (without
+            shuffling: as long as the longest example of all), but at least one.
 
     Raises:
         ValueError: if there are no examples, or an argument is out of its range.
@@ -215,9 +218,9 @@ def padded_lengths(
         longest: int64 [num_batches, 2]. The longest source and target of each batch.
         limits: int64 [2]. The longest source and target of the split.
         bucket_width: width of a length bucket.
-        multiple: int or None. None: the lengths are `longest`. With an int, they are rounded up to
-            the boundary of the bucket, at most to the limits, and then to a multiple of this
-            number. Few lengths result, which saves compilations.
+        multiple: int or None. None: the padded lengths are `longest`. With an int, `longest` is
+            rounded up to the boundary of the bucket, but at most to `limits`, and then to a
+            multiple of this number. The result is few different lengths, so few compilations.
     """
     if multiple is None:
         return longest

@@ -27,7 +27,7 @@ class TokenPairs:
     Args:
         tokens: int [num_tokens]. The pairs one after the other. Each pair is a source and a target,
             and each of the two ends with END_ID. No vocabulary encodes text as END_ID, so the end
-            tokens alone separate the sequences. Shards are such arrays.
+            tokens alone separate the sequences. Shards have the same form.
 
     Attributes:
         tokens: int [num_tokens + 2]. The given tokens, then an END_ID and a PAD_ID (the last item,

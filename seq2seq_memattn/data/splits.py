@@ -41,10 +41,11 @@ class SplitData:
     """One split of a data directory: its pairs, and their batches for training or evaluation.
 
     A batch has `source` (ids, end token, padding), `target_inputs` (start token, ids, padding) and
-    `target_outputs` (ids, end token, padding), each int32 [batch, length]. In a `Position`, `epoch`
-    counts groups: group g of epoch e has the number e * groups + g. `batch` counts from 0 within
-    the group.
-    NumPy and TensorFlow give the same batches, bit for bit.
+    `target_outputs` (ids, end token, padding), each int32 [batch, length]. NumPy and TensorFlow
+    give the same batches, bit for bit.
+
+    In a `Position`, the field `epoch` counts groups: in a split of n groups, group g of epoch e has
+    the number e * n + g. The field `batch` counts from 0 within the group.
 
     Args:
         directory: a data directory with a manifest.
@@ -52,7 +53,7 @@ class SplitData:
         batch_size: pairs in a batch.
         bucket_width: width of a length bucket in tokens.
         seed: seed of the order.
-        shuffle: False for evaluation: shards stay in order, pairs are sorted by length in a group.
+        shuffle: False for evaluation: shards stay in order, and each group is sorted by length.
         pad_to_multiple: int or None. None: batches are padded to their longest sequence. With an
             int, there are few shapes, for XLA and JAX: lengths are rounded up to the end of the
             bucket, then to a multiple of this number, and incomplete batches are filled with rows
@@ -122,7 +123,7 @@ class SplitData:
             multiple=pad_to_multiple,
         )
         self._num_rows = batch_size if pad_to_multiple and not batch_tokens else 0
-        self._num_batches: dict[int, int] = {}  # by number of the groups read so far
+        self._num_batches: dict[int, int] = {}  # of each group read so far, by number
         if self._num_groups == 1:
             self._count(0)  # reads the files, so that errors come at once
 
@@ -168,7 +169,7 @@ class SplitData:
         if group < 0 or not 0 <= batch < self._count(group):
             raise ValueError(f"position: expected one of this data, got {group} and {batch}")
         batch += num_batches
-        while batch and batch >= self._count(group):  # batch 0 always exists: do not read for it
+        while batch and batch >= self._count(group):  # batch 0 exists: reading is not needed
             batch -= self._count(group)
             group += 1
         return Position(group, batch)
@@ -204,9 +205,9 @@ class SplitData:
         """Returns the batches from the first one on, in the form that Keras's `fit` takes.
 
         Args:
-            num_epochs: int or None. Epochs after which the batches end; their number is counted at
-                once, for which a large corpus is read once per epoch. None: they never end; pass
-                `num_batches` to `fit` as steps_per_epoch.
+            num_epochs: int or None. The batches end after this many epochs. The number of batches
+                is counted when this method is called; a large corpus is read once per epoch for the
+                count. None: the batches never end; pass `num_batches` to `fit` as steps_per_epoch.
 
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).

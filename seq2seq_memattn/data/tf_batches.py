@@ -31,7 +31,7 @@ def batches_of(
     int64 = tf.TensorSpec([None], tf.int64)
     spec = (tf.TensorSpec([None], dtype), int64, int64, int64, tf.TensorSpec([None, 2], tf.int64))
     dataset = tf.data.Dataset.from_generator(lambda: map(tuple, groups()), output_signature=spec)
-    # Nothing needs tuning, and an iterator waits up to a minute for its tuner to end.
+    # Nothing here needs autotuning, and an iterator would wait up to a minute for its tuner to end.
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.flat_map(batches).prefetch(BATCHES_AHEAD).with_options(options)

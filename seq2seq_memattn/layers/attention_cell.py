@@ -39,18 +39,20 @@ class AttentionCellState(NamedTuple):
 class AttentionCell(keras.layers.Layer):
     """Wraps Keras RNN cells and an attention into one decoder step.
 
-    Source: google/seq2seq, `decoders/attention_decoder.py`, for the defaults: the query is the
-    output of the current step, the raw context is fed back, and the step's output is
-    tanh(W [output; context] + b). `read="before"` is Bahdanau et al. (2014): the query is the
-    first state of the top cell before the step, and the context enters the step.
+    Source: google/seq2seq, `decoders/attention_decoder.py`, for the defaults with `mixing_units`:
+    the query is the top cell's output at the current step, the raw context is fed back, and the
+    step returns tanh(W [output; context] + b). `read="before"` follows Bahdanau et al. (2014): the
+    query is the first state of the top cell before the step, and the context is an input of the
+    same step.
 
     Args:
         cell: a Keras RNN cell without dropout, a `StackedRNNCells`, or a list of cells, lowest
             first.
         attention: an `Attention`.
         read: "after" or "before" the cells' step.
-        input_feeding: bool. Whether a context is part of the lowest cell's input: the context of
-            the step before, or with `read="before"` of the current step.
+        input_feeding: bool. Whether a context is part of the lowest cell's input: with
+            `read="after"`, the context of the previous step; with `read="before"`, the context of
+            the current step.
         mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; a
             step returns output and context concatenated, or with `mixing_from="output"` only the
             output.
@@ -62,8 +64,8 @@ class AttentionCell(keras.layers.Layer):
         inputs: float [batch, queries, embedding_dim].
         memory: record from `attention.prepare`.
         state: `AttentionCellState`.
-        masks: for each cell, a dropout mask, float [batch, queries, n], of the inputs that are made
-            inside the step (the context, or the output of the cell below); () for none.
+        masks: for each cell, a dropout mask, float [batch, queries, n], for the inputs that are
+            made inside the step (the context, or the output of the cell below); (): no dropout.
         training: bool.
 
     Returns:
@@ -139,7 +141,7 @@ class AttentionCell(keras.layers.Layer):
         self._widths = {"input_units": input_units, "context_units": context_units}
         width = input_units + (context_units if self.input_feeding else 0)
         for cell in self.cells:
-            if not cell.built:  # `load_model` has built it
+            if not cell.built:  # `load_model` may have built the cell already
                 cell.build((None, width))
             width = output_units(cell)
         if self.mixing is not None:
@@ -151,7 +153,7 @@ class AttentionCell(keras.layers.Layer):
         return self._widths
 
     def build_from_config(self, config: dict[str, Any]) -> None:
-        # Not from shapes: a saved record loses the names of its fields.
+        # From widths, not shapes: the shape of a record would lose its field names when saved.
         inputs_shape = (None, None, config["input_units"])
         memory_shape = SimpleNamespace(rows=(None, None, config["context_units"]))
         self.build(inputs_shape, memory_shape, None)
@@ -208,7 +210,7 @@ class AttentionCell(keras.layers.Layer):
         return list(states) if isinstance(states, (list, tuple)) else [states]
 
     def __call__(self, inputs: Any, memory: Any, state: Any, **kwargs: Any) -> Any:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         check_state(state, AttentionCellState)
         rows, context, widths = _rows(memory), state[1], self._widths or {}
         for name, x in (("inputs", inputs), ("state.context", context)):
@@ -260,7 +262,10 @@ class AttentionCell(keras.layers.Layer):
         return self._widths[name]
 
     def cell_steps(self, ahead: int) -> list[CellStep]:
-        """The step of each cell; `ahead` inputs of the lowest cell are known before the loop."""
+        """The step of each cell.
+
+        `ahead` is the number of the lowest cell's inputs that are known before the loop.
+        """
         widths = [ahead] + [0] * (len(self.cells) - 1)
         return [
             cell_step(cell, f"cell_{index}", width)
@@ -339,7 +344,7 @@ class AttentionCell(keras.layers.Layer):
         return products.combine(self.attention, scores), scores, state
 
     def mix(self, output: Any, context: Any) -> Any:
-        """The output layer's input: [..., units], [..., memory_units] -> [..., mixing_units]."""
+        """The output layer's input: [..., units], [..., memory_units] -> [..., `output_units`]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
             output = ops.concatenate([output, context], axis=-1)
         return output if self.mixing is None else on_rows(self.mixing, output)

@@ -23,13 +23,13 @@ class AttentionDecoder(keras.layers.Layer):
     It does for `AttentionCell` what `keras.layers.RNN` does for other cells, and also reads the
     encoder outputs. Attention and cells work as in `AttentionCell`. If a step needs only the cells'
     states from the step before (`input_feeding=False`, `read="after"` and an attention without a
-    state), the attention reads all steps at once.
+    state), the attention reads the memory for all steps at once.
 
     Args:
         cell: a Keras RNN cell, a `StackedRNNCells`, a list of cells, lowest first, or an
             `AttentionCell`. An `AttentionCell` brings its own attention and its own `read`,
-            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model shares a
-            cell, `load_model` may fail, as it does for two `RNN` layers with one cell.
+            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model has one of
+            these cells, too, `load_model` may fail, as it does for two `RNN` layers with one cell.
         attention: an `Attention`. None if `cell` is an `AttentionCell`, which has one.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
         dropout: float in [0, 1). Dropout rate of each cell's inputs in training. Each step draws a
@@ -65,9 +65,9 @@ class AttentionDecoder(keras.layers.Layer):
         state: list of float [batch, units]. The cells' states after the last real step of each
             target, lowest cell first. Only with `return_state`.
 
-    Masking: padding never changes a result. The outputs carry `inputs_mask`, or else the mask
-        attached to `inputs`, which Keras's losses read. Keras layers pass on the masks that Keras
-        attaches; operations such as `x * 2.0` drop them.
+    Masking: padding never changes a result. The mask of the outputs, which Keras's losses read, is
+        `inputs_mask`, or else the mask attached to `inputs`. Keras layers pass on the masks that
+        Keras attaches; operations such as `x * 2.0` drop them.
 
     Raises:
         ValueError: if arguments or their shapes do not fit together: `cell` is not an RNN cell, a
@@ -159,7 +159,7 @@ class AttentionDecoder(keras.layers.Layer):
         encoder_outputs_mask: Any = None,
         **kwargs: Any,
     ) -> Any:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         _check_sequence("inputs", inputs, "target_length", self._widths[0])
         _check_sequence("encoder_outputs", encoder_outputs, "source_length", self._widths[1])
         check_size("encoder_outputs", "batch", encoder_outputs.shape[0], inputs.shape[0])
@@ -208,7 +208,7 @@ class AttentionDecoder(keras.layers.Layer):
 
     @property
     def encoder_units(self) -> int | None:
-        """The width of the encoder outputs that a built layer takes; None before."""
+        """The width of the encoder outputs that this layer takes; None until it is built."""
         return self._widths[1]
 
     def cell_states(self, initial_state: Any, batch: int | None = None) -> list[list[Any]]:
@@ -232,7 +232,7 @@ class AttentionDecoder(keras.layers.Layer):
         return [state_units(cell) for cell in self.cell.cells]
 
     def _parts_of_states(self, initial_state: Any, batch: int | None) -> list[Any]:
-        """For each state of the cells, the one or two arrays that make it; see `cell_states`."""
+        """For each state of the cells, its array, or the two arrays to concatenate into it."""
         if isinstance(initial_state, dict):  # whose states Keras would sort by name
             raise ValueError("`initial_state`: expected a list of states; got a dict.")
         given = keras.tree.flatten(initial_state)

@@ -13,15 +13,15 @@ from seq2seq_memattn.compute.private import unwrapped
 class Bridge(keras.layers.Layer):
     """Bridge: makes the decoder's first states from the encoder's final states.
 
-    Source: google/seq2seq, `models/bridges.py`: "zero" starts from zeros (its attention model),
-    "dense" maps states of the encoder through one fully connected layer (its basic model), "copy"
-    passes them on unchanged.
+    Source: google/seq2seq, `models/bridges.py`: "zero" starts from zeros (as google/seq2seq's
+    attention model does), "dense" maps states of the encoder through one fully connected layer (as
+    its basic model does), and "copy" passes the encoder's states on unchanged.
 
     Args:
         kind: "zero", "copy" or "dense". Only a dense bridge takes the options after `state_units`.
         state_units: list of lists: for each decoder layer, the widths of its states.
-        states: which encoder states are read: "all" layers and directions, the "top" layer, or the
-            "backward" direction of the top layer.
+        states: which encoder states a dense bridge reads: those of "all" layers and directions, of
+            the "top" layer, or of the "backward" direction of the top layer.
         activation: "linear" or "tanh".
         outputs_only: bool. Whether a dense bridge reads and sets only the first state of each cell,
             which is its output. The other states of the decoder then start at zero.
@@ -35,7 +35,7 @@ class Bridge(keras.layers.Layer):
         For each decoder layer, a list of float [batch, units].
 
     Raises:
-        ValueError: if an option of a dense bridge is given to another; with "copy", if the numbers
+        ValueError: if another kind gets an option of a dense bridge; with "copy", if the numbers
             of layers or the widths differ (the message names both; the directions of an encoder
             layer are concatenated); with "backward", if the encoder has one direction.
 
@@ -90,7 +90,7 @@ class Bridge(keras.layers.Layer):
         )
 
     def __call__(self, states: Any, **kwargs: Any) -> list[list[Any]]:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         layers = states if _is_list(states) else [states]
         directions = [each for layer in layers for each in (layer if _is_list(layer) else [layer])]
         if not (_is_list(states) and all(map(_is_list, [*layers, *directions]))):

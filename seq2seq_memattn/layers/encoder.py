@@ -37,9 +37,10 @@ class Encoded(NamedTuple):
 class Encoder(keras.layers.Layer):
     """Recurrent encoder: a stack of layers over the source, in one or both directions.
 
-    Source: google/seq2seq, `encoders/rnn_encoder.py`. "per_direction" stacks layers inside each
-    direction and concatenates at the top; "concatenated" concatenates between layers, so that
-    each layer reads both directions. Every direction has the full number of units.
+    Source: google/seq2seq, `encoders/rnn_encoder.py`. "per_direction" stacks the layers of each
+    direction separately and concatenates the outputs of both top layers; "concatenated"
+    concatenates both directions after every layer, so that each layer reads both directions. Every
+    direction has the full number of units.
 
     Args:
         units: int > 0. Units of each layer in each direction.
@@ -49,8 +50,8 @@ class Encoder(keras.layers.Layer):
         stacking: "per_direction" or "concatenated".
         dropout: float in [0, 1). Dropout rate of each layer's inputs. Each token has its own mask.
         kernel_initializer: initialiser of all kernels of the cells. Its own seed is ignored.
-        seed: int or None. Seed of dropout and of the weights. None: a random one, which
-            `keras.utils.set_random_seed` decides.
+        seed: int or None. Seed of dropout and of the weights. None: a random seed, reproducible
+            with `keras.utils.set_random_seed`.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
@@ -58,8 +59,8 @@ class Encoder(keras.layers.Layer):
             vocabulary together with its embeddings.)
         mask: bool [batch, source_length], true on real tokens. None: the mask that Keras attached
             to `inputs`, if any.
-        outputs_only: bool. Whether only the first state of each cell is needed. The others may then
-            be missing, which makes training faster.
+        outputs_only: bool. Whether only the first state of each cell is needed. The other states
+            may then be missing from the result, which makes training faster.
 
     Returns:
         `Encoded`.
@@ -132,7 +133,7 @@ class Encoder(keras.layers.Layer):
         )
 
     def _initializer(self, number: int) -> Any:
-        """A kernel's initialiser with its own seed; with one seed, all kernels would be equal."""
+        """A kernel's initialiser, with its own seed: a shared seed would make all kernels equal."""
         if not isinstance(self.kernel_initializer, keras.initializers.Initializer):
             return self.kernel_initializer  # a function, without a seed
         options = self.kernel_initializer.get_config()
@@ -164,7 +165,7 @@ class Encoder(keras.layers.Layer):
         return Encoded(spec(1, 1, self.units * len(self.directions)), states)
 
     def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Encoded:
-        # Checked here, not in `call`: Keras wraps errors of `call` in a list of all arguments.
+        # Checked here, not in `call`: Keras adds a list of all arguments to an error of `call`.
         if not isinstance(inputs, StepInputs):
             check_rank("inputs", inputs, ("batch", "source_length", "embedding_dim"))
             check_mask("mask", mask, inputs)
@@ -243,10 +244,10 @@ class Encoder(keras.layers.Layer):
 
         Args:
             inputs: [batch, source_length, ...].
-            pack: puts these into the order in which `run` takes them. Its second argument is true
+            pack: puts inputs into the order in which `run` takes them. Its second argument is true
                 for the backward direction.
             unpack: undoes `pack` for outputs, with 0 on padding.
-            run: runs a layer; returns its outputs, as the next layer takes them, and last states.
+            run: runs a layer; returns its outputs, in the order of its inputs, and its last states.
         """
         backward = [direction == "backward" for direction in self.directions]
 
@@ -283,9 +284,10 @@ class Encoder(keras.layers.Layer):
 
 
 def _runs_own_loops() -> bool:
-    """Whether to run the loops of `loops`, not Keras's layers: with TensorFlow on CPUs or XLA.
+    """Whether to run the loops of `loops` in place of Keras's layers.
 
-    On GPUs cuDNN's kernels are faster, but XLA cannot compile them.
+    True with TensorFlow on CPUs or under XLA. On GPUs, cuDNN's kernels, which Keras's layers use,
+    are faster, but XLA cannot compile them.
     """
     if keras.backend.backend() == "jax":
         return False

@@ -16,18 +16,18 @@ class Decoded(NamedTuple):
     """The results of a decoder on known targets.
 
     Fields:
-        outputs: float [batch, target_length, n]. Inputs of the output layer. 0 on padding if the
-            steps run one by one, unspecified there otherwise.
+        outputs: float [batch, target_length, n]. Inputs of the output layer. On padding, 0 if the
+            steps run one by one, otherwise unspecified.
         strengths: float [batch, target_length]. `Attention.strength` of every step, 0 on padding;
             None for an attention that has none.
-        alignments: float [batch, target_length, source_length]. 0 on padding if the steps run one
-            by one, unspecified there otherwise. None if not requested.
+        alignments: float [batch, target_length, source_length]. On padding, 0 if the steps run one
+            by one, otherwise unspecified. None if not requested.
         states: for each cell, a list of float [batch, units], after the last real step of each row.
             None if not requested.
         contexts: float [batch, target_length, memory_units]. What each step read of the memory; on
             padding like the alignments. None if not requested.
-        scores: float [batch, target_length, rows]. What the attention gave each row; on padding
-            like the alignments. None if not requested.
+        scores: float [batch, target_length, rows]. The attention's score of each memory row; on
+            padding like the alignments. None if not requested.
     """
 
     outputs: Any
@@ -53,9 +53,9 @@ OUTPUTS_ONLY = Asked()
 class TeacherForcedDecoder:
     """Runs an `AttentionCell` over known targets.
 
-    With input feeding, every step waits for the context of the step before. Without it (or with a
-    context of width 0), the cells run as plain recurrent layers and the memory is read for all
-    steps at once, unless the attention reads before the step or keeps a state.
+    With input feeding, every step waits for the context of the step before. Without input feeding
+    (or with a context of width 0), the cells run as plain recurrent layers and the memory is read
+    for all steps at once, unless the cell has `read="before"` or the attention keeps a state.
 
     Args:
         cell: a built `AttentionCell`.

@@ -48,8 +48,8 @@ class TiedDense(keras.layers.Layer):
 
     def call(self, inputs: Any, embeddings: Any) -> Any:
         # einsum transposes the embeddings inside the product; `ops.transpose` would copy them at
-        # each step of a search. On rows, because TensorFlow broadcasts half-precision matrices
-        # wrongly on AMX.
+        # each step of a search. The product runs on flattened rows, because TensorFlow broadcasts
+        # half-precision matrices wrongly on CPUs with AMX.
         return on_rows(lambda rows: ops.einsum("nd,vd->nv", rows, embeddings) + self.bias, inputs)
 
     def get_config(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 One part of a cell's input is known before a loop starts (the embeddings of a teacher-forced target,
 the outputs of the layer below). The other part is made inside the loop (the context that is fed
 back). The known part is projected for all steps in one product. Inside the loop, a cell needs one
-product per step, or two for a GRU with inputs made there.
+product per step, or two if it is a GRU with inputs made inside the loop.
 """
 
 import abc

@@ -17,7 +17,7 @@ ROWS = ""  # name of the product with the rows; no cell has this name
 
 
 class DeferredProducts(Products):
-    """Products inside a loop whose second operands get their gradients after the loop.
+    """Products inside a loop; their second operands get gradients after the loop.
 
     Args:
         products: the loop's plain products.
@@ -31,7 +31,8 @@ class DeferredProducts(Products):
         super().__init__(frozen, rows)
         self._steps = steps
         self._dtype = dtype
-        # The gradient of a product's input needs the transposed weights: made once, out here.
+        # The gradient of a product's input needs the transposed weights: transposed once, before
+        # the loop.
         self._transposed = {name: tf.transpose(w) for name, w in self.weights.items()}
         self._perturbations = {
             name: steps.read_array(self._perturbation(name, w))

@@ -10,7 +10,8 @@ class PackedSteps:
     """The steps of a batch: rows in order of falling length, time-major, without padding.
 
     Step t has the `sizes[t]` longest rows, so the rows of a step are the first rows of the step
-    before. The methods are those of `padded.PaddedSteps`, with `packed` for step * batch.
+    before. The methods are those of `padded.PaddedSteps`, but arrays have one axis `packed`, all
+    rows of all steps, where `PaddedSteps` has step * batch.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -54,7 +55,10 @@ class PackedSteps:
         return self._unpack(y, self._sorted)
 
     def last(self, y: Any) -> Any:
-        """The row of each sequence's last real step, 0 without one: [packed, n] -> [batch, n]."""
+        """Each sequence's row at its last real step: [packed, n] -> [batch, n].
+
+        0 for a sequence without real steps.
+        """
         step = tf.maximum(self.sorted_lengths - 1, 0)
         index = tf.gather(self._offsets, step) + tf.range(self.batch)
         real = self.sorted_lengths > 0
@@ -111,7 +115,7 @@ class PackedSteps:
 
 
 def _move(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
-    """Moves rows. The gradient moves them back, which is cheaper than TensorFlow's sum of rows."""
+    """Moves rows. The gradient moves rows back; TensorFlow's own, a sum of rows, costs more."""
 
     @tf.custom_gradient
     def moved(value: Any) -> tuple[Any, Callable[[Any], Any]]:

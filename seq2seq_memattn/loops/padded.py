@@ -50,7 +50,10 @@ class PaddedSteps:
         return ops.reshape(y, (self.num_steps, self.batch, ops.shape(y)[-1]))
 
     def last(self, y: Any) -> Any:
-        """Each sequence's row at its last real step, 0 without: [step * batch, n] -> [batch, n]."""
+        """Each sequence's row at its last real step: [step * batch, n] -> [batch, n].
+
+        0 for a sequence without real steps.
+        """
         index = ops.maximum(self.lengths - 1, 0) * self.batch + ops.arange(
             self.batch, dtype="int32"
         )

@@ -1,4 +1,4 @@
-"""The products inside a loop over steps whose second operand is the same at every step."""
+"""Products inside a loop over steps; their second operand is the same at every step."""
 
 from collections.abc import Callable
 from typing import Any

@@ -9,7 +9,7 @@ from seq2seq_memattn.loops.cell_steps import CellStep
 class StepInputs(NamedTuple):
     """Inputs of all steps: vectors, or ids of a small vocabulary and a table of their vectors.
 
-    With a table, the lowest cells project each vector once, not at every place of its id.
+    With a table, the lowest cells project each vector once, not for every occurrence of its id.
 
     Fields:
         values: float [..., n]; with a table int32 [...]. The leading axes are [batch, length],

@@ -26,8 +26,8 @@ from seq2seq_memattn.plots.style import (
     styled,
 )
 
-REFERENCE = "bahdanau"  # the attention whose times set the scale of the paper's
-BESIDE = 4.0 / POINTS_PER_INCH  # inches between attentions whose ranges are drawn
+REFERENCE = "bahdanau"  # the paper's times are scaled until this attention's equal ours
+BESIDE = 4.0 / POINTS_PER_INCH  # inches between the bars of neighbouring attentions at a length
 SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
 
 
@@ -105,7 +105,7 @@ def _shared_groups(groups: Mapping[str, Rows]) -> list[_Group]:
 
 
 def _finish(axes: Axes, groups: Sequence[_Group], label: str) -> None:
-    """Scales and names axes of values up to 100, from a round number below the lowest value."""
+    """Labels axes and scales them from a round number below the lowest value up to 100."""
     axes.set_xticks(range(len(groups)), [group.name() for group in groups])
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="x", visible=False)
@@ -125,10 +125,11 @@ def time_by_length(rows: Rows, paper: Rows = (), title: str = "") -> Figure:
 
     Args:
         rows: records with `attention`, `length` (tokens) and `seconds`, all of one mode and
-            machine. With `all_seconds`, the times of repeats, a bar shows the shortest to the
-            longest, and points are shifted sideways so that bars do not overlap.
-        paper: such records from another machine. They are drawn dashed, scaled for each length so
-            that the time of Bahdanau's attention there equals ours.
+            machine. If a record also has `all_seconds`, the times of repeats, a bar extends from
+            the shortest to the longest time, and points are shifted sideways so that bars do not
+            overlap.
+        paper: records of the same form from another machine. They are drawn dashed. At each length,
+            they are scaled so that their time of Bahdanau's attention equals ours.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
@@ -177,8 +178,8 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
 
     Args:
         rows: records with `attention`, `length` (tokens) and `ms_per_step`, all of one mode and
-            machine. With `seconds` and `all_seconds`, the times of repeats, a bar shows the
-            shortest to the longest.
+            machine. If a record also has `seconds` and `all_seconds`, the times of repeats, a bar
+            extends from the shortest to the longest time.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
@@ -207,7 +208,7 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
 
 
 def _repeats(rows: Rows, attention: str, value: str) -> dict[int, list[float]]:
-    """Repeats of `value`, which grows with `seconds`, by length; none for rows without repeats."""
+    """Repeats of `value`, which is proportional to `seconds`, by length; {} without repeats."""
     return {
         row["length"]: [row[value] * (each / row["seconds"]) for each in all_seconds]
         for row in rows
@@ -254,7 +255,7 @@ def _by_attention(rows: Rows, name: str, value: str) -> dict[str, dict[int, floa
 def _scaled(
     paper: dict[str, dict[int, float]], ours: dict[str, dict[int, float]]
 ) -> dict[str, dict[int, float]]:
-    """The paper's times of the other attentions, scaled so that `REFERENCE` takes our time."""
+    """The paper's times of other attentions, scaled so that its `REFERENCE` times equal ours."""
     if REFERENCE not in ours or REFERENCE not in paper:
         raise ValueError(
             f"`rows`, `paper`: expected times of {REFERENCE} in both; "

@@ -22,7 +22,7 @@ from seq2seq_memattn.plots.style import (
 
 Progress = Literal["updates", "minutes"]
 
-MAX_MARKERS = 15  # on one curve, to identify it; the line joins its other points
+MAX_MARKERS = 15  # on one curve, to identify it; further points have no markers
 
 
 @styled
@@ -41,11 +41,11 @@ def learning_curves(
 
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to 100).
-            Records without `bleu` are left out, so the lines of a metrics.jsonl will do.
+            Records without `bleu` are left out, so all lines of a metrics.jsonl can be given.
         against: "updates" or "minutes" of training.
         title: title of the figure.
         order: see `looks`.
-        measure: what `bleu` is, for the axis.
+        measure: name of the measure in `bleu`, for the label of the axis.
 
     Raises:
         ValueError: if there is no model, a model has no BLEU, or `against` is unknown.
@@ -93,7 +93,7 @@ def slot_use_curves(
     Args:
         curves: for each model, records with `update` and `slots_corpus`, the perplexity of the mean
             use of the slots: 1 if only one is read, `num_slots` if all are read alike. Records
-            without it are left out.
+            without `slots_corpus` are left out.
         num_slots: int. K, drawn as a dashed line, "all slots".
         title: title of the figure.
         order: see `looks`.

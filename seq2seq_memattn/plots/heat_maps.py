@@ -27,8 +27,8 @@ UNSCORED = ListedColormap(["#d0d0d0"])
 MAX_CHARACTERS = 12  # of a token's label; longer ones are cut
 LINE_PITCH = 10.0  # points between the labels of neighbouring tokens
 CHARACTER_WIDTH = 5.5  # points
-FEW, MANY = 8, 16  # slots above which their panels are drawn smaller, and smaller still
-LEAST_SHARE = 0.01  # of the alignment, below which a slot's panel would be blank
+FEW, MANY = 8, 16  # numbers of slots above which panels are drawn smaller, and smaller still
+LEAST_SHARE = 0.01  # share of the alignment below which a slot's panel would look blank
 
 
 class Panel(NamedTuple):
@@ -66,15 +66,15 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
 
     The values are scores over the source, or for K-memory the product of beta and alpha, as in
     figures 6 to 8 of Britz, Guan and Luong (2017). Negative values, which linear attention can
-    have, are red. With `Panel.scored`, the figure also shows which
-    spans were scored, as in figure 4 of Shu and Nakayama (2017).
+    have, are red. With `Panel.scored`, the figure also shows which spans were scored, as in figure
+    4 of Shu and Nakayama (2017).
 
     Args:
         panels: what to draw, three in a row.
         title: title of the figure.
-        relative: whether the darkest colour is the highest value of each panel, named in the
-            panel's title, instead of the highest value of all panels. For alignments that do not
-            sum to 1.
+        relative: whether the darkest colour is the highest value of each panel, which the panel's
+            title then names, instead of the highest value of all panels. Use it for alignments that
+            do not sum to 1.
 
     Raises:
         ValueError: if there is no panel, an alignment does not have the shape of its tokens, or a
@@ -126,8 +126,8 @@ def slots(
         target_tokens: target_length strings.
         max_slots: int > 0. The maximum number of slots to draw. The slots with the largest shares
             are drawn, except those with a share below one hundredth. A note counts the slots that
-            are left out. Up to 8 slots are drawn large, two in a row; more than 16 are drawn small,
-            eight in a row.
+            are left out. Up to 8 slots are drawn two in a row, up to 16 four in a row and smaller,
+            and more than 16 eight in a row and smaller still.
         title: title of the figure.
 
     Raises:
@@ -178,7 +178,11 @@ def _checked(
 
 
 def _heat_maps(panels: Sequence[Panel], max_columns: int, meaning: str, title: str) -> Figure:
-    """Draws panels on a grid with one colour bar; panels with a neighbour's tokens omit them."""
+    """Draws panels on a grid with one colour bar.
+
+    A panel omits the names of its source tokens if the panel to its left has the same ones, and of
+    its target tokens if the panel below has the same ones.
+    """
     columns = min(len(panels), max_columns)
     rows = -(-len(panels) // columns)
     width = WIDTH if columns > 1 else 0.75 * WIDTH

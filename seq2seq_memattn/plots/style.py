@@ -56,7 +56,7 @@ STYLE: dict[str, Any] = {
 
 @contextlib.contextmanager
 def _style() -> Iterator[None]:
-    """The style of all figures: of the user's settings only the fonts, which a script may need."""
+    """The style of all figures; keeps only the user's fonts, which a writing system may need."""
     fonts = matplotlib.rcParams.find_all(r"^font\.(family|sans-serif|serif)$")
     with matplotlib.style.context(["default", STYLE | fonts]):
         yield
@@ -96,8 +96,9 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
 
     Names of attentions, as on the command line, come first and always look the same. Other labels
     take colours that no attention has, in the order given. A label with an addition, such as
-    "k_memory:4 + PE" or "bahdanau, tied", has the colour of the label without it, and another line.
-    The first such label also has the same marker, further ones have other markers.
+    "k_memory:4 + PE" or "bahdanau, tied", has the colour of the label without the addition, and
+    another line style. The first addition to a label also keeps the label's marker, further
+    additions have other markers.
 
     Args:
         labels: labels of the models in a figure.

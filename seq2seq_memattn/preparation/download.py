@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 60.0
 # Statuses of temporary failures, such as a busy server.
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-# Failures of the disk, which trying again does not help.
+# Failures of the disk, for which another attempt does not help.
 LASTING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 CHECKSUMS_NAME = "SHA256SUMS"  # beside the files, as `sha256sum --check` reads it
 
@@ -122,7 +122,7 @@ def _fetch_rest(url: str, part: Path) -> None:
                 unit_scale=True,
             ) as bar,
         ):
-            _write_mark(part, response.headers)  # when no bytes of another version are left
+            _write_mark(part, response.headers)  # after `open` removed any other version
             while chunk := response.read(CHUNK_BYTES):
                 stream.write(chunk)
                 bar.update(len(chunk))
@@ -169,7 +169,7 @@ def _noted(path: Path) -> str:
 
 
 def _check(path: Path, name: str, expected: str) -> str:
-    """Returns the checksum of a file; raises ValueError if it differs from a given expected one."""
+    """Returns a file's checksum; raises ValueError if it differs from `expected` (if not "")."""
     with open(path, "rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if expected and found != expected:

@@ -178,9 +178,9 @@ class CorpusFiles:
         return unpacked or self._unpack(self._file(archive), member)
 
     def _in_source_dir(self, name: str) -> Path | None:
-        """The file below `source_dir`: by its path on the server, or else the only one of its name.
+        """Finds a file below `source_dir`: by its path on the server, or else by its name alone.
 
-        A file with the suffix `.gz` is found too.
+        A name alone must be unique. A file with the additional suffix `.gz` is found too.
         """
         if not self.source_dir:
             return None
@@ -238,7 +238,7 @@ class CorpusFiles:
 
 
 def _check_whole(archive: Path) -> None:
-    """Reads an archive to its end, to verify its checksum; `tarfile` stops before it."""
+    """Reads an archive to its end, to verify its checksum; `tarfile` stops earlier."""
     if archive.suffix in (".gz", ".tgz"):
         with gzip.open(archive) as stream:
             while stream.read(1 << 20):

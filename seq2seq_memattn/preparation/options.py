@@ -46,13 +46,14 @@ class TextOptions(Options):
     )
     max_length: int = option(
         0,
-        "drop training pairs with more tokens than this on a side, end token included; 0: 100 "
-        "tokens, or 500 for characters",
+        "drop training pairs with more tokens than this on a side, end token included; 0: the "
+        "limit is 100 tokens, or 500 for kind characters",
         group="Filters",
     )
     max_length_ratio: float = option(
         9.0,
-        "drop training pairs with one side over this many times as long as the other; 0: keep them",
+        "drop training pairs in which one side is more than this many times as long as the other; "
+        "0: no limit",
         group="Filters",
     )
     remove_duplicates: bool = option(

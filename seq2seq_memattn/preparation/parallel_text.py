@@ -33,7 +33,8 @@ class ParallelTextOptions(TextForm, TextOptions):
     valid_target: str = option(dataclasses.MISSING, "validation text, target side", group="Files")
     test_source: str = option(
         "",
-        "test sets, source sides, comma-separated; a set is named by its file up to the first dot",
+        "test sets, source sides, comma-separated; the name of a set is the name of its file up to "
+        "the first dot",
         group="Files",
     )
     test_target: str = option("", "test sets, target sides, in the same order", group="Files")
@@ -43,7 +44,12 @@ class ParallelTextOptions(TextForm, TextOptions):
         self.files()
 
     def files(self) -> TextFiles:
-        """The files to read; raises ValueError if sides differ in number or splits share a name."""
+        """The files to read.
+
+        Raises:
+            ValueError: if the source and the target side have different numbers of files, a file
+                has no name, or two splits have the same name.
+        """
         train = _file_pairs("train", self.train_source, self.train_target)
         sets = {"valid": (self.valid_source, self.valid_target)}
         for name, pairs in (("train", train), ("valid", tuple(sets.values()))):
@@ -62,7 +68,10 @@ class ParallelTextOptions(TextForm, TextOptions):
         return TextFiles(train, sets, TextForm(**form))
 
     def inputs(self) -> dict[str, str]:
-        """Returns the input files by option name; if an option names several, with a number."""
+        """Returns the input files by option name.
+
+        A number is added for test sets, and if an option names several files.
+        """
         files = {}
         for option_name in ("train", "valid", "test"):
             for side in ("source", "target"):

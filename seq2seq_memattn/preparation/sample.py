@@ -5,7 +5,9 @@ import random
 
 
 class LineSample:
-    """A uniform sample without replacement; up to `capacity` lines, it is all lines in order.
+    """A uniform random sample of lines, without replacement.
+
+    If there are at most `capacity` lines, the sample has all of them, in order.
 
     Source: Li (1994), "Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n)))",
         algorithm L.

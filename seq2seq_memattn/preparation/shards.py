@@ -54,7 +54,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """The result of encoding a block; counts as in `manifest.Split`.
+    """The result of encoding a block; the fields not listed here are as in `manifest.Split`.
 
     Args:
         file: the shard's file; None if no pair was kept.
@@ -172,7 +172,7 @@ _writer: ShardWriter
 
 
 def _reason(source_length: int, target_length: int, limits: Limits) -> str | None:
-    """The name of the filter that drops a pair of these lengths, or None; without end tokens."""
+    """The name of the filter that drops a pair of these lengths (without end tokens), or None."""
     shorter, longer = sorted((source_length, target_length))
     if not shorter:  # the normalisation of a given model may remove all characters
         return "empty"

@@ -67,7 +67,7 @@ class TextPreparation:
     Args:
         directory: where the files are made; its folder `WORK_NAME` holds what resuming needs.
         files: what to prepare.
-        options: how.
+        options: how to prepare them.
     """
 
     directory: Path

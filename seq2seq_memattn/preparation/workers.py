@@ -49,7 +49,7 @@ def worker_pool(
 
 
 def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """Starts a worker; it ignores Ctrl-C, which reaches all processes: the parent handles it."""
+    """Starts a worker that ignores Ctrl-C: all processes receive it, and the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     if start:

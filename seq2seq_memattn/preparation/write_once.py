@@ -85,14 +85,15 @@ def prepare_resumably(
 
     The files are written into `.NAME.preparing-kept` beside the directory NAME. Files that are only
     needed to resume go to the folder `WORK_NAME` in it. A ValueError means bad input and removes
-    the unfinished directory. After a kill, a full disk, Ctrl-C or the loss of an input file it is
-    kept for the next start.
+    the unfinished directory. After a kill, a full disk, Ctrl-C or the loss of an input file, the
+    unfinished directory is kept for the next start.
 
     Args:
         output_dir, task, options: see `prepare_once`.
         inputs: finds the input files and returns JSON values that identify them, the same at every
-            start. A second call, after the work, should identify the files found by the first. If
-            `inputs` raises at the first start, the unfinished directory is removed.
+            start. It is called a second time after the work, and should then identify the files
+            that the first call found. If `inputs` raises at the first start, the unfinished
+            directory is removed.
         write: writes the missing files into the directory that it gets, and returns the manifest.
 
     Returns:
@@ -112,7 +113,7 @@ def prepare_resumably(
         if _is_prepared(final, output_dir):  # by another process, while this one took the lock
             shutil.rmtree(kept, ignore_errors=True)  # the other may have renamed it to `final`
             return _existing(output_dir, task, options), False
-        if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start was killed just before
+        if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start wrote it and was killed
             manifest = _existing(str(kept), task, options)
         else:
             known = _check_state(kept, {"task": task, "options": dict(options)}, inputs)
@@ -172,7 +173,8 @@ def _is_prepared(final: Path, output_dir: str) -> bool:
 def _check_unchanged(directory: Path, known: Any, inputs: Callable[[], Any]) -> None:
     """Raises OSError if the input files are no longer those that `_check_state` found.
 
-    The directory is kept if a file is missing, which may come back, and removed if one has changed.
+    The directory is kept if a file is missing, because the file may come back. The directory is
+    removed if a file has changed.
     """
     try:
         is_same = inputs() == known

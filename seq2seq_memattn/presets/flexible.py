@@ -1,9 +1,10 @@
 """The models of Shu and Nakayama (2017), Tables 1 and 2: flexible_de_en_global and others.
 
-Source: sections 5.1 and 5.4 of the paper. Details that these leave out are as in zomux/neuralmt,
-the authors' public baseline: the query is the state before the step, and the context enters the
-step. The decoder's first output is a tanh layer of the backward encoder's last output. The readout
-is linear and reads only the decoder's output. There is no dropout.
+Source: sections 5.1 and 5.4 of the paper. Details that these sections leave out are as in
+zomux/neuralmt, the authors' public baseline: the query is the state before the step, and the
+context enters the step. The decoder's first output is a tanh layer of the backward encoder's last
+output. The readout (our mixing layer) is linear and reads only the decoder's output. There is no
+dropout.
 """
 
 from typing import Any

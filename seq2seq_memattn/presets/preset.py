@@ -23,7 +23,7 @@ class Preset:
         """A copy with options replaced, in model and training if both have the option.
 
         Raises:
-            ValueError: if neither model nor training has an option of a name.
+            ValueError: if neither model nor training has one of the options.
         """
         known: set[str] = set()
 

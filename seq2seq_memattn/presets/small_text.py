@@ -10,14 +10,15 @@ from typing import Any
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.presets.preset import Preset
 
-UNITS = 384  # of every width
-PIECES = 4000  # of the vocabulary of both languages
+UNITS = 384  # every width in the models
+PIECES = 4000  # size of the joint vocabulary of both languages
 ATTENTIONS: dict[str, dict[str, Any]] = {
     "none": {"attention": "none"},
     "k4": {"attention": "k_memory:4"},
     "k8": {"attention": "k_memory:8"},
     "k32": {"attention": "k_memory:32"},
-    # "mean_one" copies best of the three readings of section 3.2 (results/ambiguities.md).
+    # Of the three ways to understand section 3.2 of Britz et al. (2017), "mean_one" keeps the scale
+    # of the energies (results/ambiguities.md).
     "k32_pe": {"attention": "k_memory:32", "position_encoding": "mean_one"},
     "k64": {"attention": "k_memory:64"},
     "bahdanau": {"attention": "bahdanau"},

@@ -1,16 +1,17 @@
 """WMT'17 translation of Britz, Guan and Luong (2017), Table 2: wmt17_en_de_k64_pe and others.
 
-512 units and 1,000,000 updates, as in the paper. The scores are those of its Figure 4, sigmoid
-while encoding and softmax while decoding. Table 2 has the best of four pairs of scores and does not
-say which. `_pe` means position encodings.
+The models have 512 units and train for 1,000,000 updates, as in the paper. Their score functions
+are those of its Figure 4: sigmoid while encoding and softmax while decoding. Table 2 reports the
+best of four pairs of score functions and does not say which pair. `_pe` means position encodings.
 """
 
 from seq2seq_memattn.config import ModelConfig, TrainingConfig
 from seq2seq_memattn.presets.preset import Preset
 
 PAIRS = ("en_cs", "en_de", "en_fi", "en_tr")
-PIECES = 16_000  # of the vocabulary of both languages
-# "mean_one" copies best of the three readings of section 3.2 (results/ambiguities.md).
+PIECES = 16_000  # size of the joint vocabulary of both languages
+# Of the three ways to understand section 3.2 of the paper, "mean_one" keeps the scale of the
+# energies (results/ambiguities.md).
 ATTENTIONS = {
     "k32": {"attention": "k_memory:32"},
     "k64": {"attention": "k_memory:64"},

@@ -16,8 +16,8 @@ class Aligned(NamedTuple):
 
     Fields:
         text: the translation.
-        source_tokens, target_tokens: the tokens; the source has its end token, the target only if
-            the search reached it.
+        source_tokens, target_tokens: the tokens. The source has its end token. The target has one
+            only if the search reached it.
         alignment: float [target tokens, source tokens].
         scored: bool [target tokens, source tokens]; None if all positions were scored.
         alpha: float [source tokens, K]. Encoder scores of K-memory; None for other attentions.

@@ -21,8 +21,8 @@ from seq2seq_memattn.text.files import atomic_binary
 _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
-# Errors of reading a damaged file or disk. Others, such as a missing permission, say nothing about
-# the content of the file.
+# The `errno` of an OSError that reading a damaged file or disk raises. Other errors, such as a
+# missing permission, say nothing about the content of the file.
 _DAMAGE = (None, errno.EINVAL, errno.EIO)
 
 
@@ -129,8 +129,8 @@ def read_shared_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
         path, weights: see `read_weights`.
 
     Returns:
-        The file's record, and under `new` and `left_out` the names of the weights that only the
-        model or only the file has.
+        The file's record with two more entries: `new`, the names of the weights that only the model
+        has, and `left_out`, the names of the weights that only the file has.
 
     Raises:
         ValueError: if the file is damaged, shares no weight with the model, or has a weight of

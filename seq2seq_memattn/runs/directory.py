@@ -47,9 +47,9 @@ LATEST = "latest"
 
 # Options that may differ between two starts of a run, because they change neither the updates nor
 # the validation BLEU, by which the best weights are chosen.
-# (A teacher may have moved; its weights are compared.)
-# (`accumulate` changes rounding and dropout masks, like another number of replicas. With
-# `balance_weight` it changes the loss, and is not free.)
+# `teacher` is free because a teacher's directory may have moved. Its weights are compared instead.
+# `accumulate` changes only rounding and dropout masks, like another number of replicas. With
+# `balance_weight`, it also changes the loss and is not free.
 FREE_OPTIONS = frozenset(
     {
         "num_updates",
@@ -178,7 +178,7 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
 
 def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
     """Whether a run encodes or scores text differently from data with this manifest."""
-    if not (run_dir / MANIFEST_NAME).exists():  # its start was killed before it was copied
+    if not (run_dir / MANIFEST_NAME).exists():  # a start was killed before copying the manifest
         return False
     own, other = (
         (one.source_vocabulary, one.target_vocabulary, _form(one))
@@ -233,8 +233,8 @@ class Run:
         directory: Path.
         model: `Seq2Seq` with the weights of `update`, or an `Ensemble` of several runs' models.
         source_vocabulary, target_vocabulary: `Vocabulary`.
-        update: int. The number of updates after which the weights were saved; a list of several
-            runs' numbers.
+        update: int. The number of updates after which the weights were saved. For an ensemble, a
+            list with the number of each run.
         record: the record that was saved with the weights, such as the best BLEU.
         text_form: `TextForm` of the training text.
         problems: one line for each damaged checkpoint that was skipped.

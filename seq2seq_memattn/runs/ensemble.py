@@ -12,7 +12,7 @@ SHARED = ("source_vocabulary", "target_vocabulary", "text_form")
 
 
 def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
-    """The runs as one, whose model is an `Ensemble`.
+    """Combines runs into one `Run` whose model is an `Ensemble`.
 
     Args:
         runs: two or more, trained on data with the same vocabularies and the same form of text.

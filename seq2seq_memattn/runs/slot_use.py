@@ -17,16 +17,17 @@ def slot_use(scores: Sequence[Any]) -> dict[str, float]:
     from 1, if only one slot is read, to the number of slots, if all are read alike.
 
     Args:
-        scores: for each target, the decoder's scores, float [steps, num_slots]. Those of a step are
-            divided by their sum, because sigmoids do not sum to 1.
+        scores: for each target, the decoder's scores, float [steps, num_slots]. The scores of a
+            step are divided by their sum, because sigmoids do not sum to 1. The quotients are the
+            slots' shares of the step.
 
     Returns:
-        slots: their number.
-        dead: slots that get less than a tenth of an even share of all reading.
-        corpus: perplexity of the mean over all steps.
-        sentence: perplexity of the mean over the steps of a target; the geometric mean over
+        slots: number of slots.
+        dead: number of slots whose mean share is less than a tenth of an even share.
+        corpus: perplexity of the mean shares over all steps.
+        sentence: perplexity of the mean shares over the steps of a target; the geometric mean over
             targets, weighted by steps.
-        step: perplexity in a step; the geometric mean over all steps.
+        step: perplexity of the shares of a step; the geometric mean over all steps.
 
     Raises:
         ValueError: if there are no steps.

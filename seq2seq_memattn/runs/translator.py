@@ -101,7 +101,7 @@ class Translator:
             included, and the cuts are counted. None: the length that the run's model was made for,
             if any.
         return_alignments: see `beam_search`.
-        seed: int in 0..2**31-1. Seed of the sampling, if the options are those of sampling.
+        seed: int in 0..2**31-1. Seed of the samples; beam search does not use it.
 
     Raises:
         ValueError: if `seed` is out of range.
@@ -147,8 +147,8 @@ class Translator:
             on_batch: called after each batch with its number of sources.
             first_line: int > 0. Number of the first line, in errors and as part of the seed of each
                 line's samples.
-            prefixes: what the translations of each line begin with, "" for a free one. None: all
-                are free. An empty line has an empty translation, whatever its prefix.
+            prefixes: for each line, the beginning of its translations; "" sets none. None: no line
+                has a prefix. An empty line has an empty translation, whatever its prefix.
             prefixes_name: name of the prefixes in errors.
 
         Returns:

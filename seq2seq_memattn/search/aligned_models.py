@@ -1,4 +1,4 @@
-"""Checks of models for options of search that need alignments."""
+"""Checks that a model has the alignments that some search options need."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from seq2seq_memattn.search.protocol import AlignedModel
 
 
 def check_aligned(option: str, model: Any) -> None:
-    """Raises ValueError if an option needs the alignments of a model that has none."""
+    """Raises ValueError if a model cannot give the alignments that an option needs."""
     if isinstance(model, AlignedModel):
         return
     methods = ("alignment", "positions_scored")

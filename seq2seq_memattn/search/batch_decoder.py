@@ -22,7 +22,7 @@ from seq2seq_memattn.vocabulary import PAD_ID
 Ids = npt.NDArray[np.int32]
 
 DEFAULT_OPTIONS, DEFAULT_LENGTHS = SearchOptions(), Lengths()
-MANY = 64  # sources from which on XLA saves more time than it takes to compile
+MANY = 64  # from this number of sources, XLA saves more time than it takes to compile
 
 
 class Hypothesis(NamedTuple):
@@ -35,8 +35,8 @@ class Hypothesis(NamedTuple):
         alignment: float [steps, source_length], or None if not requested. The end token is a step,
             unless the limit cut it off.
         positions_scored: float. Encoder states scored per step, or None if not requested.
-        scores: float [steps, rows]. The attention's, rows of padding included; None if not
-            requested or not a tensor.
+        scores: float [steps, rows]. The attention's scores, including those of padding rows; None
+            if not requested or not a tensor.
     """
 
     tokens: Ids
@@ -56,8 +56,9 @@ class BatchDecoder:
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
         jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: from 64 sources on, except where the plain graph is
-            faster: int8 products, a fixed-size memory and a CPU with VNNI.
+            shape takes a second or more. None: true for 64 sources or more, unless the plain graph
+            is faster, which it is for batches of several sources with int8 products, a fixed-size
+            memory and a CPU with VNNI.
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
             once per source, instead of at each step. None: if that saves multiply-adds.
         is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
@@ -161,8 +162,8 @@ class BatchDecoder:
     def _is_faster_without_xla(self, batch_size: int) -> bool:
         """Whether the plain graph is faster: it has an int8 kernel, and XLA would gain little else.
 
-        The kernel prepares a matrix at each call, so a single source gains nothing. Additive scores
-        of long sources need XLA.
+        The kernel prepares a matrix at each call, so a single source gains nothing. Without a
+        fixed-size memory, the additive scores of long sources need XLA.
         """
         is_int8 = all(rounds_to_int8(model.cell) for model in members(self._model))
         fits = batch_size > 1 and has_fixed_memory(self._model)
@@ -187,7 +188,7 @@ def sorted_batches(
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:
     length = int(found.lengths[row, rank])
-    if is_dead(found.log_probs[row, rank]):  # its tokens are chance
+    if is_dead(found.log_probs[row, rank]):  # its tokens have no meaning
         length = 0
     alignment = positions = scores = None
     if not isinstance(found.alignments, tuple):

@@ -44,27 +44,28 @@ def beam_search(
 
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
     For each choice of options, TensorFlow compiles it for the first shape of `source`, once more
-    for all other shapes, and once for single sources; JAX compiles it for each shape. A number for
-    `max_length` is an option; an array is not, but on JAX its largest number is. A search with
+    for all other shapes, and once for single sources; JAX compiles it for each shape. If
+    `max_length` is a number, it counts as an option; if it is an array, only its largest number
+    does, and only on JAX. A search with
     another model is not compiled: call it inside a `tf.function` or `jax.jit`, where it is many
     times as fast.
 
-    Constraints rule tokens out after the softmax: the log-probabilities of the others stay as they
-    are. Where constraints leave fewer hypotheses than `n_best`, those that fill the result have
-    log-probabilities below -1e29, and their tokens have no meaning.
+    Constraints rule tokens out after the softmax: the log-probabilities of the other tokens stay as
+    they are. If constraints leave fewer hypotheses than `n_best`, the result is filled up with
+    entries whose log-probabilities are below -1e29 and whose tokens have no meaning.
 
     Args:
         model: `Seq2Seq`, `Searchable`, `Ensemble`, or anything with `start(source, num_queries)`
             and `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
-            they take and return, and `AlignedModel` for what alignments need besides.
+            they take and return, and `AlignedModel` for the methods that alignments also need.
         source: int32 [batch, source_length]. Ids as in training, then padding. Models of
             `memattn train` expect the end token before the padding.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
         length_penalty_exponent: float. Exponent of the length penalty of Wu et al. (2016), equation
             14: log-probabilities are divided by ((5 + length) / 6) ** exponent. 0: no penalty.
-        max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included.
-            None: twice the source's length and 10 more, for each source, after its prefix.
+        max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included. None:
+            for each source, twice its length plus 10 steps, plus the length of its prefix.
         early_stopping: bool. False runs every sentence to its limit or until its whole beam is
             finished; the result is the same.
         return_alignments: bool. Whether to return alignments, scores, memory and
@@ -81,13 +82,14 @@ def beam_search(
         no_repeat_ngram: int. No hypothesis has a sequence of this many tokens twice; 0: no rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
-            then padding, with the id that pads sources. Hypotheses and their log-probabilities
+            padded at the end with the id that pads sources. Hypotheses and their log-probabilities
             include the prefix. Inside a prefix, the other constraints have no effect.
         jit_compile: bool. Whether XLA compiles the steps. Large batches are then faster, but
-            compiling takes a second or more for each new batch size (rounded up), limit on steps
-            (rounded up to a multiple of 64) and source length. On TensorFlow, batches with a memory
-            of fixed size and no coverage penalty do not depend on the source length. Only in eager
-            mode and with our own models; results have no `memory`.
+            compiling takes a second or more for each new combination of batch size (rounded up),
+            limit on steps (rounded up to a multiple of 64) and source length. On TensorFlow, a new
+            source length needs no compiling for batches of several sources if the memory has a
+            fixed size and there is no coverage penalty. Only in eager mode and with a `Seq2Seq`, a
+            `Searchable` or an `Ensemble`; results have no `memory`.
 
     Returns:
         `BeamResult`.

@@ -17,7 +17,7 @@ from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_writt
 
 KEPT_CHUNK = 32  # steps of a chunk if no sentence is removed
 DROPPING_CHUNK = 8  # steps between two checks for finished sentences
-WORTH = 0.75  # share of a batch: if more is left, the saving is not worth the copy
+WORTH = 0.75  # share of a batch; if more is unfinished, removing the rest is not worth a copy
 
 
 class Unfinished(NamedTuple):
@@ -40,7 +40,7 @@ class Results(NamedTuple):
     """The results so far of all sentences of a batch.
 
     Fields:
-        beam: `Beam`. A removed sentence keeps the beam that it had then.
+        beam: `Beam`. A removed sentence keeps its beam at the removal.
         written: `Written` of every chunk, [chunks, batch, beam, ...].
     """
 
@@ -55,7 +55,8 @@ class Compaction(NamedTuple):
         chunk: int > 0. Steps between two checks for finished sentences.
         loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
         put: (found, index, rows, beam, written) -> `Results` with the results of chunk `index`.
-        keep: (unfinished, done) -> `Unfinished` without removed sentences, and whether any is left.
+        keep: (unfinished, done) -> `Unfinished` without removed sentences, and whether any sentence
+            is not done yet.
         drops: bool. Whether `keep` ever removes sentences.
     """
 
@@ -110,8 +111,8 @@ def keep_all(num_steps: int = 0) -> Compaction:
     """The policy that keeps all sentences to the end.
 
     Args:
-        num_steps: int. The steps of a search that takes them all in one chunk, without a loop; or
-            0.
+        num_steps: int. If not 0, the search takes at most this many steps in one chunk, without a
+            loop over chunks. 0: chunks of `KEPT_CHUNK` steps.
     """
 
     def keep(unfinished: Unfinished, done: Any) -> tuple[Unfinished, Any]:

@@ -1,9 +1,10 @@
 """Search of whole batches of NumPy arrays, compiled once for many batches.
 
-In plain TensorFlow, a search is one graph. XLA and JAX compile for fixed shapes. There, Python
-drives the search, a chunk of steps at a time, and removes finished sentences between chunks. A
-chunk's graph takes only what it needs, so few graphs are compiled: with a memory of fixed size, one
-for each batch size. The search of a single sentence is one graph everywhere.
+In plain TensorFlow, a search is one graph. XLA and JAX compile for fixed shapes. With XLA or JAX,
+Python therefore drives the search, a chunk of steps at a time, and removes finished sentences
+between chunks. A chunk's graph takes only the arrays that its steps read, so few graphs are
+compiled: with a memory of fixed size, one for each batch size. The search of a single sentence is
+always one graph.
 """
 
 from collections.abc import Callable
@@ -52,15 +53,15 @@ class CompiledSearch:
     """Compiled search of batches with one model.
 
     Args:
-        model: `Seq2Seq`, `Searchable` or `Ensemble`. Its weights are read when this is made and by
+        model: `Seq2Seq`, `Searchable` or `Ensemble`. Its weights are read by the constructor and by
             `update_weights`.
         options: `SearchOptions`.
         return_alignments: see `beam_search`.
         batch_size: int > 0. The maximum number of sources in a call.
         jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
-            a second or more. Batches are then padded to `batch_size`, half of it, and so on, and
-            the sources of a `Seq2Seq`, which ignores padding, to multiples of 16 tokens if their
-            length matters.
+            a second or more. With XLA, which JAX always uses, batches are padded to `batch_size`,
+            a half, a quarter of it and so on. The sources of a `Seq2Seq`, which ignores padding,
+            are padded to a multiple of 16 tokens if their length matters.
         folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
             saves multiply-adds.
     """
@@ -196,7 +197,7 @@ class CompiledSearch:
         return best(found, None, self._options)
 
     def _pad(self, source: Ids) -> Ids:
-        """Pads sources to the shape of a compiled graph; added rows are done at once."""
+        """Pads sources to the shape of a compiled graph. Added rows have a limit of 0 steps."""
         batch, width = source.shape
         if self._per_shape:
             batch = self._size(batch)

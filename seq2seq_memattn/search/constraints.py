@@ -13,14 +13,14 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
     """Sets the logits of tokens that must not follow to `DEAD` or below.
 
-    The logits of the others stay as they are, so that search computes their log-probabilities over
-    the whole vocabulary. Inside a prefix, only its next token may follow: no other rule applies.
+    The logits of the other tokens do not change: search computes their log-probabilities over the
+    whole vocabulary. Inside a prefix, only its next token may follow, and no other rule applies.
 
     Args:
         logits: float32 [batch, beam, vocab_size].
-        history: int32 [batch, beam, steps]. Tokens written so far, then padding. Only needed
-            against repetition.
-        step: int32 scalar. Steps taken before.
+        history: int32 [batch, beam, steps]. Tokens written so far, then padding. Only read for
+            `no_repeat_ngram`.
+        step: int32 scalar. Number of steps taken so far.
         rules: the rules of the search.
     """
     options, sources = rules

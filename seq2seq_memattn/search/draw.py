@@ -11,7 +11,9 @@ from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.options import Sampling
 from seq2seq_memattn.vocabulary import END_ID
 
-MAX_STEPS = 1 << 24  # of a hypothesis; the counter's other 8 bits are for the tries of a step
+# Steps of a hypothesis: 24 bits of a word of the random numbers' counter. The other 8 bits number
+# the tries of a step.
+MAX_STEPS = 1 << 24
 
 Numbers = Callable[[Any], Any]
 
@@ -40,7 +42,7 @@ def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, A
 
     Returns:
         token: int32 [batch, queries].
-        logit: float32 [batch, queries]. The token's own, before the temperature.
+        logit: float32 [batch, queries]. The token's logit, not divided by the temperature.
     """
     batch, num_queries = ops.shape(logits)[0], logits.shape[1]
     key = (seeds[:, :1], seeds[:, 1:])
@@ -68,13 +70,13 @@ def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, A
 def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
     """As `_draw_place`, from the smallest set of most probable places with a share of `top_p`.
 
-    A place is outside the set if the more probable places have this share without it. Such a place
-    is rejected, and the next try draws only among the more probable places. A few tries suffice,
-    and each costs far less than sorting the weights.
+    A place is outside the set if the more probable places alone already have this share. Such a
+    place is rejected, and the next try draws only among the places more probable than that one. A
+    few tries suffice, and each costs far less than sorting the weights.
 
     Args:
         weights: float32 [rows, n].
-        numbers: gives another float32 [rows] for each try, from 0 on.
+        numbers: function from the number of a try, counted from 0, to float32 [rows] in [0, 1).
         top_p: float.
     """
     share = top_p * ops.sum(weights, axis=1)
@@ -84,7 +86,7 @@ def _draw_probable_place(weights: Any, numbers: Numbers, top_p: float) -> Any:
         place = ops.where(is_open, drawn, place)
         own = _at(weights, place)
         above = ops.sum(_above(weights, own), axis=1)
-        # A share that underflows is 0, which even the most probable place reaches.
+        # If `share` underflows to 0, `above` reaches it even for the most probable place.
         is_open = ops.logical_and(above >= share, above > 0.0)
         return tries + 1, ops.where(is_open, own, floor), place, is_open
 
@@ -126,7 +128,7 @@ def _draw_place(weights: Any, numbers: Any) -> Any:
 
 
 def _search(weights: Any, target: Any) -> tuple[Any, Any]:
-    """The first place where the sum of weights exceeds a target, and what the target has left.
+    """The first place where the sum of weights exceeds a target, and the rest of the target there.
 
     Args:
         weights: float32 [rows, n].

@@ -52,7 +52,8 @@ def call_compiled(
             weights of other models are unknown.
         inputs: `Inputs`, not yet checked.
         options: hashable. A graph is made for each choice of them.
-        with_xla: takes what `search` takes and compiles the steps with XLA; None: without XLA.
+        with_xla: function that takes the arguments of `search` and compiles the steps with XLA.
+            None: without XLA.
 
     Raises:
         ValueError: if an input is wrong; with `with_xla`, if the model is not one of our own, or
@@ -82,7 +83,8 @@ def call_compiled(
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
     if shapes != first_shapes:
-        # One more is for all other shapes, and one for single sources, which never lose a row.
+        # One more graph is for all other shapes, and one for single sources: a batch of one is
+        # never reduced.
         is_alone = inputs.source.shape[0] == 1
         free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
         free["source"][0] = 1 if is_alone else None
@@ -102,10 +104,10 @@ def _check_for_xla(model: Any, is_outside_graphs: bool) -> None:
 
 
 def kept_search(model: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """The compiled search of a model that `make` makes, kept for the next call with this key."""
-    # `quantize` and `enable_lora` add variables. An older graph would read the old ones alone.
+    """The compiled search of a model for a key, made by `make` at the first call and then kept."""
+    # `quantize` and `enable_lora` add variables. An older graph would not read the new variables.
     key = (*key, len(model.variables))
-    searches = vars(model).setdefault("_searches", {})  # Keras would track what is assigned
+    searches = vars(model).setdefault("_searches", {})  # not by assignment, which Keras would track
     if key not in searches:
         searches[key] = make()
     return searches[key]
@@ -170,7 +172,7 @@ def _as_ids(name: str, ids: Any) -> Any:
     if "int" not in str(ids.dtype) and 0 not in ids.shape:
         raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
     if isinstance(ids, np.ndarray):
-        limits = np.iinfo(np.int32)  # beyond them, the conversion would make other ids
+        limits = np.iinfo(np.int32)  # the conversion would change ids beyond them
         for one in (ids.min(initial=0), ids.max(initial=0)):
             if not limits.min <= one <= limits.max:
                 raise ValueError(f"`{name}`: expected ids that fit into 32 bits; got {one}.")
@@ -190,7 +192,7 @@ def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> An
         None, int, or an int32 tensor of the same shape.
 
     Raises:
-        ValueError: if it is anything else, or a length is below `least`.
+        ValueError: if `value` is anything else, or a length is below `least`.
     """
     if value is None:
         return None
@@ -211,7 +213,7 @@ def _checked_prefix(prefix: Any, max_length: Any) -> Any:
     """Checks the prefixes of a search, if their values are visible.
 
     Args:
-        prefix: int32 [batch, n], by the tokens' numbers in search.
+        prefix: int32 [batch, n]. Search's tokens, see `Preparable`, in place of ids.
         max_length: None, int, or int32 [batch] or [].
 
     Returns:

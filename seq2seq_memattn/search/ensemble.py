@@ -19,9 +19,9 @@ class Ensemble:
     """Several models that search together: `beam_search(Ensemble([first, second]), source)`.
 
     At each step, the probability of a token is the mean of the models' probabilities. All models
-    continue the same hypotheses. They may differ in all but their vocabularies: two trainings of
-    one configuration, other attentions, other sizes. A search takes at most as long as searches
-    with each, one after the other.
+    continue the same hypotheses. The models may differ in everything but their vocabularies, for
+    example in their training runs, attentions or sizes. A search takes at most as long as separate
+    searches with each model, one after the other.
 
     Args:
         models: two or more, each a `Seq2Seq` or a `Searchable`.
@@ -131,7 +131,7 @@ class PreparedEnsemble:
         return tuple(memory for memory, _ in starts), tuple(state for _, state in starts)
 
     def step(self, tokens: Any, memory: Any, state: Any) -> tuple[Any, Any, Any]:
-        """See `SearchedModel`; the logits are logarithms of the mean."""
+        """See `SearchedModel`; the logits are the logarithms of the models' mean probabilities."""
         steps = [
             part.step(tokens, *own) for part, *own in zip(self._parts, memory, state, strict=True)
         ]

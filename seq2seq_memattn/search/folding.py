@@ -13,7 +13,7 @@ from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.loops.cell_steps import CellStep, OpaqueStep, cell_step, output_units
 from seq2seq_memattn.loops.products import Products
 
-NUM_STEPS = 30  # assumed for a sentence, to spread the cost of folding
+NUM_STEPS = 30  # assumed for a sentence; the cost of folding is divided among them
 LOWEST = "cell_0"  # the lowest cell's name in `AttentionCell.cell_steps`
 
 
@@ -37,7 +37,8 @@ class FoldedStep(CellStep):
         cell: the lowest cell.
         ahead: int > 0. How many of its inputs come before the context.
         context_units: int > 0. How many inputs the context has.
-        gates: int > 0. Width of the gates. `inside` may be wider and is cut to this width.
+        gates: int > 0. Width of the gates. The argument `inside` of `take` may be wider; it is cut
+            to this width.
     """
 
     def __init__(self, cell: Any, ahead: int, context_units: int, gates: int) -> None:

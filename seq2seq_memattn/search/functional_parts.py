@@ -10,7 +10,8 @@ from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import Call, attached_mask, calls_in, maker
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 
-ROUNDING = {True: 0.03, False: 1e-3}  # by whether narrow: above the relative error of a few layers
+# Tolerance, by whether the dtype is narrow: above the relative rounding error of a few layers.
+ROUNDING = {True: 0.03, False: 1e-3}
 
 
 def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
@@ -80,7 +81,7 @@ def _only(what: str, found: list[Any]) -> Any:
 
 
 class _Replay(keras.layers.Layer):
-    """Runs the layers between two symbolic tensors again, without masks and not as in training.
+    """Runs the layers between two symbolic tensors again, without masks and in inference mode.
 
     `keras.Model(start, end)` would need the inputs from which the masks were computed.
 
@@ -122,7 +123,7 @@ def _steps(name: str, start: Any, end: Any) -> Any:
     Search calls it with one step at a time, so its output at a step may depend only on that step.
 
     Raises:
-        ValueError: if it needs anything but `start`, or does not treat each step alone.
+        ValueError: if `end` needs more than `start`, or the layers do not treat each step alone.
     """
     call = maker(end)
     is_alone = len(call.args) == 1 and call.args[0] is start

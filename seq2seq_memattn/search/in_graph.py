@@ -135,7 +135,7 @@ def read_in_steps(model: Any, memory: Any, options: SearchOptions) -> Any:
 
 
 def best(found: Results, num_steps: Any, options: SearchOptions) -> BeamResult:
-    """The n_best of each sentence, with the tokens of the first `num_steps` steps; None: all.
+    """The n_best of each sentence, with the tokens of the first `num_steps`; None: of all steps.
 
     Samples stay in their order.
     """

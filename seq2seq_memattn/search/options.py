@@ -51,7 +51,8 @@ class SearchOptions:
         beam_size, n_best, length_reward, coverage_penalty, no_repeat_ngram, early_stopping: see
             `beam_search`.
         length_penalty: float. The exponent of the length penalty.
-        banned: tokens that are never written, by their numbers in search.
+        banned: tokens that are never written, by number. Search numbers tokens from 0: padding,
+            start, end, then all others. For a `Seq2Seq`, these numbers are the ids.
         sampling: `Sampling`, to draw beam_size = n_best targets of each source independently; None:
             beam search.
 
@@ -94,13 +95,15 @@ class Lengths:
     """How long targets may be, in tokens.
 
     Fields:
-        max_length: int > 0 or None. Steps that a hypothesis may take, end token included. None, and
-            no `max_length_ratio`: twice the source's length and 10 more, after its prefix.
+        max_length: int > 0 or None. Steps that a hypothesis may take, end token included. If this
+            and `max_length_ratio` are None: twice the source's length plus 10, plus the length of
+            the prefix, but at least 10 more than the minimum length, if there is one.
         min_length: int. Tokens that a hypothesis has before its end token.
-        max_length_ratio: float or None. A limit on the steps as a share of the source's length, end
-            token included: rounded down, but at least one step.
-        min_length_ratio: float or None. A minimum length as a share of the source's length, end
-            token left out, rounded up. Of two limits, the tighter one holds.
+        max_length_ratio: float or None. A limit on the steps, as a multiple of the source's length,
+            both with the end token; rounded down, but at least one step.
+        min_length_ratio: float or None. A minimum length, as a multiple of the source's length,
+            both without the end token; rounded up. If a length and a ratio limit the same thing,
+            the tighter limit holds.
 
     Raises:
         ValueError: if a limit is not a number of its kind or is out of range, or a minimum is above

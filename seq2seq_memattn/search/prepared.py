@@ -55,8 +55,9 @@ class SearchMemory(NamedTuple):
 class PreparedModel:
     """A `Seq2Seq` or `Searchable`, prepared for search; see `SearchedModel` and `AlignedModel`.
 
-    The embeddings' map into the lowest cell is a table with one row per token, each cell has one
-    product per step, and the maps of the context are folded into the memory's rows.
+    A table has each token's embedding, already projected for the lowest cell. A standard cell
+    needs one product per step, or two if it is a GRU with inputs made in the step. If `folded`, the
+    linear maps of the context are applied to the memory's rows.
 
     Args:
         model: `Seq2Seq` or `Searchable`.
@@ -136,7 +137,7 @@ class PreparedModel:
         return memory._replace(attention=self._cell.attention.without_sources(memory.attention))
 
     def alignment(self, scores: Any, memory: SearchMemory) -> Any:
-        """Source positions behind each query: [batch, queries, source_length]."""
+        """How much each query read of each source position: [batch, queries, source_length]."""
         return self._cell.attention.alignment(scores, memory.attention)
 
     def positions_scored(self, scores: Any, memory: SearchMemory) -> Any:
@@ -170,7 +171,7 @@ def make_weights(model: Preparable, folded: bool = True) -> PreparedWeights:
 
 
 def _for_products(cell: AttentionCell, folds: Folds) -> Folds:
-    # The context's maps are applied once per source; a model with int8 products does so in float32.
+    # The context's maps are applied once per source. With int8 products, they stay in float32.
     return Folds(ops.cast(folds.context, product_dtype(cell)), weights_for(cell, folds.output))
 
 

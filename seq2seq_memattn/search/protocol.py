@@ -36,7 +36,7 @@ class SearchedModel(Protocol):
 
         Returns:
             logits: float [batch, queries, vocab_size].
-            scores: [batch, queries, rows]. The attention's.
+            scores: [batch, queries, rows]. The attention's scores.
             state: the new state, with the structure of the old one.
         """
 
@@ -83,7 +83,7 @@ class Preparable(Protocol):
         """What each token is fed back as: float [num_tokens, n]."""
 
     def output_map(self) -> tuple[Any, Any] | None:
-        """Matrix [units, num_tokens] and bias of a linear output layer; None for another."""
+        """Matrix [units, num_tokens] and bias of the output layer; None if it is not linear."""
 
     def to_logits(self, mixed: Any) -> Any:
         """Logits [..., num_tokens] of the cell's outputs, in float32 at least."""
@@ -103,7 +103,7 @@ class AlignedModel(SearchedModel, Protocol):
     """
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """Source positions behind each query: float [batch, queries, source_length].
+        """How much each query read of each source position: [batch, queries, source_length].
 
         Args:
             scores: from `step`; the queries of several steps may be side by side.

@@ -10,7 +10,7 @@ from seq2seq_memattn.compute.backend import is_eager
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.vocabulary import PAD_ID
 
-SPARE = 10  # steps that the default limit adds
+SPARE = 10  # steps that the default limit adds to twice the source's length
 ROUNDING = 1e-6  # more than float32's error in a product
 
 

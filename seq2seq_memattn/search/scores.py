@@ -35,10 +35,11 @@ def score_bonus(lengths: Any, penalty: Any, options: SearchOptions) -> Any:
 
 
 def best_score(log_probs: Any, lengths: Any, limits: Any, options: SearchOptions) -> Any:
-    """A bound on the scores that hypotheses can reach with any length from theirs to `limits`.
+    """An upper bound on the scores that hypotheses can reach at any length from theirs to `limits`.
 
-    Log-probabilities and coverage penalties are negative, and every step can only raise the latter,
-    at most to 0.
+    Log-probabilities and coverage penalties are never positive. A step can only lower the former
+    and raise the latter, at most to 0, so the bound has the log-probabilities so far and a coverage
+    penalty of 0.
     """
     found = log_probs / best_penalty(lengths, limits, options.length_penalty)
     best_length = limits if options.length_reward > 0.0 else lengths

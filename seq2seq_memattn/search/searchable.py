@@ -160,16 +160,15 @@ class Searchable:
         return memory, self.decoder.cell_states(states, outputs.shape[0]) if states else None
 
     def token_embeddings(self) -> Any:
-        """What each token, by its number in search, is fed back as: float [vocab_size, n]."""
+        """The vector that each of search's tokens is fed back as: float [num_tokens, n]."""
         table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
-        """Matrix [units, vocab_size] and bias [vocab_size] of a plain output layer, else None.
+        """Matrix [units, num_tokens] and bias [num_tokens] of a plain output layer, else None.
 
-        Also None if the output layer is quantised, or if it computes in another dtype than the
-        decoder, such as float32 beside bfloat16, because search would compute in the decoder's
-        dtype.
+        Also None if the output layer is quantised, or if its compute dtype is not the decoder's,
+        such as float32 with a bfloat16 decoder: search would compute in the decoder's dtype.
         """
         layer = self.logits
         if (
@@ -217,7 +216,7 @@ class Searchable:
 
 
 def _check_logits(layer: Any, cell: Any) -> None:
-    """Raises ValueError if a layer's outputs are a softmax: search takes a softmax of them."""
+    """Raises ValueError if a layer ends with a softmax; search itself takes the softmax."""
     inputs = np.random.default_rng(1).normal(size=(1, 4, cell.output_units))
     outputs = layer(ops.cast(inputs, cell.compute_dtype), training=False)
     if not is_eager(outputs):

@@ -45,8 +45,8 @@ class BeamState(NamedTuple):
 
     Fields:
         model: the model's state; see `SearchedModel`.
-        history: int32 [batch, beam, steps]. Tokens written so far, then padding; () if nothing
-            forbids repetition.
+        history: int32 [batch, beam, steps]. Tokens written so far, then padding; () without
+            `no_repeat_ngram`.
         coverage: float32 [batch, beam, source_length]. Sums of the alignments so far; () without a
             coverage penalty.
     """
@@ -57,11 +57,12 @@ class BeamState(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What hypotheses wrote during some steps; the beam is that of the last step.
+    """What hypotheses wrote during some steps; the hypotheses are those after the last step.
 
     Fields:
         tokens: int32 [batch, beam, steps].
-        ancestors: int32 [batch, beam]. Their ancestors' places in the beam before those steps.
+        ancestors: int32 [batch, beam]. For each hypothesis, the index of its ancestor in the beam
+            before these steps.
     """
 
     tokens: Any
@@ -253,7 +254,7 @@ def _extended(beam: Beam, frozen: Any, token: Any, log_probs: Any) -> Beam:
 def _successors(
     beam: Beam, go_on: Any, logits: Any, frozen: Any, options: SearchOptions
 ) -> Successors:
-    """The successors of hypotheses. A frozen one has only itself, as its end-token successor."""
+    """The successors of hypotheses. A frozen hypothesis has only itself, in the field `end`."""
     end = go_on + logits[:, :, END_ID]
     longer = beam.lengths + 1
     return Successors(

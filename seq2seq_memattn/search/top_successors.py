@@ -1,4 +1,4 @@
-"""The best successors of a beam's hypotheses: the largest of beam x vocabulary, from logits."""
+"""The best successors of a beam's hypotheses: those with the best scores of beam x vocabulary."""
 
 import math
 from typing import Any, NamedTuple
@@ -10,12 +10,12 @@ from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.vocabulary import END_ID
 
 DEAD = -1e30  # log-probability of what must not be chosen; finite, so sums are never NaN
-MANY = 4096  # successors of a sentence from which on they are compared in blocks
+MANY = 4096  # if a sentence has at least this many successors, they are compared in blocks
 FIRST = END_ID + 1  # no target has padding or the start token; the end token is handled apart
 
 
 def is_dead(log_probs: Any) -> Any:
-    """Whether log-probabilities belong to something that must not be chosen, not a hypothesis."""
+    """Whether log-probabilities mark entries that are no hypotheses and must not be chosen."""
     return log_probs <= DEAD / 2
 
 
@@ -24,8 +24,8 @@ class Successors(NamedTuple):
 
     Fields:
         end: float32. Log-probability with the end token.
-        go_on: float32. Added to the logit of another token, it gives the log-probability with it.
-        end_penalty, go_on_penalty: float32. Divisors of these log-probabilities when they compete.
+        go_on: float32. The log-probability with another token is the token's logit plus `go_on`.
+        end_penalty, go_on_penalty: float32. Divisors of these log-probabilities for the ranking.
         end_bonus, go_on_bonus: float32. Added to the quotients; () if nothing is added.
     """
 
@@ -70,7 +70,7 @@ def _from_all(
 def _from_blocks(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    """In two stages: the best beam_size are in the beam_size blocks with the largest maxima."""
+    """In two stages: the beam_size best tokens are in the beam_size blocks with the best maxima."""
     end, go_on, *factors = _for_each_token(successors)
     end_penalty, go_on_penalty, end_bonus, go_on_bonus = factors
     size = block_size(vocab_size - FIRST)
@@ -131,9 +131,9 @@ def _flat(array: Any) -> Any:
 
 
 def block_size(count: int) -> int:
-    """Tokens in a block: the root of their count or somewhat more, so that few are left over.
+    """Tokens in a block: the square root of `count`, or a bit more if fewer are then left over.
 
-    With blocks of the root's size, both stages compare equally many values.
+    If the size is the square root, both stages compare equally many values.
     """
     root = math.isqrt(count)
     return min(range(root, 2 * root), key=lambda size: count % size)

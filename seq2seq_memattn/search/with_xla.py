@@ -1,4 +1,4 @@
-"""Searches of one batch whose steps XLA compiles."""
+"""Searches of one batch, with steps compiled by XLA."""
 
 from typing import Any
 

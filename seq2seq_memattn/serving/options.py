@@ -26,7 +26,7 @@ class ServerOptions(Options):
     max_batch: int = option(32, "maximum number of sentences per batch", group="Batches", least=1)
     max_wait_ms: float = option(
         5.0,
-        "how long an idle model waits for more sentences at most, in milliseconds",
+        "longest time in milliseconds that an idle model waits for more sentences",
         group="Batches",
         least=0,
     )

@@ -122,7 +122,10 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
 
 @contextlib.contextmanager
 def atomic_binary(path: Path) -> Iterator[BinaryIO]:
-    """Opens a temporary file beside `path`; once on disk, it replaces `path` as the block ends."""
+    """Opens a temporary file beside `path`, which replaces `path` when the block ends.
+
+    The file is synced to disk first. If the block raises, the file is removed.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with naming_errors(str(path), str(temporary)), open(temporary, "wb") as binary:
@@ -144,7 +147,8 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
 
     Args:
         path: the directory.
-        is_shared: whether other processes may be writing there, whose files are kept.
+        is_shared: whether other processes may be writing there. If so, the temporary files of
+            processes that are running are kept.
     """
     for leftover in path.glob(".*.*.tmp"):
         pid = leftover.name.split(".")[-2]
@@ -187,7 +191,7 @@ def display_name(path: str | os.PathLike[str]) -> str:
 def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     """Opens a file atomically; opens pipes and devices directly, which a rename would destroy.
 
-    Of a symbolic link, the target is replaced, not the link.
+    If the path is a symbolic link, the link's target is replaced, not the link.
     """
     if _is_replaced(path):
         return atomic_binary(path.resolve())
@@ -197,7 +201,7 @@ def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO
 
 
 def _is_replaced(path: Path) -> bool:
-    """Whether a file that is written replaces `path`, which is neither a pipe nor a device."""
+    """Whether a written file replaces `path`; false for pipes, devices and open descriptors."""
     is_file = not path.exists() or stat.S_ISREG(path.stat().st_mode)
     return is_file and _descriptor(path) is None
 

@@ -13,7 +13,7 @@ from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.packages import needed
 
 TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
-# Languages written without spaces between words, which Moses' tokeniser does not find.
+# Languages written without spaces between words. Moses' tokeniser does not find their words.
 UNSPACED_LANGUAGES = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 
 
@@ -87,7 +87,8 @@ class TextForm(Options):
 
         Args:
             sources: lines.
-            folder: directory of the truecase model. Without a model, the case of words stays.
+            folder: directory of the truecase model. Without a model, case changes only if the
+                corpus is lower-cased.
         """
         return self.source_converter(folder)(sources)
 
@@ -224,7 +225,7 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
     truecaser: Any = MosesTruecaser(model_file)
     if not truecaser.model["best"]:
         raise ValueError("it has no words")
-    # As in truecase.perl, a word whose case the model knows keeps it inside a sentence.
+    # As in truecase.perl: inside a sentence, a word keeps its case if the model knows that form.
     return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
 
 

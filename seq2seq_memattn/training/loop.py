@@ -78,7 +78,7 @@ class Trainer:
         ValueError: if the run has another configuration, all its checkpoints are damaged, the
             weights or vocabularies of `init_from` do not fit, or the devices do not fit.
         LostWorker: if other processes do not start in time, or are lost.
-        SystemExit: with 0, if this process only served others and they have ended.
+        SystemExit: with 0, if this process only served the chief and the chief has ended.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Trainer:
         self.progress, self._notes = start.progress, start.notes
         self.variables = [*self.model.variables, *self.optimizer.variables]
         self._finish = self.updater.finish
-        # Decoding cannot use weights on other machines: they are copied here for each validation.
+        # Decoding cannot use weights that parameter servers hold: validations copy them here.
         self._local_model = start.local_model
         self.validator = Validator(self._local_model, self.valid, config, self.workers)
         first, last = profile if profile and self.workers.is_chief else (1, 0)
@@ -118,8 +118,8 @@ class Trainer:
             InterruptedRun: after SIGTERM or SIGINT; a checkpoint was written.
             KeyboardInterrupt: after a second SIGINT; no checkpoint was written.
             ValueError: if loss or gradient was not finite in `max_nan_updates` updates in a row,
-                another process is training the run, or another one has trained it since this
-                trainer read it.
+                another process is training the run, or another process has trained the run since
+                this trainer read it.
             LostWorker: if another process of the training was lost.
         """
         with self.workers.named_losses():
@@ -166,7 +166,7 @@ class Trainer:
         self._in_a_row = 0
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
         self._kept_bleu = self._bleu_of_best(reporter)
-        self._write_best()  # an earlier start may have been killed just before it wrote them
+        self._write_best()  # an earlier start may have been killed before it wrote best.npz
         batches = self._batches()
         while True:
             self._hear_of_signals(caught)
@@ -325,7 +325,9 @@ class Trainer:
             def on_scored(done: int) -> None:
                 if len(self.workers) == 1:
                     on_decoded(done)
-                else:  # numbers of batches differ: processes agree on signals after scoring
+                else:
+                    # Workers score different numbers of batches, but must call `_hear_of_signals`
+                    # equally often: they agree on signals after scoring.
                     bar.update(done)
 
             if self._local_model is not self.model:
@@ -334,7 +336,7 @@ class Trainer:
             return self.validator(on_scored, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
-        """Waits for the updates that workers still compute."""
+        """Waits for the updates that workers still compute, and counts their results."""
         for result in self.workers.served(self._finish):
             self._take(result, reporter)
 
@@ -368,9 +370,9 @@ class Trainer:
     def _write_best(self) -> None:
         """Writes best.npz if the model now has the best weights.
 
-        A checkpoint with their score must be written first. Otherwise a killed run would resume
-        from an older checkpoint without this score. If later checkpoints were lost, best.npz may
-        have better weights, which are kept.
+        A checkpoint with the score of these weights must be written first. Otherwise a killed run
+        would resume from an older checkpoint without this score. If later checkpoints were lost,
+        the existing best.npz may have better weights, which are kept.
         """
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}

@@ -16,7 +16,8 @@ from seq2seq_memattn.training.updates.guidance import Teacher
 from seq2seq_memattn.training.updates.training_loss import reading_asked
 
 Parts = tuple[Seq2Seq, Any, Any]
-NOTHING_TO_LEARN = ("none", "constant", "linear")  # attentions without learned shares of the source
+# Attentions that learn no distribution over the source positions.
+NOTHING_TO_LEARN = ("none", "constant", "linear")
 
 
 def find_devices(config: DevicesConfig) -> Devices:
@@ -68,8 +69,8 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
     """Loads the teacher that a configuration names; None if it names none.
 
     Raises:
-        ValueError: if the directory is not a run or has no weights, one of the two models does not
-            learn what to read, or contexts that are compared are not equally wide.
+        ValueError: if the directory is not a run or has no weights, the attention of one of the two
+            models does not learn what to read, or contexts are compared but not equally wide.
     """
     if not config.teacher:
         return None

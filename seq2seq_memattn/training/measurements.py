@@ -87,7 +87,10 @@ class Window:
 
     @property
     def loss(self) -> float:
-        """Mean loss since the last line, in nats per target token; NaN before the first update."""
+        """Mean loss since the last line, in nats per target token; NaN before the first update.
+
+        Until the first applied update after a line, it is the mean loss of that line.
+        """
         return self.sums.last_loss
 
     def glance(self, num_workers: int = 1) -> dict[str, float]:
@@ -108,12 +111,12 @@ class Window:
         }
 
     def _terms(self) -> dict[str, float]:
-        """The terms of the loss, where it has more than one."""
+        """The mean of each term of the loss, by name; {} if the loss has only one term."""
         terms = self.sums.terms if len(self.sums.terms) > 1 else {}
         return {f"loss_{name}": term / self.sums.tokens for name, term in terms.items()}
 
     def take(self, num_workers: int = 1) -> dict[str, float]:
-        """Returns the figures for a line of the log, and starts those of the next line."""
+        """Returns the figures for a line of the log, and starts counting for the next line."""
         figures = self.glance(num_workers)
         self.sums = Sums(last_loss=self.loss)
         self.start_clock()

@@ -162,9 +162,10 @@ class _Board:
 
 
 def _say_start(folder: Path, update: int) -> None:
-    """Writes TensorBoard's mark of a start; TensorBoard then drops the figures of later updates.
+    """Writes the event by which TensorBoard recognises a start of the run.
 
-    The mark of the first start tells TensorBoard that it may drop figures at all.
+    TensorBoard then drops the figures of later updates that an interrupted start left. The event of
+    the first start tells TensorBoard that it may drop figures at all.
     """
     from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
         Event,
@@ -191,7 +192,7 @@ def _number(value: float) -> float | None:
 
 
 def _drop_after(path: Path, update: int, validated: int) -> None:
-    """Keeps the lines up to `update`, validations up to `validated`, and no damaged line."""
+    """Removes training lines after `update`, validations after `validated`, and damaged lines."""
     if not path.exists():
         return
     kept = []

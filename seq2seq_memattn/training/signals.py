@@ -34,7 +34,7 @@ class Signals:
         self.number = number
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, _end_at_once)
-            # Not with print: the signal may have interrupted a call of it.
+            # Not with print: the signal may have interrupted another call of print.
             with contextlib.suppress(OSError):
                 os.write(2, _TOLD)
 

@@ -28,7 +28,8 @@ from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.vocabulary import have_same_ids
 
-MOST_WIDTHS = 4  # limit on the padded lengths that XLA compiles for, except with `batch_tokens`
+# The maximum number of different padded lengths that XLA compiles for; not with `batch_tokens`.
+MOST_WIDTHS = 4
 
 
 class Start(NamedTuple):
@@ -92,7 +93,7 @@ def make_start(
             )
         if init_from is not None and not folder.paths():
             notes += _begin_with(init_from, model, data_dir)
-        open_run(run_dir, data_dir, model_config, config, init_from)  # nothing is written before
+        open_run(run_dir, data_dir, model_config, config, init_from)  # the first write to `run_dir`
         saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
@@ -169,10 +170,11 @@ def _splits(data_dir: Path, config: TrainingConfig) -> tuple[SplitData, SplitDat
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:
-    """The multiple to which XLA's padded lengths are rounded up; 1: lengths end with the buckets.
+    """The multiple to which padded lengths are rounded up for XLA; 1: they end with the buckets.
 
-    XLA compiles for seconds for each length, so there must be few. With `batch_tokens`, the bucket
-    limits the tokens of a batch including padding, so lengths must not exceed the bucket.
+    Compiling takes seconds for each length, so there must be few lengths. With `batch_tokens`, the
+    size of a batch is computed from the longest length that its bucket allows, so no padded length
+    may be longer.
     """
     split = read_manifest(data_dir).split("train")
     longest = max(split.max_source_length, split.max_target_length)
@@ -181,7 +183,7 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Loads the best weights that another run and the model share; returns messages on them."""
+    """Loads those of another run's best weights that the model also has; returns messages."""
     _check_vocabularies(run_dir, data_dir)
     record, problems = load_weights(run_dir, model.weights, read=read_shared_weights)
     notes = [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]
@@ -233,7 +235,7 @@ def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:
     """Raises ValueError if a run has other vocabularies than the data."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
-        # Weights already fit if only the sizes are equal.
+        # If only the sizes were equal, the weights would load, but ids would have other meanings.
         if not have_same_ids(getattr(theirs, side), getattr(ours, side)):
             raise ValueError(
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "

@@ -17,7 +17,7 @@ from seq2seq_memattn.training.distributed.workers import Workers
 
 VALIDATION_BLEU = {"corpus": tokenised_bleu, "smoothed": smoothed_bleu}
 VALIDATION_BATCH = 100  # sentences decoded at a time; does not change the result
-SLOT_SENTENCES = 100  # on which the use of slots is measured
+SLOT_SENTENCES = 100  # maximum number of sentences on which the use of slots is measured
 
 
 class Validator:
@@ -92,9 +92,9 @@ class Validator:
         return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
 
     def slots(self) -> dict[str, float]:
-        """How evenly K-memory's slots are read along the first references; see `slot_use`.
+        """How evenly K-memory's slots are read at the steps of the first references.
 
-        Empty for other attentions, and on all workers but the chief.
+        See `slot_use`. The result is {} for other attentions, and on all workers but the chief.
         """
         if self._slot_scores is None:
             return {}

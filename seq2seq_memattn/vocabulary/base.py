@@ -55,7 +55,7 @@ class Vocabulary(abc.ABC):
         """The ids whose text is `token`; "<unk>" is the unknown token."""
         if token == UNKNOWN:
             return [] if self.unknown_id is None else [self.unknown_id]
-        ids = range(NUM_SPECIAL_IDS, self.size) if token else ()  # a lone space mark decodes to ""
+        ids = range(NUM_SPECIAL_IDS, self.size) if token else ()  # "" would find a lone space mark
         return [i for i in ids if i != self.unknown_id and self._decode_content([i]) == token]
 
     @final

@@ -57,7 +57,8 @@ class SymbolVocabulary(Vocabulary):
         return NUM_SPECIAL_IDS + len(self._symbols)
 
     def encode(self, text: str) -> list[int]:
-        # Only a space separates symbols. A tab or carriage return is part of one, so an error.
+        # Only a space separates symbols. A tab or carriage return would belong to a symbol, so that
+        # symbol is unknown, which is an error.
         symbols = [symbol for symbol in text.split(" ") if symbol]
         try:
             return [self._ids[symbol] for symbol in symbols]

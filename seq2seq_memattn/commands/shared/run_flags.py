@@ -11,7 +11,7 @@ from seq2seq_memattn.text.files import read_lines
 
 
 def define_run(flags: Flags, together: bool = False) -> None:
-    """Defines the flags of every command that reads sources.
+    """Defines the flags of all commands that read sources with a run.
 
     Args:
         flags: the command's flags.
@@ -35,8 +35,8 @@ def define_run(flags: Flags, together: bool = False) -> None:
     flags.integer(
         "max_source_length",
         None,
-        "cut sources to this many tokens, end token included; by default only to what the model "
-        "can read",
+        "cut sources to this many tokens, end token included; if not set, only to the longest "
+        "source that the model can read",
         lower_bound=2,
     )
     flags.choice(
@@ -51,8 +51,8 @@ def define_run(flags: Flags, together: bool = False) -> None:
     flags.number(
         "threshold",
         None,
-        "flexible attention: score only positions with a smaller penalty; 0: score all; by "
-        "default as in the run",
+        "flexible attention: score only positions whose penalty is below this; 0: score all "
+        "positions; by default as in the run",
         lower_bound=0.0,
     )
 
@@ -80,7 +80,8 @@ def define_search(flags: Flags) -> None:
         "max_length_ratio",
         None,
         "translations have at most this many tokens per token of their source, end tokens "
-        "included; by default twice as many and 10 more",
+        "included; by default, translations have at most twice as many tokens as their source, "
+        "plus 10",
         lower_bound=0.01,
     )
     flags.integer(
@@ -213,7 +214,7 @@ def make_translator(
 
 
 def report_slow_products(*precisions: str) -> None:
-    """Prints a note for each precision that gains no speed: the processor has no units for it."""
+    """Prints a note for each of these precisions that is known to gain no speed here."""
     if not {"bfloat16_products", "int8_products"} & set(precisions):
         return
     import keras

@@ -49,7 +49,7 @@ def export_searchable(
     Args:
         searchable: `Searchable`.
         export_dir: path. Each export is a folder in it: 1, then 2, and so on.
-        source_vocabulary, target_vocabulary: each one of three things. A `SubwordVocabulary`,
+        source_vocabulary, target_vocabulary: each is one of three things: a `SubwordVocabulary`,
             `WordVocabulary`, `CharacterVocabulary` or `SymbolVocabulary` of
             `seq2seq_memattn.vocabulary`; or a list of strings, the symbols from id 0 on, for texts
             of symbols separated by spaces, as `keras.layers.TextVectorization.get_vocabulary`
@@ -147,7 +147,7 @@ def _served(
     source_end_id: int | None,
     max_source_length: int | None,
 ) -> TextModel:
-    """The `TextModel` of arguments of `export_searchable`, which are checked."""
+    """Checks arguments of `export_searchable` and makes the `TextModel` from them."""
     pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
     source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, [pad_id])
     special = searchable.ids[: END_ID + 1].tolist()  # ids that no text contains
@@ -163,7 +163,7 @@ def _served(
 def _in_graph(
     name: str, vocabulary: Any, num_ids: int | None, left_out: list[int]
 ) -> GraphVocabulary:
-    """`graph_vocabulary` of an argument, which errors name."""
+    """Calls `graph_vocabulary` for an argument; errors name the argument."""
     try:
         return graph_vocabulary(vocabulary, num_ids, left_out)
     except ValueError as error:

@@ -92,7 +92,8 @@ class ServingGraph:
         self._options = options
         self.modules = [served.source_text, served.target_text]
         self._folded = folds_rows(self._model, options.beam_size)
-        # Made once and stored as variables: a graph would otherwise make them at every call.
+        # The weights for search are made once and stored as variables: a graph would otherwise make
+        # them at every call.
         self._rounded = RoundedWeights(self._model.variables) if in_int8 else None
         stored = self._rounded.stored if self._rounded else partial(tf.Variable, trainable=False)
         weights = prepared_weights(self._model, self._folded)
@@ -124,8 +125,8 @@ class ServingGraph:
         """A dict from the name of an input to a function that checks its texts.
 
         A server checks texts before it batches them. There is no function for an input whose
-        vocabulary can encode every text. Each maps string [batch] to string [batch]: why a text
-        cannot be encoded, "" if it can.
+        vocabulary can encode every text. Each function maps string [batch] to string [batch]: why a
+        text cannot be encoded, "" if it can.
         """
         served = self._served
         vocabularies = {
@@ -315,8 +316,8 @@ class ServingGraph:
     def _translations(self, sources: _Sources, found: BeamResult, count: int) -> Outputs:
         """The outputs of `translate`, for `count` translations of each text.
 
-        As when translating files, an empty text has an empty translation. A place without a
-        hypothesis has one too.
+        An empty text has an empty translation, as when translating files. If a text has fewer than
+        `count` hypotheses, the missing translations are empty too.
         """
         is_empty = sources.is_empty[:, None]
         tokens = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
@@ -332,9 +333,9 @@ class ServingGraph:
 
 
 def _steps(sources: _Sources, found: BeamResult) -> Any:
-    """The steps of each translation; 0 if it has no source or is dead.
+    """The steps of each translation; 0 if its text is empty or its hypothesis is dead.
 
-    The tokens of a dead hypothesis mean nothing, and a vocabulary may have none for them.
+    The tokens of a dead hypothesis mean nothing, and a vocabulary may lack some of them.
     """
     has_none = sources.is_empty[:, None] | is_dead(found.log_probs)
     return tf.where(has_none, 0, found.steps)

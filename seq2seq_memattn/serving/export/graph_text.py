@@ -42,10 +42,10 @@ class GraphVocabulary(Protocol):
         """Why each text cannot be encoded, "" if it can: string [batch], valid UTF-8."""
 
     def decode(self, ids: Any) -> Any:
-        """Texts of ids from `first_id` on: string [batch] of ragged int32 [batch, None]."""
+        """Texts, string [batch], of ids from `first_id` on, ragged int32 [batch, None]."""
 
     def pieces(self, ids: Any) -> Any:
-        """The token of each id; ids, int32, start at `first_id`: strings of the shape of `ids`."""
+        """The token of each id, string, in the shape of `ids`: int32, from `first_id` on."""
 
 
 def graph_vocabulary(

@@ -175,9 +175,12 @@ def _search(description: Mapping[str, Any]) -> str:
     text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
     if description["prefix"]:
         text += " A prefix is written whole, however long it is."
-    if description["text_form"]["is_tokenised"]:
+    form = description["text_form"]
+    if form["is_tokenised"]:
+        cases = {"is_truecased": " and truecased", "is_lowercased": " and lower-cased"}
+        case = "".join(said for name, said in cases.items() if form[name])
         text += (
-            " Texts must have the form of the training text: tokenised by Moses and truecased. "
+            f" Texts must have the form of the training text: tokenised{case}. "
             "`memattn serve` converts sources to this form, except for `score`, and returns "
             "translations as plain text."
         )

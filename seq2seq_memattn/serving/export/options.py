@@ -19,7 +19,7 @@ INPUTS = {
 
 
 def default_n_best(beam_size: int) -> int:
-    """The translations of each text that a model returns by default."""
+    """The number of translations of each text that a model returns by default."""
     return min(ExportOptions.n_best, beam_size)
 
 
@@ -62,7 +62,7 @@ class ExportOptions:
             raise ValueError(f"`prefix` must be True or False; got {self.prefix!r}.")
         # Plain numbers, as JSON needs them.
         object.__setattr__(self, "banned", plain_ids("banned", self.banned))
-        # These check the other options.
+        # Making these records checks the other options.
         _ = self.lengths, options_of(self, (), self.n_best), self._sampling
 
     @property

@@ -58,7 +58,7 @@ class RoundedMatrix(tf.saved_model.experimental.TrackableResource):
 
 
 class RoundedWeights(keras.StatelessScope):
-    """A scope in which a model's variables are read rounded, if they are matrices.
+    """A scope in which reading a model's matrices gives their rounded values.
 
     Args:
         variables: the model's variables.
@@ -91,7 +91,7 @@ class RoundedWeights(keras.StatelessScope):
 
 
 def is_rounded(array: Any) -> bool:
-    """Whether an array or variable is stored in eight bits: all matrices are."""
+    """Whether an array or variable is stored in eight bits: all float32 matrices are."""
     return len(array.shape) == 2 and keras.backend.standardize_dtype(array.dtype) == "float32"
 
 

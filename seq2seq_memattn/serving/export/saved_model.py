@@ -105,7 +105,7 @@ def shared_fields(
 
 
 def _example(run: Run) -> str:
-    """An example source if the run is of the copy task; "" for text, of which a run has none."""
+    """An example source for a run of the copy task; "" for other runs, which have no example."""
     vocabulary = run.source_vocabulary
     if not isinstance(vocabulary, SymbolVocabulary):
         return ""
@@ -121,7 +121,10 @@ def write(
     warmup: str,
     in_int8: bool = False,
 ) -> None:
-    """Writes a version's SavedModel, description and warm-up requests, of one text, to a folder."""
+    """Writes a version's SavedModel, description and warm-up requests to a folder.
+
+    All warm-up requests have the text `warmup`.
+    """
     graph = ServingGraph(served, options, in_int8)
     functions = {name: graph.function(name) for name in options.signatures}
     module = tf.Module()

@@ -19,7 +19,8 @@ def write_warmup(
     Args:
         folder: folder of the version.
         name: name of the model.
-        text: the source in the requests. Their other texts are empty, as every vocabulary allows.
+        text: the source in the requests. Their other texts are empty, because every vocabulary can
+            encode an empty text.
         signatures: the inputs of each signature, by name of the signature.
     """
     with tf.io.TFRecordWriter(str(folder / WARMUP_REQUESTS)) as writer:

@@ -34,8 +34,9 @@ class HostGate:
 
     Args:
         app: the application that gets the requests.
-        address: address that the server listens on. At a loopback address, Host must be one of its
-            names or in `allowed`. At other addresses this holds only if `allowed` is not empty.
+        address: address that the server listens on. If it is a loopback address, Host must be this
+            address, a name in `LOCAL_NAMES` or a name in `allowed`. At other addresses, Host is
+            checked in the same way, but only if `allowed` is not empty.
         allowed: further names, which are also allowed in Origin.
     """
 
@@ -59,7 +60,7 @@ class HostGate:
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         if (
             self._names is not None
-            and scope["path"] != HEALTH_PATH  # machines that check the health use addresses
+            and scope["path"] != HEALTH_PATH  # health checks use IP addresses as Host
             and _name(host) not in self._names
         ):
             return f"the host name {_name(host)!r} is not allowed here; see --allowed_hosts"

@@ -37,7 +37,7 @@ MAX_OPEN = 1024  # limit on predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 PAGE = Path(__file__).with_name("page")
-mimetypes.add_type("text/javascript", ".js")  # the table of the machine may differ
+mimetypes.add_type("text/javascript", ".js")  # the machine may map .js otherwise
 
 
 def make_app(service: Service, options: ServerOptions, token: str | None = None) -> Starlette:

@@ -73,7 +73,7 @@ class Connection(H11Protocol):
         )
 
     def _time_head(self) -> None:
-        """Starts the clock for a head, unless it runs; stops it while a request is answered."""
+        """Starts the timer for a request's head unless it runs; stops it during an answer."""
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if is_answering and self._head_timer is not None:
             self._head_timer.cancel()

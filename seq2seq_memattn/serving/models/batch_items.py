@@ -24,7 +24,7 @@ class Answer:
 
     Args:
         outputs: array of each output by name, with rows in the order of the request.
-        model_seconds: time in the model of all batches with rows of the request.
+        model_seconds: time that all batches with rows of the request took in the model.
         queue_seconds: the rest of the time until the answer.
     """
 

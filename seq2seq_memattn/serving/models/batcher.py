@@ -21,18 +21,18 @@ class Batcher:
 
     When the model is idle, the row that has waited longest starts a batch. Rows for the same
     signature and version join it, nearest length first, because padding also costs time. An idle
-    model first waits until as many rows are waiting as when the last batch was taken, because
-    answered clients often send their next request at once. A lone client therefore never waits for
-    others.
+    model first waits, for at most `max_wait`, until as many rows are waiting as when the last batch
+    was taken: answered clients often send their next request at once. A lone client therefore never
+    waits for others.
 
-    If a row's outputs would be padded to the length of others (see `Signature.rows_are_separate`),
-    each request is computed alone.
+    If a row's outputs would be padded to the length of other rows (see
+    `Signature.rows_are_separate`), each request is computed alone.
 
     Use a batcher from one event loop only. The model runs in other threads.
 
     Args:
         max_batch: int > 0. The maximum number of rows in a batch.
-        max_wait: float >= 0. How long an idle model waits for more rows at most, in seconds.
+        max_wait: float >= 0. The longest time in seconds that an idle model waits for more rows.
         max_queue: int > 0. The maximum number of waiting rows.
         parallel_batches: int > 0. Batches computed at the same time. A batch with large products
             uses all cores by itself. Several batches at a time share the cores; they help if most

@@ -73,7 +73,7 @@ class LoadedModel:
 
         Raises:
             RequestError: status 400 if the model says that it cannot encode a text. Models of other
-                projects say nothing, and fail in `run`.
+                projects have no such function, so they fail only in `run`.
         """
         checks = {name: check for name, check in self._complaints.items() if name in inputs}
         if not checks:

@@ -196,7 +196,7 @@ class ServedModel:
             self._report(VersionStatus(newest, State.LOADING))
         model = self._loaded(versions[newest], stamps[newest])
         if model is None:
-            _release_memory()  # what was loaded of it before it failed
+            _release_memory()  # frees what was loaded before the failure
             return
         self._stamp = stamps[newest]
         self._replaced = weakref.ref(self._current)
@@ -204,7 +204,7 @@ class ServedModel:
         self._free_replaced()
 
     def _loaded(self, folder: Path, stamp: Stamp) -> LoadedModel | None:
-        """Loads a version; None if it cannot be, which is reported."""
+        """Loads a version; if that fails, reports the error and returns None."""
         try:
             return self._load(folder)
         except ValueError as error:
@@ -216,7 +216,7 @@ class ServedModel:
             return None
 
     def _free_replaced(self) -> None:
-        """Frees a replaced model; at the next look if its last batch is still referred to."""
+        """Frees a replaced model; if its last batch still exists, tries again at the next look."""
         if self._replaced is not None:
             _release_memory()
             self._replaced = self._replaced if self._replaced() else None

@@ -24,7 +24,7 @@ from seq2seq_memattn.serving.protocol.json_tensors import (
 )
 
 JSON_TYPE = "application/json"
-BYTES_SUFFIX = "_bytes"  # of outputs that are not text
+BYTES_SUFFIX = "_bytes"  # ends the names of string outputs that are not text
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Peers:
         """Checks which processes answer.
 
         Raises:
-            LostWorker: if all workers are lost, or any process that is not a worker.
+            LostWorker: if all workers are lost, or any process that is not a worker is lost.
         """
         for at, address in self._places.items():
             if answers(address):

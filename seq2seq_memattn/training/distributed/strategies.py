@@ -154,7 +154,8 @@ def _summing(strategy: tf.distribute.Strategy) -> Any:
         return strategy.run(replica, args=(x,))
 
     def call(array: Any) -> Any:
-        # Each size is traced, so sizes are rounded up to powers of two. GPUs cannot sum int32.
+        # Each new size is traced, so sizes are rounded up to powers of two. Integers become int64,
+        # because GPUs cannot sum int32.
         size = 1 << max(len(array) - 1, 1).bit_length()
         wide = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
         padded = tf.constant(np.pad(wide, (0, size - len(array))))
@@ -204,7 +205,7 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
     """Serves the chief until the chief has ended; never returns.
 
     This process also ends when other processes that the training needs are lost: the chief ends for
-    the same reason, and waiting for its return would only double the delay. A signal that ends a
+    the same reason, and waiting for the chief would only double the delay. A signal that ends a
     training reaches all its processes. The chief still needs this process to save a checkpoint, so
     this process acts on the signal only when the chief has ended.
 

@@ -23,7 +23,7 @@ from seq2seq_memattn.training.distributed.peers import (
     answers,
 )
 
-MESSAGE = 1 << 20  # limit on the numbers in one message
+MESSAGE = 1 << 20  # maximum number of array elements in one message
 
 # Parts of TensorFlow's messages when an operation failed because of another process.
 ABORTED = "Collective ops is aborted|stopped sending heartbeats|oordination service"
@@ -103,7 +103,7 @@ class Workers:
         self.largest(0)
 
     def served(self, call: Callable[[], Any]) -> Any:
-        """Calls a function that waits for work of the servers, and returns its result.
+        """Returns the result of a function that waits for the servers' work.
 
         Raises:
             LostWorker: if all workers, or a server that holds weights, do not answer for too long.
@@ -167,7 +167,7 @@ class Workers:
 
 
 def _called(call: Callable[[], Any]) -> concurrent.futures.Future[Any]:
-    """Runs `call` in a thread that does not keep the process alive; returns its future result."""
+    """Runs `call` in a thread that does not keep the process alive; returns its `Future`."""
     result: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def work() -> None:

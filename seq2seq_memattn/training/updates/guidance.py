@@ -54,7 +54,7 @@ class Teacher:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells these weights from others: their update and a checksum, as JSON values."""
+        """The update and a checksum, which identify these weights, as JSON values."""
         digest = hashlib.sha256()
         for weight in self._model.weights:
             digest.update(ops.convert_to_numpy(weight).tobytes())
@@ -70,7 +70,8 @@ class Teacher:
 
         Args:
             batch: with `source` and `target_inputs`.
-            values: the `values`, as arguments of a compiled function on JAX. Otherwise None.
+            values: on JAX, the attribute `values`, passed through the compiled function as an
+                argument. Otherwise None.
         """
         scope: Any = contextlib.nullcontext()
         if values is not None:
@@ -102,8 +103,8 @@ def context_distances(teacher: Any, student: Any) -> Any:
 def alignment_divergences(teacher: Any, student: Any) -> Any:
     """Kullback-Leibler divergence of a student's alignment from its teacher's, in nats.
 
-    The student's alignment, for K-memory beta times alpha, is divided by its sum over the source
-    first: with sigmoids it does not sum to 1.
+    Both alignments are first divided by their sums over the source. The alignment of K-memory, beta
+    times alpha, does not sum to 1 if its scores are sigmoids.
 
     Args:
         teacher, student: float [batch, target_length, source_length]; 0 on padding.

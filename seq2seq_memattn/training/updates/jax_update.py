@@ -1,4 +1,4 @@
-"""Updates on the JAX backend: one device, no TensorFlow, the same figures."""
+"""Updates on the JAX backend: one device, no TensorFlow, the same figures as on TensorFlow."""
 
 from typing import Any
 
@@ -51,7 +51,8 @@ class JaxUpdater:
         values = [[variable.value for variable in group] for group in groups]
         parts = split_rows(batch, self._turns)
         stacked = {name: np.stack([part[name] for part in parts]) for name in batch}
-        # As an argument: constants inside a compiled function would be copied into it.
+        # The teacher's weights are an argument: as constants, they would be copied into the
+        # compiled function.
         teachers = self.teacher.values if self.teacher else []
         figures, updated = self._step(*values, teachers, stacked, np.float32(loss_scale))
         for group, new in zip(groups, updated, strict=True):

@@ -15,7 +15,7 @@ class LossScale(NamedTuple):
 
     Fields:
         value: float. The scale; 1 without scaling.
-        applied: int. Number of applied updates in a row.
+        applied: int. Number of updates applied in a row since the scale was last doubled.
         is_on: bool. Whether the scale adapts.
     """
 

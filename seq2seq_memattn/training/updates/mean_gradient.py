@@ -53,8 +53,8 @@ class MeanGradient:
         terms = {name: term / num_tokens for name, term in terms.items()}
         loss = total(terms)
         is_finite = ops.logical_and(ops.isfinite(loss), ops.isfinite(norm))
-        # JAX has no float64; TensorFlow rounds the factor once, at the end.
-        wide = "float64" if keras.backend.backend() == "tensorflow" else "float32"
+        # In float64, the factor is rounded only once, at the end. JAX has no float64 by default.
+        wide = "float64" if keras.backend.backend() == "tensorflow" else norm.dtype
         wide_norm, tokens, scale = (ops.cast(x, wide) for x in (norm, num_tokens, loss_scale))
         clip = self._clip_norm / ops.maximum(wide_norm, self._clip_norm) if self._clip_norm else 1.0
         return UpdateResult(loss, num_tokens, norm, is_finite, terms), clip / tokens / scale

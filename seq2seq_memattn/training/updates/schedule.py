@@ -11,8 +11,9 @@ class Plateau(NamedTuple):
 
     Fields:
         best_bleu: float. Best BLEU of a regular validation (every `validate_every`), 0 to 100.
-        stale: int. Regular validations since the best one or the last decay.
-        decays: int. How many times the learning rate was multiplied by the decay rate.
+        stale: int. Number of regular validations since the best one or, if later, since the last
+            decay.
+        decays: int. Number of times that the learning rate was multiplied by the decay rate.
     """
 
     best_bleu: float = -1.0
@@ -20,7 +21,7 @@ class Plateau(NamedTuple):
     decays: int = 0
 
     def after(self, bleu: float, patience: int) -> "Plateau":
-        """The state after a validation: decays if `patience` of them brought no better BLEU."""
+        """The state after a validation: decays if `patience` in a row brought no better BLEU."""
         if bleu > self.best_bleu:
             return Plateau(bleu, 0, self.decays)
         stale = self.stale + 1

@@ -98,7 +98,7 @@ class TensorFlowUpdater:
         return []
 
     def _computed(self, batch: dict[str, Any], loss_scale: float) -> tuple[Any, ...]:
-        """The result of `_totals`, over all turns of a batch."""
+        """The result of `_totals` for a batch, whose parts are computed in `accumulate` turns."""
         replicas = self._strategy.num_replicas_in_sync
         parts = split_rows(batch, replicas * self._turns)
         scale = tf.constant(loss_scale, tf.float32)
@@ -130,7 +130,7 @@ class TensorFlowUpdater:
         return self._totals(self._sums(parts, scale), scale)
 
     def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Terms, Any, list[Any]]:
-        """Sums of the loss's terms, of tokens and of gradients of one replica.
+        """Sums over one replica's part: the terms of the loss, the tokens and the gradients.
 
         The gradients, not the loss, are multiplied by the loss scale.
         """

@@ -22,9 +22,10 @@ Terms = dict[str, Any]  # scalars by name
 
 
 class TrainingLoss:
-    """Cross entropy, and what a configuration adds to it.
+    """Cross entropy, and the terms that a configuration adds to it.
 
-    Each is summed over real target tokens, except for the reward, which is summed over sentences:
+    Each term is summed over real target tokens, except for the reward, which is summed over
+    sentences. The terms that can be added are:
 
     * a reward for narrow windows of flexible attention. Source: Shu and Nakayama (2017), equation
       9: the cross entropy of each sentence minus beta times the mean strength of its steps'
@@ -33,8 +34,8 @@ class TrainingLoss:
     * `balance_weight` times the `unevenness` of the slots' use. The unevenness is one number for
       all sentences that a device computes at a time, and is added once for each of their tokens. It
       therefore depends on the numbers of replicas and of parts of a batch;
-    * what a teacher reads: `context_weight` times `context_distances` and `alignment_weight` times
-      `alignment_divergences`.
+    * the differences from what a teacher reads: `context_weight` times `context_distances` and
+      `alignment_weight` times `alignment_divergences`.
 
     Args:
         model: `Seq2Seq`.
@@ -111,11 +112,12 @@ def reading_asked(config: TrainingConfig) -> Asked:
 def unevenness(scores: Any, real: Any) -> Any:
     """Divergence of an even use of the slots from their mean use, in nats; 0 if all are used alike.
 
-    In this direction, the gradient revives slots that are hardly read, if their mean use is above
-    `LEAST`. Shazeer et al. (2017), section 4, use such a term for mixtures of experts.
+    In this direction of the divergence, the gradient revives slots that are hardly read, if their
+    mean use is above `LEAST`. Shazeer et al. (2017), section 4, use a term with the same purpose
+    for mixtures of experts.
 
     Args:
-        scores: float [batch, target_length, slots]. Those of a step are divided by their sum.
+        scores: float [batch, target_length, slots]. The scores of a step are divided by their sum.
         real: bool [batch, target_length].
     """
     scores = at_least_float32(scores)

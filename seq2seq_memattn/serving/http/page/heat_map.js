@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 const SMALLEST_CELL = 14; // CSS pixels; smaller labels cannot be read, so the box scrolls instead
 const EASY_CELL = 24;
 const LARGEST_CELL = 36;
-const LETTER = /^[\p{L}\p{N}]/u; // the dot for the rest of a word stands only before these
+const LETTER = /^[\p{L}\p{N}]/u; // only these get the dot that marks the rest of a word
 const STOPS = ["--map-0", "--map-1", "--map-2", "--map-3", "--map-4"];
 
 export class HeatMap {

@@ -61,7 +61,7 @@ export class SlotChooser {
     this.onChoice(slot);
   }
 
-  /** Shows the slots that a target piece reads, or that read a source piece, or the averages. */
+  /** Shows the slots that a target piece reads, or that store a source piece, or the averages. */
   show(target, source, name) {
     if (!this.beta) return;
     const heading = byId("slots-of");
