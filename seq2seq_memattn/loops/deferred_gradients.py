@@ -69,7 +69,7 @@ class DeferredProducts(Products):
         @tf.custom_gradient
         def product(x: Any) -> tuple[Any, Callable[[Any], Any]]:
             def gradient(upstream: Any) -> Any:
-                return tf.matmul(tf.cast(upstream, weights.dtype), transposed)
+                return _final(tf.matmul(tf.cast(upstream, weights.dtype), transposed))
 
             return tf.cast(tf.matmul(x, weights), dtype), gradient
 
@@ -83,7 +83,8 @@ class DeferredProducts(Products):
         @tf.custom_gradient
         def product(scores: Any) -> tuple[Any, Callable[[Any], Any]]:
             def gradient(upstream: Any) -> Any:
-                return tf.linalg.matrix_transpose(tf.matmul(crop(rows), upstream, transpose_b=True))
+                made = tf.matmul(crop(rows), upstream, transpose_b=True)
+                return _final(tf.linalg.matrix_transpose(made))
 
             return tf.matmul(scores, crop(rows)), gradient
 
@@ -94,7 +95,7 @@ class DeferredProducts(Products):
         def zeros(weights: Any) -> tuple[Any, Callable[[Any], Any]]:
             def gradient(upstream: Any) -> Any:
                 upstream = tf.cast(upstream, weights.dtype)
-                return tf.matmul(self._records[name], upstream, transpose_a=True)
+                return _final(tf.matmul(self._records[name], upstream, transpose_a=True))
 
             return tf.zeros([self._steps.total, weights.shape[1]], self._dtype), gradient
 
@@ -106,8 +107,14 @@ class DeferredProducts(Products):
             def gradient(upstream: Any) -> Any:
                 scores = self._steps.by_row(self._records[ROWS])  # [batch, step, rows]
                 upstream = self._steps.by_row(upstream)  # [batch, step, memory_units]
-                return tf.matmul(scores, upstream, transpose_a=True)
+                return _final(tf.matmul(scores, upstream, transpose_a=True))
 
             return tf.zeros([self._steps.total, rows.shape[2]], rows.dtype), gradient
 
         return zeros(rows)
+
+
+def _final(gradient: Any) -> Any:
+    """A gradient without a gradient of its own, which would lack what the records stopped."""
+    message = "gradients of gradients need the layer's call with training=False"
+    return tf.raw_ops.PreventGradient(input=gradient, message=message)

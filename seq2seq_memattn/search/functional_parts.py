@@ -32,7 +32,7 @@ def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
     if mask is not None:
         mask = ops.cast(mask, "bool")
     elif attached_mask(encoded) is None:
-        mask = ops.ones_like(encoded[:, :, 0], dtype="bool")
+        mask = _AttachedMask()(encoded)
     decoder_reads = [one for one in (encoded, initial_state, mask) if one is not None]
     encode = keras.Model(
         _only("input from which the source is computed", _inputs_of(decoder_reads)), decoder_reads
@@ -72,6 +72,26 @@ def _taken(call: Call) -> list[Any]:
     """The symbolic tensors that a call took."""
     given = keras.tree.flatten([call.args, call.kwargs])
     return [one for one in given if isinstance(one, keras.KerasTensor)]
+
+
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
+class _AttachedMask(keras.layers.Layer):
+    """The mask that Keras attaches to an array when the model runs; all true if there is none.
+
+    A symbolic output of an inner model, or of a layer of the user's own, has no mask, although the
+    array may have one.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"autocast": False} | kwargs)
+        self.supports_masking = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
+
+    def compute_output_spec(self, x: Any, mask: Any = None) -> keras.KerasTensor:
+        del mask
+        return keras.KerasTensor(x.shape[:2], "bool")
 
 
 def _only(what: str, found: list[Any]) -> Any:

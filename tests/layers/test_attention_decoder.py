@@ -486,3 +486,29 @@ def test_a_decoder_that_cannot_be_built_leaves_the_next_one_alone() -> None:
         AttentionDecoder(cell, KMemoryAttention(3))(inputs, outputs)
     decoder = AttentionDecoder(keras.layers.GRUCell(5), KMemoryAttention(3))
     assert decoder(inputs, outputs).shape == (2, 3, 5 + 6)
+
+
+def test_gradients_of_gradients_are_right_or_refused() -> None:
+    decoder = AttentionDecoder(keras.layers.GRUCell(4), BahdanauAttention(3))
+    inputs, outputs = tensor(normal(2, 3, 4)), tensor(normal(2, 5, 4))
+    decoder(inputs, outputs)
+    weight = decoder.trainable_variables[0]
+
+    def penalty(training: bool) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(outputs)
+            loss = ops.sum(ops.square(decoder(inputs, outputs, training=training)))
+        return ops.sum(ops.square(tape.gradient(loss, outputs)))
+
+    with tf.GradientTape() as tape:
+        found = penalty(training=False)
+    gradient = as_array(tape.gradient(found, weight.value))[0, 0]
+    values, step = weight.numpy(), np.zeros(weight.shape, np.float32)
+    step[0, 0] = 0.02
+    weight.assign(values + step)
+    above = float(penalty(training=False))
+    weight.assign(values - step)
+    numeric = (above - float(penalty(training=False))) / 0.04
+    assert gradient == pytest.approx(numeric, rel=0.02)
+    with tf.GradientTape() as tape, pytest.raises(LookupError, match="with training=False"):
+        tape.gradient(penalty(training=True), weight.value)

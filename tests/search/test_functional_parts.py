@@ -231,3 +231,42 @@ def test_a_mask_that_is_constant_is_kept() -> None:
     found = search(Searchable.from_model(keras.Model([source, target], logits)))
     assert as_array(found.tokens).max() < 5
     assert as_array(search(own.searchable()).tokens).max() >= 5
+
+
+class OwnEncoder(keras.layers.Layer):
+    """A layer whose symbolic output has no mask, and whose output has one when it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(9, WIDTH, mask_zero=True)
+        self.gru = keras.layers.GRU(UNITS, return_sequences=True)
+
+    def build(self, shape: Any) -> None:
+        self.embedding.build(shape)
+        self.gru.build((*shape, WIDTH))
+
+    def call(self, source: Any) -> Any:
+        return self.gru(self.embedding(source))
+
+
+def encoder_of(kind: str) -> Any:
+    if kind == "own layer":
+        return OwnEncoder()
+    layers = [
+        keras.layers.Embedding(9, WIDTH, mask_zero=True),
+        keras.layers.GRU(UNITS, return_sequences=True),
+    ]
+    if kind == "sequential":
+        return keras.Sequential(layers)
+    source = keras.Input((None,), dtype="int32")
+    return keras.Model(source, layers[1](layers[0](source)))
+
+
+@pytest.mark.parametrize("kind", ["functional", "sequential", "own layer"])
+def test_an_encoder_in_a_model_of_its_own_hides_padding(kind: str) -> None:
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    embedded = keras.layers.Embedding(VOCABULARY, WIDTH, mask_zero=True)(target)
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), KMemoryAttention(3))
+    decoded = decoder(embedded, encoder_of(kind)(source))
+    model = keras.Model([source, target], keras.layers.Dense(VOCABULARY)(decoded))
+    assert_found_as_by(model, model)
