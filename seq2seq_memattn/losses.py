@@ -85,9 +85,9 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Raises:
         ValueError: if `label_smoothing` is out of range, or `sample_weight` has another shape; in
-            eager mode, if an id is outside the vocabulary. A plain TensorFlow graph raises
-            `InvalidArgumentError` for such an id when the graph runs. Compiled code (XLA, JAX) does
-            not check ids; with such an id, its loss has no meaning.
+            eager mode, if an id other than `pad_id` is outside the vocabulary. A plain TensorFlow
+            graph raises `InvalidArgumentError` for such an id when the graph runs. Compiled code
+            (XLA, JAX) does not check ids; with such an id, its loss has no meaning.
 
     Example:
     >>> import numpy as np

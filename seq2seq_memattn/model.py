@@ -303,7 +303,7 @@ def _table(embedding: keras.layers.Embedding) -> Any:
 def _check_widths(config: ModelConfig) -> None:
     """Raises ValueError for sizes that do not fit together.
 
-    Checked here: to an error of a layer's call, Keras would add a list of all arguments.
+    Checked here, because Keras adds a list of all arguments to an error of a layer's call.
     """
     read = config.encoder_units * (2 if config.bidirectional else 1)
     keys = config.encoder_projection_units or read

@@ -43,7 +43,7 @@ def what_to_install(package: str | None) -> str:
 
 @contextlib.contextmanager
 def needed() -> Iterator[None]:
-    """A context in which a failed import names the extra that installs the package.
+    """A `with` block in which a failed import names the extra that installs the package.
 
     Raises:
         ModuleNotFoundError: if a package that an extra installs is missing.

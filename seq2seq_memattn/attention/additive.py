@@ -97,7 +97,7 @@ def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
 
 
 def _project(hidden: Any, vector: Any) -> Any:
-    """sum(vector * hidden) over the last axis, as a product: XLA is slow at sums over this axis."""
+    """sum(vector * hidden) over the last axis, as a matrix product: XLA's own sum here is slow."""
     return ops.matmul(hidden, vector[:, None])[..., 0]
 
 

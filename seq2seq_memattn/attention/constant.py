@@ -69,7 +69,7 @@ class ConstantAttention(Attention):
         return ConstantMemory(rows=row, origin=origin)
 
     def _output_at(self, index: Any, outputs: Any, mask: Any) -> tuple[Any, Any]:
-        """The output at a position, [batch, 1], and the position as one-hot; both 0 on padding."""
+        """The output at `index` [batch, 1], and this position as one-hot; both 0 on padding."""
         positions = ops.arange(ops.shape(mask)[1], dtype="int32")
         is_here = ops.logical_and(mask, positions == index)
         row, is_real = batch_gather(outputs, index), ops.any(is_here, axis=1)[:, None, None]

@@ -62,7 +62,7 @@ class KMemoryAttention(Attention):
         hidden_units: int > 0 or None. Units of a tanh layer, with biases, between s_t and eq. 5, so
             that a slot can depend on content and position together: energies = W tanh(V s + b).
         spread: float > 0 or None. Gain of an orthogonal initialisation of the weights of eq. 5,
-            with which slots already differ before training; None: Glorot initialisation.
+            so that slots already differ before training; None: Glorot initialisation.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments of `read`:

@@ -79,7 +79,7 @@ class LocalCluster:
         is_first = not self._running
         threads = str(max(1, num_cores() // sum(self._jobs.values())))
         environment = {
-            # The inter-op threads stay unlimited: with too few, a worker would wait for itself.
+            # The inter-op threads keep their default: with too few, a worker would wait for itself.
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
             **WITHOUT_BARS,

@@ -344,7 +344,7 @@ class AttentionCell(keras.layers.Layer):
         return products.combine(self.attention, scores), scores, state
 
     def mix(self, output: Any, context: Any) -> Any:
-        """The output layer's input: [..., units], [..., memory_units] -> [..., `output_units`]."""
+        """The output layer's input: [..., units], [..., memory_units] -> [..., output_units]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
             output = ops.concatenate([output, context], axis=-1)
         return output if self.mixing is None else on_rows(self.mixing, output)

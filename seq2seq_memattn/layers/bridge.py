@@ -35,7 +35,7 @@ class Bridge(keras.layers.Layer):
         For each decoder layer, a list of float [batch, units].
 
     Raises:
-        ValueError: if another kind gets an option of a dense bridge; with "copy", if the numbers
+        ValueError: if a non-dense bridge gets an option of a dense one; with "copy", if the numbers
             of layers or the widths differ (the message names both; the directions of an encoder
             layer are concatenated); with "backward", if the encoder has one direction.
 

@@ -115,7 +115,7 @@ class PackedSteps:
 
 
 def _move(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
-    """Moves rows. The gradient moves rows back; TensorFlow's own, a sum of rows, costs more."""
+    """Moves rows. The gradient moves rows back; TensorFlow's gradient, a sum of rows, is slower."""
 
     @tf.custom_gradient
     def moved(value: Any) -> tuple[Any, Callable[[Any], Any]]:

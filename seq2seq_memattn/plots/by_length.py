@@ -26,7 +26,7 @@ from seq2seq_memattn.plots.style import (
     styled,
 )
 
-REFERENCE = "bahdanau"  # the paper's times are scaled until this attention's equal ours
+REFERENCE = "bahdanau"  # the paper's times are scaled so that this attention's equal ours
 BESIDE = 4.0 / POINTS_PER_INCH  # inches between the bars of neighbouring attentions at a length
 SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
 

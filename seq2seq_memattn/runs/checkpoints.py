@@ -21,8 +21,8 @@ from seq2seq_memattn.text.files import atomic_binary
 _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
-# The `errno` of an OSError that reading a damaged file or disk raises. Other errors, such as a
-# missing permission, say nothing about the content of the file.
+# Values of `errno` in an OSError raised by reading a damaged file or disk; None: it has none. Other
+# errors, such as a missing permission, say nothing about the content of the file.
 _DAMAGE = (None, errno.EINVAL, errno.EIO)
 
 

@@ -22,7 +22,7 @@ from seq2seq_memattn.vocabulary import PAD_ID
 Ids = npt.NDArray[np.int32]
 
 DEFAULT_OPTIONS, DEFAULT_LENGTHS = SearchOptions(), Lengths()
-MANY = 64  # from this number of sources, XLA saves more time than it takes to compile
+MANY = 64  # with this many sources or more, XLA saves more time than it takes to compile
 
 
 class Hypothesis(NamedTuple):

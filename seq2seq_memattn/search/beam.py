@@ -45,8 +45,7 @@ def beam_search(
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
     For each choice of options, TensorFlow compiles it for the first shape of `source`, once more
     for all other shapes, and once for single sources; JAX compiles it for each shape. If
-    `max_length` is a number, it counts as an option; if it is an array, only its largest number
-    does, and only on JAX. A search with
+    `max_length` is an int, it is an option. An array's maximum is one only on JAX. A search with
     another model is not compiled: call it inside a `tf.function` or `jax.jit`, where it is many
     times as fast.
 

@@ -40,7 +40,7 @@ class Results(NamedTuple):
     """The results so far of all sentences of a batch.
 
     Fields:
-        beam: `Beam`. A removed sentence keeps its beam at the removal.
+        beam: `Beam`. A removed sentence keeps the beam that it had when it was removed.
         written: `Written` of every chunk, [chunks, batch, beam, ...].
     """
 

@@ -60,8 +60,8 @@ class CompiledSearch:
         batch_size: int > 0. The maximum number of sources in a call.
         jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
             a second or more. With XLA, which JAX always uses, batches are padded to `batch_size`,
-            a half, a quarter of it and so on. The sources of a `Seq2Seq`, which ignores padding,
-            are padded to a multiple of 16 tokens if their length matters.
+            half of it, and so on, and the sources of a `Seq2Seq`, which ignores padding, to a
+            multiple of 16 tokens if their length matters.
         folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
             saves multiply-adds.
     """

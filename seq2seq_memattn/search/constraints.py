@@ -20,7 +20,7 @@ def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
         logits: float32 [batch, beam, vocab_size].
         history: int32 [batch, beam, steps]. Tokens written so far, then padding. Only read for
             `no_repeat_ngram`.
-        step: int32 scalar. Number of steps taken so far.
+        step: int32 scalar. Steps taken before.
         rules: the rules of the search.
     """
     options, sources = rules

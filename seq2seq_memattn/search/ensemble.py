@@ -131,7 +131,7 @@ class PreparedEnsemble:
         return tuple(memory for memory, _ in starts), tuple(state for _, state in starts)
 
     def step(self, tokens: Any, memory: Any, state: Any) -> tuple[Any, Any, Any]:
-        """See `SearchedModel`; the logits are the logarithms of the models' mean probabilities."""
+        """See `SearchedModel`; the logits are logarithms of the arithmetic or geometric mean."""
         steps = [
             part.step(tokens, *own) for part, *own in zip(self._parts, memory, state, strict=True)
         ]

@@ -102,8 +102,8 @@ class Lengths:
         max_length_ratio: float or None. A limit on the steps, as a multiple of the source's length,
             both with the end token; rounded down, but at least one step.
         min_length_ratio: float or None. A minimum length, as a multiple of the source's length,
-            both without the end token; rounded up. If a length and a ratio limit the same thing,
-            the tighter limit holds.
+            both without the end token; rounded up. If a length and a ratio are both given, the
+            tighter limit holds.
 
     Raises:
         ValueError: if a limit is not a number of its kind or is out of range, or a minimum is above

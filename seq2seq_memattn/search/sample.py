@@ -23,8 +23,8 @@ class SampleResult(NamedTuple):
         tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
         log_probs: float32 [batch, num_samples]. Sums over tokens of the model's log-probabilities,
             in nats, end token included, without temperature, top_k and top_p. They equal those of
-            `beam_search` and `memattn score` and can be compared across settings. At other
-            settings than the defaults, targets are drawn with other probabilities than these.
+            `beam_search` and `memattn score` and can be compared across settings. Unless all
+            settings are the defaults, targets are drawn with other probabilities.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """

@@ -15,7 +15,7 @@ FIRST = END_ID + 1  # no target has padding or the start token; the end token is
 
 
 def is_dead(log_probs: Any) -> Any:
-    """Whether log-probabilities mark entries that are no hypotheses and must not be chosen."""
+    """Whether log-probabilities mark entries that are not hypotheses and must not be chosen."""
     return log_probs <= DEAD / 2
 
 
@@ -70,7 +70,7 @@ def _from_all(
 def _from_blocks(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    """In two stages: the beam_size best tokens are in the beam_size blocks with the best maxima."""
+    """Two stages: the beam_size best successors are in the beam_size blocks of the best maxima."""
     end, go_on, *factors = _for_each_token(successors)
     end_penalty, go_on_penalty, end_bonus, go_on_bonus = factors
     size = block_size(vocab_size - FIRST)

@@ -147,8 +147,8 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
 
     Args:
         path: the directory.
-        is_shared: whether other processes may be writing there. If so, the temporary files of
-            processes that are running are kept.
+        is_shared: whether other processes may be writing there. If so, the temporary files of other
+            running processes are kept.
     """
     for leftover in path.glob(".*.*.tmp"):
         pid = leftover.name.split(".")[-2]

@@ -111,7 +111,7 @@ class Window:
         }
 
     def _terms(self) -> dict[str, float]:
-        """The mean of each term of the loss, by name; {} if the loss has only one term."""
+        """Each term's mean, by "loss_" and its name; {} if the loss has only one term."""
         terms = self.sums.terms if len(self.sums.terms) > 1 else {}
         return {f"loss_{name}": term / self.sums.tokens for name, term in terms.items()}
 

@@ -35,8 +35,8 @@ def define_run(flags: Flags, together: bool = False) -> None:
     flags.integer(
         "max_source_length",
         None,
-        "cut sources to this many tokens, end token included; if not set, only to the longest "
-        "source that the model can read",
+        "cut sources to this many tokens, end token included; longer sources than the model can "
+        "read are always cut",
         lower_bound=2,
     )
     flags.choice(

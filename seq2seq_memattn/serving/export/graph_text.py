@@ -45,7 +45,7 @@ class GraphVocabulary(Protocol):
         """Texts, string [batch], of ids from `first_id` on, ragged int32 [batch, None]."""
 
     def pieces(self, ids: Any) -> Any:
-        """The token of each id, string, in the shape of `ids`: int32, from `first_id` on."""
+        """The token of each id, as strings of the shape of `ids` (int32, from `first_id` on)."""
 
 
 def graph_vocabulary(
