@@ -18,8 +18,8 @@ DecodingPrecision = Literal[Precision, "int8_products"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 
-# The Python types that an option of each declared type accepts. For a float option, a flag or a
-# file may give an int.
+# Declared type of an option: the Python types of its values. A float option also takes an int,
+# which flags and files may give.
 _KINDS: dict[type, type | tuple[type, ...]] = {
     bool: bool,
     int: numbers.Integral,

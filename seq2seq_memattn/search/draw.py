@@ -11,8 +11,8 @@ from seq2seq_memattn.compute.rows import batch_gather
 from seq2seq_memattn.search.options import Sampling
 from seq2seq_memattn.vocabulary import END_ID
 
-# Steps of a hypothesis: 24 bits of a word of the random numbers' counter. The other 8 bits number
-# the tries of a step.
+# The maximum number of steps of a hypothesis. A word of the random generator's counter has 24 bits
+# for the number of the step, and 8 bits for the number of the try in this step.
 MAX_STEPS = 1 << 24
 
 Numbers = Callable[[Any], Any]
