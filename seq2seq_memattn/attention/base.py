@@ -79,6 +79,24 @@ class Attention(keras.layers.Layer, abc.ABC):
         self._widths: tuple[int | None, int | None] = (None, None)  # of queries, encoder outputs
         self.built = True
 
+    def build(self, *shapes: Any) -> None:
+        del shapes  # a sublayer is built when it is first called
+        self.built = True
+
+    def get_build_config(self) -> dict[str, Any]:
+        return {"sublayers": [layer.get_build_config() for layer in self._layers]}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        for layer, its_config in zip(self._layers, config["sublayers"], strict=True):
+            if its_config:
+                layer.build_from_config(its_config)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Attention":
+        attention = super().from_config(config)
+        attention.built = False  # or Keras would not build the sublayers of a copy
+        return attention
+
     @property
     def num_rows(self) -> int | None:
         """Number of memory rows; None if there is one for each source position."""

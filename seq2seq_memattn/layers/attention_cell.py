@@ -147,7 +147,7 @@ class AttentionCell(keras.layers.Layer):
         if self.mixing is not None:
             both = self.mixing_from == "output_and_context"
             self.mixing.build((None, None, width + (context_units if both else 0)))
-        self.built = True
+        self.attention.built = self.built = True
 
     def get_build_config(self) -> dict[str, int] | None:
         return self._widths

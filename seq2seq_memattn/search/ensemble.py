@@ -10,7 +10,7 @@ from seq2seq_memattn.checks import check_choice
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.prepared import PreparedModel
-from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.search.searchable import Searchable, refuse_copy
 
 MEANS = ("probabilities", "log_probabilities")
 
@@ -42,6 +42,8 @@ class Ensemble:
     >>> tuple(found.tokens.shape)
     (1, 1, 6)
     """
+
+    __reduce_ex__ = refuse_copy
 
     def __init__(self, models: Sequence[Any], mean: str = "probabilities") -> None:
         if not isinstance(models, Sequence):

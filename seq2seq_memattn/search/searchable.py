@@ -1,7 +1,7 @@
 """`Searchable`: makes other Keras models searchable."""
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
@@ -14,6 +14,15 @@ from seq2seq_memattn.compute.private import EMBEDDINGS, attached_mask, embedding
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.functional_parts import parts_of
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
+
+
+def refuse_copy(model: Any, protocol: Any) -> NoReturn:
+    """Refuses a copy or a pickle: in it, layers that parts share would be layers of their own."""
+    del protocol
+    raise TypeError(
+        f"a `{type(model).__name__}` cannot be copied or pickled. Copy the Keras models, and make "
+        "it anew from them."
+    )
 
 
 class Searchable:
@@ -61,6 +70,8 @@ class Searchable:
     >>> tuple(greedy_search(searchable, [[3, 4, 5], [6, 0, 0]], max_length=7).tokens.shape)
     (2, 7)
     """
+
+    __reduce_ex__ = refuse_copy
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Attentions can be called like Keras's own: `attention([queries, outputs])`."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,25 @@ def test_the_example_of_the_docstring_comes_back_from_its_file(name: str, tmp_pa
     given = [*arrays(name), tensor(MASK, "bool")]
     for ours, theirs in zip(again(given), model(given), strict=True):
         np.testing.assert_array_equal(as_array(ours), as_array(theirs))
+
+
+@stateless
+def test_a_copy_has_weights_of_its_own_and_gives_the_same(name: str) -> None:
+    attention, given = made(name), arrays(name)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(attention)))
+    assert again.built
+    assert len(again.weights) == len(attention.weights)
+    assert not {id(weight) for weight in attention.weights} & set(map(id, again.weights))
+    np.testing.assert_array_equal(as_array(again(given)), as_array(attention(given)))
+
+
+def test_a_copy_of_an_attention_that_was_never_called_is_built_by_its_first_call() -> None:
+    attention = KMemoryAttention(3)
+    copies = copy.deepcopy(attention), KMemoryAttention.from_config(attention.get_config())
+    for again in copies:
+        assert not again.weights
+        again(arrays("k_memory"))
+        assert again.weights
 
 
 # Masks attached by Keras

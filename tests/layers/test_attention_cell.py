@@ -1,3 +1,4 @@
+import copy
 import json
 from typing import Any, NamedTuple
 
@@ -364,6 +365,14 @@ def test_keras_serialises_a_cell_that_is_built(kind: str) -> None:
     take_steps(again, *arguments)
     again.set_weights(cell.get_weights())
     assert_close(take_steps(again, *arguments), take_steps(cell, *arguments), "float64")
+
+
+@attentions
+def test_a_copy_of_a_cell_gives_the_same(attention: str) -> None:
+    cell = build(attention, **VARIANTS["reference"])
+    arguments = tensor(ENCODER_OUTPUTS), MASK, tensor(EMBEDDED), first_states(cell)
+    expected = take_steps(cell, *arguments)
+    assert_close(take_steps(copy.deepcopy(cell), *arguments), expected, "float64")
 
 
 class AlphaFirst(NamedTuple):

@@ -1,7 +1,9 @@
 """Search with the layers of a user's own model."""
 
+import copy
 import json
 import logging
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +19,7 @@ from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, banned_tokens, beam_search
+from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.sample import sample
@@ -590,6 +593,14 @@ def test_three_graphs_serve_all_shapes(search: Any) -> None:
     assert [graph.experimental_get_tracing_count() for graph in (first, others)] == [1, 1]
     search(model, np.full((1, 4), 3, np.int32))
     assert len(vars(model)["_searches"]) == 3
+
+
+@pytest.mark.parametrize("make", [lambda model: model, lambda model: Ensemble([model, model])])
+def test_a_copy_is_refused(make: Any) -> None:
+    model = make(own_parts.make().searchable())
+    for a_copy in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=f"`{type(model).__name__}` cannot be copied or pickl"):
+            a_copy(model)
 
 
 def test_sources_longer_than_the_attention_knows_are_refused() -> None:
