@@ -73,8 +73,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         label_smoothing: float in [0, 1). The target distribution has 1 - label_smoothing at the
             target, and label_smoothing spread evenly over the vocabulary (Szegedy et al., 2016,
             section 7).
-        pad_id: int. The id of padding, which has no loss. It may be outside the vocabulary, such as
-            -100.
+        pad_id: int. The id of padding, which does not count towards the loss. It may be outside the
+            vocabulary, such as -100.
         name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss. The loss is
             computed in float32 at least: float16 rounds ids above 2,048, bfloat16 ids above 256.
 

@@ -50,8 +50,8 @@ class Seq2Seq(keras.Model):
     Raises:
         ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
             the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for such ids
-            when the graph runs. Compiled code (XLA, JAX) does not check ids; with such ids, its
-            logits have no meaning.
+            when the graph runs. Compiled code (XLA, JAX) does not check ids: if one is outside its
+            vocabulary, the logits are meaningless.
 
     Example:
     >>> from keras import ops

@@ -165,7 +165,7 @@ def sources(results: Results) -> str:
     ]
     table = markdown_table(["row", "model", "BLEU", "updates", "seed", "commit"], rows)
     trained = "; ".join(sorted({trained_on(result) for result in results}))
-    said = f"Trained on: {trained}. The JSON file of each row has its command."
+    said = f"Trained on: {trained}. The JSON file of each row records the command that trained it."
     return f"{table}\n\n{prose(said)}\n"
 
 

@@ -167,7 +167,7 @@ class Study:
         return made
 
     def _with_translations(self, data: DataSource, run: Callable[[list[str]], Any]) -> list[str]:
-        """The command that makes a data directory, after its sources have been translated.
+        """Translates the sources of `data` if needed; returns the command that makes its directory.
 
         The command may read files of the data of the row that translates.
         """

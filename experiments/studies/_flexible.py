@@ -264,8 +264,9 @@ def introduction(scale: Scale) -> str:
     text = (
         "How small a window of the source is enough? A window is the number of encoder states "
         "scored per decoder step, on average over the steps of the best hypotheses. Flexible "
-        "attention skips positions with a penalty of τ or more. The full-penalty window is what τ "
-        "leaves if every step has the full penalty and each position is the centre equally often. "
+        "attention skips positions with a penalty of τ or more. The full-penalty window is the "
+        "mean window that τ would leave if the penalty had its full strength (g = 1) at every step "
+        "and were centred on each source position equally often. "
         "BLEU is of tokenised text; learning curves have the mean of smoothed BLEU over sentences, "
         "by which the best weights are chosen, as in the paper. We chose the threshold τ on the "
         f"validation set: of {', '.join(map(str, SEARCHED))} the one with the smallest window "

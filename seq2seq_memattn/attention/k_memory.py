@@ -218,7 +218,11 @@ class KMemoryAttention(Attention):
 
 
 class _Spread(keras.initializers.Orthogonal):
-    """Orthogonal initialiser for all dtypes; its decomposition needs float32 at least."""
+    """Orthogonal initialiser for any dtype.
+
+    Its decomposition does not work in dtypes narrower than float32, so it is computed in float32
+    and the result is cast.
+    """
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         return ops.cast(super().__call__(shape, "float32"), dtype or keras.backend.floatx())

@@ -1,4 +1,4 @@
-"""The registry of attentions: label, colour, marker, class and arguments for each option value.
+"""The registry of attentions: label, colour, marker, class and arguments for each `attention`.
 
 This is the only list of attentions. The names in the tables of papers are kept with the pages of
 results. A class is imported when an attention is made, so a command's help and the figures do not

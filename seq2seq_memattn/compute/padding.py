@@ -8,7 +8,7 @@ from seq2seq_memattn.compute.visible import checked, is_visible
 
 
 def full_mask(x: Any, mask: Any) -> Any:
-    """A mask of `x`, [batch, length, n], as bool [batch, length]; all true if `mask` is None."""
+    """`mask` as bool [batch, length]; if it is None, all true, sized for `x` [batch, length, n]."""
     if mask is None:
         return ops.ones_like(x[:, :, 0], dtype="bool")
     return ops.cast(mask, "bool")

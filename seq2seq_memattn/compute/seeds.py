@@ -31,7 +31,7 @@ def seed_states(layer: Any) -> list[Any]:
 
 
 def _replica() -> Any:
-    """The number of this replica, an array; None if there is only one."""
+    """The index of this replica, a scalar array; None if it is the only one, or on JAX."""
     if keras.backend.backend() != "tensorflow":
         return None
     import tensorflow as tf

@@ -207,7 +207,8 @@ class SplitData:
         Args:
             num_epochs: int or None. The batches end after this many epochs. The number of batches
                 is counted when this method is called; a large corpus is read once per epoch for the
-                count. None: the batches never end; pass `num_batches` to `fit` as steps_per_epoch.
+                count. None: the batches never end, so pass the property `num_batches` to `fit` as
+                `steps_per_epoch`.
 
         Returns:
             A tf.data.Dataset of ({"source", "target_inputs"}, target_outputs).

@@ -65,7 +65,7 @@ def _batch(group: Group, number: tf.Tensor) -> dict[str, tf.Tensor]:
 def _padded(group: Group, sequences: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """Returns sequences by their indices in `offsets`, padded; int32 [batch, width].
 
-    `tf.gather` of a RaggedTensor is slower: it checks all offsets of the group for each batch.
+    `tf.gather` on a RaggedTensor would be slower: it checks the group's offsets for every batch.
     """
     starts = tf.gather(group.offsets, sequences)[:, None]
     places = starts + tf.range(width)  # [batch, width]

@@ -37,10 +37,11 @@ def beam_search(
 ) -> BeamResult:
     """Beam search: finds the most probable targets of each source.
 
-    Source: google/seq2seq, `inference/beam_search.py`: successors are the best of beam x
-    vocabulary, finished hypotheses are frozen and stay in the beam. A sentence is done when its
-    n_best finished hypotheses score above what any live hypothesis can still reach. The search ends
-    when all sentences are done.
+    Source: google/seq2seq, `inference/beam_search.py`: each step keeps the beam_size best of all
+    one-token extensions of the hypotheses. Finished hypotheses are not extended; they keep their
+    scores and compete with the extensions. A sentence is done when its n_best finished hypotheses
+    score above what any live hypothesis can still reach. The search ends when all sentences are
+    done.
 
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
     For each choice of options, TensorFlow compiles it for the first shape of `source`, once more

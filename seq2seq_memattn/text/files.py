@@ -124,7 +124,8 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
 def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path`, which replaces `path` when the block ends.
 
-    The file is synced to disk first. If the block raises, the file is removed.
+    The temporary file is synced to disk before it replaces `path`. If the block raises, it is
+    removed and `path` stays as it was.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -187,7 +187,7 @@ def _has_tensorflow() -> bool:
 
 
 def _number(value: float) -> float | None:
-    """Rounds to nine significant digits, enough for float32; None for NaN and infinity."""
+    """Rounds to nine digits, which identify any float32; returns None for NaN and infinity."""
     return float(f"{value:.9g}") if math.isfinite(value) else None
 
 

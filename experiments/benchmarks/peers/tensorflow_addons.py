@@ -134,7 +134,7 @@ def make_model(setting: Setting) -> Model:
 
 
 def _in_graph(function: Any) -> Any:
-    """Compiles a function of ids [sentences, source_length] and lengths to one graph."""
+    """Compiles a function of ids [sentences, source_length] and lengths into a single graph."""
     ids, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
     return tf.function(function, input_signature=[ids, lengths])
 

@@ -84,8 +84,9 @@ class TensorFlowUpdater:
         """Computes one update, and applies it if it is finite.
 
         Args:
-            batch: the batch of all replicas of all processes; local replicas take their rows.
-            loss_scale: factor of the loss from which gradients are computed; see `LossScale`.
+            batch: the batch of all replicas of all processes; each local replica takes its rows.
+            loss_scale: the loss is multiplied by this before its gradients are computed; see
+                `LossScale`.
         """
         figures, factor, gradients = self._computed(batch, loss_scale)
         result = tf.nest.map_structure(self._value, figures)

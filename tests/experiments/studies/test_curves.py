@@ -110,7 +110,7 @@ def test_a_figures_table_has_its_rows_and_what_trained_them(tmp_path: Path) -> N
         f"| {first['name']} | {first['label']} | 50.00 | 4,000 | 0 | 0123456789 |",
         f"| {second['name']} | {second['label']} | 51.00 | 4,000 | 0 | 0123456789 |",
         "",
-        "Trained on: some GPU, jax. The JSON file of each row has its command.",
+        "Trained on: some GPU, jax. The JSON file of each row records the command that trained it.",
     ]
 
 
