@@ -66,7 +66,7 @@ def make_batches(lines: Lines, batch_size: int) -> list[Batch]:
 
 
 def load(name: str) -> tuple[Any, float | None]:
-    """Loads a run named by `--runs`; returns it and the threshold at the end of its name."""
+    """Loads a run given as RUN or RUN:THRESHOLD; returns it and its threshold, None without one."""
     from seq2seq_memattn.runs.directory import load_run
 
     folder, _, threshold = name.partition(":")

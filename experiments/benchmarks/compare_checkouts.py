@@ -1,9 +1,9 @@
 """Compares two checkouts: python -m experiments.benchmarks.compare_checkouts --base=DIR.
 
 This checkout and the base run `experiments.speed` in turns, in separate processes, so a change in
-the machine's speed affects both equally. The first round measures the base twice: its ratios show
-how much equal code varies. A round in which other programs used more than `--max_elsewhere` cores
-is repeated.
+the machine's speed affects both equally. The first round compares the base with itself: its ratios
+show how much the times of equal code vary. A round in which other programs used more than
+`--max_elsewhere` cores is repeated.
 """
 
 import json

@@ -85,7 +85,7 @@ def report(rows: Results, output: str | None) -> None:
 
 
 def training_of(result: Result) -> Result:
-    """The fields that tell a row's run from a later training of the same row."""
+    """The fields of a row's result that identify the training from which the result comes."""
     return {name: result[name] for name in ("commit", "bleu", "command")}
 
 

@@ -28,7 +28,7 @@ results = _flexible.chosen_with_thresholds
 
 
 def chosen(scale: Scale) -> list[str]:
-    """The fine-tuned row of German-English words."""
+    """The name of the fine-tuned German-English row of Table 1."""
     return flexible_figure3.chosen(scale)[:1]
 
 

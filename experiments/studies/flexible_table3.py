@@ -98,8 +98,8 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "flexible decodes characters faster than global",
         f"{flexible_ms} of {global_ms} ms, {flexible_ms / global_ms:.2f}",
-        "Reproduced if flexible is faster at single sentences, partly if only in other cases, "
-        "otherwise not.",
+        "Reproduced if flexible decodes single sentences faster than global, partly if it is "
+        "faster only in batches or on joined lines, otherwise not.",
     )
     if len(found) < len(COMPARED):
         return [claim.incomplete(len(found), len(COMPARED))]

@@ -43,7 +43,8 @@ class Trial(NamedTuple):
         label: name in tables.
         options: options that override the preset.
         init_from, teacher: see `Row`.
-        is_translated: whether it is trained on the teacher's translations (Kim and Rush, 2016).
+        is_translated: whether the model is trained on the teacher's translations (Kim and Rush,
+            2016).
         updates: number of updates.
         seed: seed of the weights, of dropout and of the data.
     """

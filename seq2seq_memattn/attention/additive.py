@@ -14,9 +14,10 @@ from seq2seq_memattn.compute.backend import is_compiled_for_cpu
 class BahdanauAttention(Attention):
     """Bahdanau attention: compares queries with all encoder outputs through a hidden tanh layer.
 
-    Source: Bahdanau et al. (2014) as google/seq2seq computes it, `decoders/attention.py`:
+    Source: Bahdanau et al. (2014), as computed in google/seq2seq, `decoders/attention.py`:
         energy = sum(v * tanh(W_k s + b_k + W_q h + b_q)).
-    Symbols: W_k s + b_k -> memory.keys, h -> queries[:, i], alpha -> scores.
+    Symbols: s -> encoder_outputs[:, t], W_k s + b_k -> memory.keys[:, t], h -> queries[:, i],
+        alpha -> scores.
     Differs from Bahdanau et al.: there are two biases, and the cell chooses which state is the
     query.
 

@@ -1,8 +1,9 @@
 """Dtype policies of models: Keras's own, one for CPUs with bfloat16 units, one with int8 products.
 
 On a CPU, a policy such as "mixed_bfloat16" slows down everything except products and rounds the
-states of cells at every step. `BFloat16Products` rounds only the operands of products, both inside
-loops and in the products that are computed ahead of a loop. Sums, states and gates stay float32.
+states of cells at every step. `BFloat16Products` rounds only the operands of matrix products to
+bfloat16, both in the loop over the steps and in the products computed for all steps before it.
+Sums, states and gates stay float32.
 
 Training also rounds the products themselves: TensorFlow's plain graph has no other fast bfloat16
 products on CPUs. Decoding never rounds the products, so scores are the same with and without XLA.

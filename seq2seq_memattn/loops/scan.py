@@ -53,7 +53,7 @@ def scan(
         seeds: variables. The states of the random generators that a step in training draws from.
 
     Returns:
-        The outputs of all steps, each [packed, units].
+        One array [packed, units] for each output of `step`, with its values at all steps.
     """
     if keras.backend.backend() == "tensorflow":
         return _scan_in_tensorflow(step, carry, inputs, products, steps, output_units, training)

@@ -1,4 +1,4 @@
-"""The options that all preparations of parallel text share."""
+"""Options shared by all commands that prepare parallel text."""
 
 import dataclasses
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Parallel text from files that the user names: options and preparation."""
+"""Prepares parallel text from files that the user names, and defines the options for this."""
 
 import dataclasses
 import os

@@ -75,7 +75,7 @@ class TextPreparation:
     options: TextOptions
 
     def run(self) -> tuple[Spec, Spec, dict[str, Split]]:
-        """Runs the unfinished stages; returns the dicts of both vocabularies and the splits."""
+        """Runs unfinished stages; returns both vocabularies as dicts, and the splits by name."""
         counts = self._once("counts", self._read)
         specs = self._once("vocabularies", self._make_vocabularies)
         splits = self._encode(counts, specs)

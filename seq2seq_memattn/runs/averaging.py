@@ -28,7 +28,7 @@ def average_checkpoints(
         on_file: called after each checkpoint.
 
     Returns:
-        updates: the updates of the averaged checkpoints, from the oldest to the newest.
+        updates: the update numbers of the averaged checkpoints, from the oldest to the newest.
         problems: one line for each damaged checkpoint that was skipped.
 
     Raises:

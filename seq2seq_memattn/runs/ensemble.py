@@ -15,7 +15,7 @@ def ensemble_of(runs: Sequence[Run], mean: str = "probabilities") -> Run:
     """Combines runs into one `Run` whose model is an `Ensemble`.
 
     Args:
-        runs: two or more, trained on data with the same vocabularies and the same form of text.
+        runs: two or more, trained on data with the same vocabularies and the same `TextForm`.
         mean: see `Ensemble`.
 
     Returns:

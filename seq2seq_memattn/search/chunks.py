@@ -2,7 +2,7 @@
 
 A policy says which sentences are removed and what runs the loop. `keep_all` keeps the whole batch,
 because XLA and JAX need fixed shapes. `drop_done` removes finished sentences inside a TensorFlow
-graph. `compiled_search.py` has a third policy, driven from Python.
+graph. `compiled_search.py` has a third policy, whose loop runs in Python.
 """
 
 from collections.abc import Callable

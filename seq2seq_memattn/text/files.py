@@ -287,7 +287,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _text_stream(binary: BinaryIO) -> Iterator[TextIO]:
-    """Wraps a binary stream for a block; leaves it flushed and open."""
+    """Yields a UTF-8 text stream over a binary one, which is flushed at the end and left open."""
     stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
     try:
         yield stream
