@@ -2,8 +2,8 @@
 
     python notebooks/execute.py
 
-Progress bars are stored as they look at their end. Notes of TensorFlow's libraries
-about the machine go to the terminal. Files that the notebook writes are removed.
+Progress bars are stored in their final state. Messages of TensorFlow's libraries about
+the machine go to the terminal. Files that the notebook writes are removed.
 """
 
 import tempfile

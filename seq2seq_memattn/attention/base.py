@@ -191,7 +191,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         return memory
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """How much each query read of each position: float [batch, queries, source_length].
+        """How much each query read from each position: float [batch, queries, source_length].
 
         By default, the scores themselves.
         """

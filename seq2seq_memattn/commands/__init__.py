@@ -1,1 +1,1 @@
-"""The commands: `memattn NAME` is NAME.py."""
+"""The commands: `memattn NAME` runs NAME.py."""

@@ -22,8 +22,8 @@ def output_path(run_dir: str, name: str) -> Path:
 
     if name == BEST_NAME or Path(name).name != name or not name.endswith(SUFFIX):
         raise ValueError(
-            f"--output: expected the name of a file that ends in {SUFFIX}, without a folder and "
-            f"not {BEST_NAME}; got {name!r}"
+            f"--output: expected a file name other than {BEST_NAME} that ends in {SUFFIX} and has "
+            f"no folder; got {name!r}"
         )
     return Path(run_dir) / name
 

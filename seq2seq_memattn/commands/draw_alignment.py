@@ -4,8 +4,8 @@ The source runs downwards and the target to the right, as in figures 6 to 8 of B
 (2017). The alignment of K-memory attention is the product of its encoder and decoder scores
 (section 5). Positions that flexible attention with a threshold does not score are grey, as in
 figure 4 of Shu and Nakayama (2017). Instead of `--text`, `--source=F --lines=3,14` takes lines of a
-file that has the form of the training text. `--slots_output=F` also draws what each slot of a
-K-memory contributes.
+file that is tokenised and cased like the training text. `--slots_output=F` also draws what each
+slot of a K-memory contributes.
 """
 
 from collections.abc import Mapping
@@ -115,7 +115,7 @@ def main(arguments: cli.Arguments) -> None:
     aligned = {}
     for line, text in texts.items():
         name = f"{arguments.source}, {line}" if line else "--text"
-        # The figure's title has the line of a single sentence.
+        # The number of a single line is already in the figure's title.
         aligned[line if len(texts) > 1 else ""] = align(run, translator, text, name)
     run_flags.report_cut(translator.sources)
     title = title_of(task_of(run), run.model.config, texts)

@@ -2,11 +2,11 @@
 
 Reports BLEU of tokenised text (as multi-bleu.perl computes it), overall and by the length of the
 reference, and standard BLEU and chrF of detokenised text. Each score comes with sacrebleu's
-signature. Sources and references must have the form of the training text. `--baseline` compares the
-run with the output of another system, in the same form: 95 % intervals by bootstrap resampling and
-two-sided p-values by approximate randomisation, as in sacrebleu. If the data directory states the
-language and the form of the text, lines are tokenised or detokenised for the scores that need it.
-Otherwise they are scored as they are.
+signature. Sources and references must be tokenised and cased like the training text. `--baseline`
+compares the run with the output of another system, in the same form, and reports 95 % intervals by
+bootstrap resampling and two-sided p-values by approximate randomisation, as in sacrebleu. If the
+data directory states the language and the form of the text, lines are tokenised or detokenised for
+the scores that need it. Otherwise they are scored as they are.
 """
 
 import json

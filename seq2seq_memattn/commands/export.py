@@ -25,7 +25,7 @@ def define(flags: cli.Flags) -> None:
     flags.string(
         "export_dir",
         None,
-        "folder of the model's versions; the export is the next one",
+        "folder of the model's versions; the export becomes the next version",
         required=True,
     )
     flags.integer(
@@ -64,7 +64,7 @@ def main(arguments: cli.Arguments) -> None:
 
     started = time.perf_counter()
     run_flags.sampling_of(arguments)  # raises if the flags of sampling are wrong
-    # Matrices in eight bits are rounded when they are written, and multiplied as float32.
+    # With int8_products, matrices are rounded only when they are written; products are in float32.
     in_int8 = arguments.precision == INT8
     run = run_flags.load_runs(arguments, "float32" if in_int8 else arguments.precision)
     names = [field.name for field in dataclasses.fields(ExportOptions)]

@@ -1,9 +1,9 @@
 """Runs a cluster of processes on this machine.
 
-Starts COMMAND once for each process of the cluster. The environment variable TF_CONFIG tells each
-process its role, as schedulers do on several machines. Use it to try out distributed training: on
-one machine, training is faster in a single process. On SIGTERM or SIGINT, all processes get SIGTERM
-and the training saves a checkpoint.
+Starts COMMAND once for each process of the cluster. Sets the environment variable TF_CONFIG to tell
+each process its role, as schedulers do on several machines. Use this command to try out distributed
+training: on one machine, training is faster in a single process. On SIGTERM or SIGINT, all
+processes get SIGTERM and the training saves a checkpoint.
 """
 
 import contextlib

@@ -63,8 +63,8 @@ def define(flags: cli.Flags) -> None:
     flags.string(
         "init_from",
         None,
-        "start a new run from the best weights of this run; weights that it lacks, such as those "
-        "of another attention, start anew",
+        "start a new run from the best weights of the run in this directory; weights that it "
+        "lacks, such as those of another attention, are newly initialised",
     )
     flags.string("profile_steps", None, "FIRST:LAST, updates to profile for TensorBoard")
     flags.group("Model (overrides the configuration)")

@@ -2,8 +2,8 @@
 
 `-` is standard input or output. Lines from a pipe are translated as they arrive. With `--n_best=N`,
 each source gives N lines of `number ||| translation ||| log-probability`; sources are numbered from
-0. With `--sample=N`, the N translations are drawn at random instead of searched. Their
-log-probabilities are the model's at temperature 1; the flags of sampling do not change them.
+0. With `--sample=N`, N translations are drawn at random instead of found by beam search. Their
+log-probabilities are the model's at temperature 1; the sampling flags do not change them.
 Sources and translations are plain text. If the training text was tokenised or truecased, the
 command tokenises or truecases sources in the same way and restores plain text in its output. The
 text files of a data directory already have the form of the training text; pass
@@ -71,7 +71,11 @@ def define(flags: cli.Flags) -> None:
         True,
         "tokenise and truecase the sources like the training text",
     )
-    flags.boolean("readable", True, "undo the tokenisation and truecasing of the training text")
+    flags.boolean(
+        "readable",
+        True,
+        "write plain text: undo the tokenisation and truecasing that the training text had",
+    )
     flags.string(
         "alignments",
         None,
@@ -203,7 +207,7 @@ def _sampling(arguments: cli.Arguments) -> tuple[Any, int]:
         return None, 0
     for name in ("beam_size", "n_best", "length_penalty", "length_reward", "coverage_penalty"):
         if name in arguments.given:
-            raise ValueError(f"--{name}: expected without --sample, which does no beam search")
+            raise ValueError(f"--{name}: not with --sample, which does no beam search")
     given = arguments.sample_seed
     return sampling, secrets.randbelow(2**31) if given is None else given
 

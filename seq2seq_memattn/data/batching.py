@@ -37,10 +37,11 @@ FIRST_BATCH = Position()
 class BucketBatches:
     """Groups examples of similar length into batches, in a different order each epoch.
 
-    With shuffling, each epoch permutes the examples by the seed, sorts them into length buckets,
-    cuts each bucket into batches and shuffles the batches. The last batch of a bucket may be
-    incomplete; it is kept, so an epoch has every example once. Without shuffling (for evaluation),
-    the examples are sorted by length and cut into batches without buckets, the same in each epoch.
+    With shuffling, each epoch permutes the examples at random, sorts them into length buckets, cuts
+    each bucket into batches and shuffles the batches. The random order depends on the seed and the
+    epoch. The last batch of a bucket may be incomplete; it is kept, so an epoch has every example
+    once. Without shuffling (for evaluation), the examples are sorted by length and cut into batches
+    without buckets, and every epoch has the same batches.
 
     Args:
         lengths: int [num_examples], each > 0. The longer of source and target, in tokens including
@@ -53,9 +54,9 @@ class BucketBatches:
             model would forget this length between two batches of the bucket.
         seed: seed of the run.
         shuffle: False for evaluation.
-        batch_tokens: if not 0, it replaces `batch_size`. A batch then has as many examples as would
-            fit into this number of tokens if each were as long as its bucket allows (without
-            shuffling: as long as the longest example of all), but at least one.
+        batch_tokens: if not 0, it replaces `batch_size`. The number of examples in a batch is then
+            this number of tokens divided by the longest length that the bucket allows (without
+            shuffling: by the length of the longest example of all), rounded down, but at least 1.
 
     Raises:
         ValueError: if there are no examples, or an argument is out of its range.

@@ -55,8 +55,8 @@ class Split:
         max_source_length: longest source, in tokens including the end token.
         max_target_length: longest target, in tokens including the end token.
         num_target_tokens: tokens of all targets, including the end tokens.
-        left_out: by name of each filter, the number of pairs of the corpus that the filter removed
-            from the split.
+        left_out: for each filter, by name, the number of pairs of the corpus that it removed from
+            the split.
     """
 
     file_format: str

@@ -95,7 +95,7 @@ def read_shards(
 
 
 def _are_pairs(tokens: Any, dtype: np.dtype[np.integer]) -> bool:
-    """Whether `tokens` is an array as `TokenPairs` takes it."""
+    """Whether `tokens` is an array that `TokenPairs` accepts, with ids of type `dtype`."""
     is_flat = isinstance(tokens, np.ndarray) and tokens.dtype == dtype and tokens.ndim == 1
     if not is_flat or not tokens.size:
         return False

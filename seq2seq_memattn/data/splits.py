@@ -1,9 +1,9 @@
 """Splits: one part of a data directory as padded batches, for the copy task and parallel text.
 
 Memory holds at most two groups of shards, however large the corpus is: the group that batches are
-made of, and the next one, which a thread reads ahead. Each epoch permutes the shards by the seed
-and cuts them into groups. `BucketBatches` shuffles and batches the pairs of a group. A split that
-is one group, such as a split of text, is read once.
+made of, and the next one, which a thread reads ahead. Each epoch permutes the shards at random
+(depending on the seed) and cuts them into groups. `BucketBatches` shuffles and batches the pairs of
+a group. A split that is one group, such as a split of text, is read once.
 """
 
 import functools
@@ -52,7 +52,7 @@ class SplitData:
         split: "train", "valid" or the name of a test set.
         batch_size: pairs in a batch.
         bucket_width: width of a length bucket in tokens.
-        seed: seed of the order.
+        seed: seed of the shuffling.
         shuffle: False for evaluation: shards stay in order, and each group is sorted by length.
         pad_to_multiple: int or None. None: batches are padded to their longest sequence. With an
             int, there are few shapes, for XLA and JAX: lengths are rounded up to the end of the
@@ -67,8 +67,8 @@ class SplitData:
 
     Raises:
         ValueError: if the directory or a file of the split is missing or damaged, or a line cannot
-            be encoded. The message names the file. With several groups, a damaged shard raises only
-            when it is read.
+            be encoded. The message names the file. With several groups, damage to a shard is found
+            only when the shard is read.
 
     Example: `fit` over two epochs, each in its own order.
 
@@ -167,9 +167,9 @@ class SplitData:
         """The position `num_batches` later; raises ValueError if `position` does not exist."""
         group, batch = position
         if group < 0 or not 0 <= batch < self._count(group):
-            raise ValueError(f"position: expected one of this data, got {group} and {batch}")
+            raise ValueError(f"position: expected one in this data, got {group} and {batch}")
         batch += num_batches
-        while batch and batch >= self._count(group):  # batch 0 exists: reading is not needed
+        while batch and batch >= self._count(group):  # batch 0 exists: no need to read the group
             batch -= self._count(group)
             group += 1
         return Position(group, batch)
@@ -222,8 +222,8 @@ class SplitData:
     def tf_batches(self, position: Position) -> Iterator[dict[str, "tf.Tensor"]]:
         """Iterates over the batches of `tf_dataset` from a position on, without end.
 
-        Errors of files are raised unchanged. TensorFlow would wrap them in its own error, with the
-        traceback in the message.
+        Errors in reading files are raised unchanged. TensorFlow would wrap them in its own error,
+        with the traceback in the message.
         """
         with needed():  # TensorFlow
             from seq2seq_memattn.data.tf_batches import batches_of
@@ -272,7 +272,7 @@ class SplitData:
         epoch, index = divmod(group, self._num_groups)
         order = np.arange(len(self._shards))
         if self._shuffle:
-            # The key has two numbers: a stream different from those of `BucketBatches`.
+            # With two numbers in the key, the stream differs from those of `BucketBatches`.
             stream = np.random.SeedSequence(self._seed, spawn_key=(epoch, 0))
             order = np.random.default_rng(stream).permutation(order)
         shards = np.sort(np.array_split(order, self._num_groups)[index])

@@ -19,7 +19,8 @@ def batches_of(
     """Returns the batches of groups as a tf.data.Dataset of dicts, see `batching.make_batch`.
 
     Args:
-        groups: called at each iteration over the dataset; returns the groups from the first one on.
+        groups: returns a new iterator over the groups; called at the start of each iteration over
+            the dataset.
         dtype: dtype of the groups' tokens.
     """
 
@@ -38,7 +39,7 @@ def batches_of(
 
 
 def as_fitted(dataset: tf.data.Dataset, num_batches: int | None) -> tf.data.Dataset:
-    """Returns the batches in the form of Keras's `fit`, with their number (`fit` warns without it).
+    """Returns the batches as Keras's `fit` takes them, with their number (`fit` warns without it).
 
     Args:
         dataset: dataset of dicts, see `batching.make_batch`.

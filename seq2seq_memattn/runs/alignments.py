@@ -52,7 +52,8 @@ def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned
     source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # cut as the model saw it
     source_tokens = [*_tokens(run.source_vocabulary, source), END]
     target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]
-    # A scored position has a softmax above 0, unless its energy is hundreds below the highest.
+    # The softmax of a scored position is above 0, unless the position's energy is so far below the
+    # highest (by about 100) that float32 underflows.
     scored = alignment > 0 if run.model.config.threshold else None
     alpha = _alpha(run.model, source)
     return Aligned(

@@ -23,8 +23,8 @@ def average_checkpoints(
         run_dir: Path. A run directory.
         last: int > 0. How many checkpoints to average. A damaged checkpoint is skipped, and the one
             before it counts instead.
-        output: Path. The file to write; `load_weights` can read it. Its update is the update of the
-            newest checkpoint.
+        output: Path. The file to write; `load_weights` can read it. It records the update of the
+            newest averaged checkpoint as its own.
         on_file: called after each checkpoint.
 
     Returns:
@@ -47,7 +47,7 @@ def average_checkpoints(
             break
         try:
             record = read_weights(path, weights)
-        except (ValueError, FileNotFoundError) as error:  # a training removes old checkpoints
+        except (ValueError, FileNotFoundError) as error:  # a running training may have removed it
             problems.append(str(error))
             continue
         for total, weight in zip(sums, weights, strict=True):

@@ -1,9 +1,9 @@
-"""Checkpoints: everything that a run needs to resume, in one file each.
+"""Checkpoints: each is one file with everything that a run needs to resume.
 
 A checkpoint is a NumPy archive, whose members carry checksums. It holds the variables of model and
 optimiser, including the seed generators, and a JSON record of the rest: update, data position, best
-score. The file is written under a temporary name, synced and renamed. A file with the name of a
-checkpoint is therefore complete unless the disk damaged it.
+score and so on. The file is written under a temporary name, synced and renamed. A file with the
+name of a checkpoint is therefore complete unless the disk damaged it.
 """
 
 import errno
@@ -21,8 +21,8 @@ from seq2seq_memattn.text.files import atomic_binary
 _NAME = re.compile(r"checkpoint-(\d{9})\.npz")
 _RECORD = "record"
 
-# Values of `errno` in an OSError raised by reading a damaged file or disk; None: it has none. Other
-# errors, such as a missing permission, say nothing about the content of the file.
+# Values of `errno` in an OSError raised by reading a damaged file or disk; None stands for an error
+# without `errno`. Other errors, such as a missing permission, say nothing about the content.
 _DAMAGE = (None, errno.EINVAL, errno.EIO)
 
 
@@ -67,7 +67,7 @@ def _check_whole(path: Path) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The record of a file of `write_arrays`; {} if there is no such file or it is damaged."""
+    """The record of a file that `write_arrays` wrote; {} if it does not exist or is damaged."""
     try:
         return _read(path)[0]
     except (FileNotFoundError, DamagedCheckpoint):
@@ -75,7 +75,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def read_arrays(path: Path, variables: Sequence[Any]) -> dict[str, Any]:
-    """Assigns variables from a file of `write_arrays`, and returns the file's record.
+    """Assigns variables from a file that `write_arrays` wrote, and returns the file's record.
 
     Nothing is assigned unless the whole file can be read and fits the variables.
 
@@ -123,7 +123,7 @@ def read_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
 
 
 def read_shared_weights(path: Path, weights: Sequence[Any]) -> dict[str, Any]:
-    """Assigns the weights that a file and a model share, such as those of the same encoder.
+    """Assigns the weights that a file and a model share, for instance those of the encoder.
 
     Args:
         path, weights: see `read_weights`.

@@ -48,7 +48,7 @@ LATEST = "latest"
 # Options that may differ between two starts of a run, because they change neither the updates nor
 # the validation BLEU, by which the best weights are chosen.
 # `teacher` is free because a teacher's directory may have moved. Its weights are compared instead.
-# `accumulate` changes only rounding and dropout masks, like another number of replicas. With
+# `accumulate` changes only rounding and dropout masks, as the number of replicas does. With
 # `balance_weight`, it also changes the loss and is not free.
 FREE_OPTIONS = frozenset(
     {
@@ -136,9 +136,9 @@ def check_run(
         The options that identify a run, by group.
 
     Raises:
-        ValueError: if the directory is a run with other options or data (names the options that
-            differ) or has other files, or if `model` needs a joint vocabulary and the data have
-            two.
+        ValueError: if the directory is a run with other options (the message names those that
+            differ) or other data, if it has other files, or if `model` needs a joint vocabulary and
+            the data have two.
     """
     manifest = read_manifest(data_dir)
     if model.tied_embeddings == "all" and manifest.source_vocabulary != manifest.target_vocabulary:
@@ -158,7 +158,7 @@ def check_run(
         if old.get("data") != new["data"] or _reads_otherwise(run_dir, manifest):
             raise ValueError(
                 f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
-                "data, or start a new run with its weights by --init_from"
+                "data, or use --init_from to start a new run from its weights"
             )
         _check_same(path, old, new)
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
@@ -192,7 +192,7 @@ def _form(manifest: Manifest) -> TextForm:
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    # Options that are newer than the run count as having their defaults.
+    # Options that did not exist yet when the run began count as having their defaults.
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     free = set(FREE_OPTIONS)
     if new["training"]["schedule"] == "plateau":  # the learning rate depends on validations
@@ -202,7 +202,7 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
     if found := differences(saved, new, free):
         differing = "; ".join(f"{name} was {old!r}, is {now!r}" for name, old, now in found)
-        raise ValueError(f"{path}: a run of another configuration: {differing}")
+        raise ValueError(f"{path}: a run with another configuration: {differing}")
 
 
 def differences(
@@ -263,7 +263,7 @@ def load_run(
         checkpoint: "best": the weights of the best validation, or the latest ones if the run has
             not been validated yet. "latest": the weights of the newest undamaged checkpoint. Any
             other value is the name of a file in the run directory or among its checkpoints.
-        threshold: replaces the run's threshold of flexible attention; None: it is not replaced.
+        threshold: replaces the run's threshold of flexible attention; None: keeps that threshold.
         precision: precision of the model; the precision of the training does not matter.
 
     Raises:

@@ -38,7 +38,7 @@ class PairScorer:
         """Scores pairs given without start and end tokens.
 
         Args:
-            sources, targets: lists of equal length, of int32 arrays [length].
+            sources, targets: as many sources as targets, each an int32 array [length].
             batch_size: int > 0. The maximum number of pairs in a batch. Pairs of similar length
                 share a batch.
             on_batch: called after each batch with its number of pairs.

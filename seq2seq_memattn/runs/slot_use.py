@@ -1,4 +1,4 @@
-"""How a model of K-memory uses its slots."""
+"""How a model with K-memory uses its slots."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,10 +24,10 @@ def slot_use(scores: Sequence[Any]) -> dict[str, float]:
     Returns:
         slots: number of slots.
         dead: number of slots whose mean share is less than a tenth of an even share.
-        corpus: perplexity of the mean shares over all steps.
-        sentence: perplexity of the mean shares over the steps of a target; the geometric mean over
-            targets, weighted by steps.
-        step: perplexity of the shares of a step; the geometric mean over all steps.
+        corpus: perplexity of the shares averaged over all steps.
+        sentence: perplexity of the shares averaged over the steps of one target; the geometric mean
+            of these perplexities over targets, weighted by their numbers of steps.
+        step: perplexity of the shares of one step; the geometric mean over all steps.
 
     Raises:
         ValueError: if there are no steps.
@@ -53,8 +53,8 @@ class ReferenceScores:
 
     Args:
         model: `Seq2Seq` with K-memory. Each call uses its current weights.
-        sources, targets: lists of equal length, of int32 arrays [length] without start and end
-            tokens; one batch.
+        sources, targets: as many sources as targets, each an int32 array [length] without start and
+            end tokens. All pairs form one batch.
     """
 
     def __init__(self, model: Any, sources: Sequence[Any], targets: Sequence[Any]) -> None:

@@ -35,8 +35,8 @@ class SourceReader:
     Args:
         run: `Run`.
         max_source_length: int > 0 or None. Sources are cut to this many tokens, end token included;
-            None: no limit. A model with a longest source of its own, such as one with position
-            encodings, also cuts sources to that length.
+            None: no limit. If the model has its own limit, for example because of its position
+            encodings, sources are cut to that, too.
 
     Attributes:
         limit: int or None. The maximum number of tokens in a source, end token included.
@@ -94,12 +94,11 @@ class Translator:
     """Translates lines with one run.
 
     Args:
-        run: `Run`. Its weights must stay as they are.
+        run: `Run`. Its weights must not change afterwards.
         options: `SearchOptions`.
         lengths: `Lengths`.
         max_source_length: int or None. Longer sources are cut to this number of tokens, end token
-            included, and the cuts are counted. None: the length that the run's model was made for,
-            if any.
+            included, and the cuts are counted. None: the model's own limit, if it has one.
         return_alignments: see `beam_search`.
         seed: int in 0..2**31-1. Seed of the samples; beam search does not use it.
 

@@ -137,7 +137,7 @@ class PreparedModel:
         return memory._replace(attention=self._cell.attention.without_sources(memory.attention))
 
     def alignment(self, scores: Any, memory: SearchMemory) -> Any:
-        """How much each query read of each source position: [batch, queries, source_length]."""
+        """How much each query read from each source position: [batch, queries, source_length]."""
         return self._cell.attention.alignment(scores, memory.attention)
 
     def positions_scored(self, scores: Any, memory: SearchMemory) -> Any:

@@ -103,7 +103,7 @@ class AlignedModel(SearchedModel, Protocol):
     """
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """How much each query read of each position: float [batch, queries, source_length].
+        """How much each query read from each position: float [batch, queries, source_length].
 
         Args:
             scores: from `step`; the queries of several steps may be side by side.

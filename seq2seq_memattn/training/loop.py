@@ -22,16 +22,16 @@ from seq2seq_memattn.training.validation import Validator
 
 
 class InterruptedRun(Exception):
-    """A signal ended the run after a checkpoint.
+    """Raised when a signal ends the run, after a checkpoint was saved.
 
     Args:
         signal_number: int.
-        path: the checkpoint; None if another process writes it.
+        path: the saved checkpoint; None if the chief, another process, saved it.
     """
 
     def __init__(self, signal_number: int, path: Path | None) -> None:
         name = signal.Signals(signal_number).name
-        saved = f"saved {path}" if path else "the chief saved"
+        saved = f"saved {path}" if path else "the chief saved a checkpoint"
         super().__init__(f"{name}: {saved}; run the same command again to resume")
         self.signal_number = signal_number
 
@@ -41,8 +41,8 @@ class TrainingResult(NamedTuple):
 
     Fields:
         update: int. Updates done.
-        loss: float. Mean loss of the last logged updates in nats per target token; None if no
-            update was applied.
+        loss: float. Mean loss in nats per target token over the updates since the last line of the
+            log or, if there are none, the mean loss of that line; None if no update was applied.
         best_bleu: float. Best validation BLEU, 0 to 100; -1 if never validated.
         best_update: int. The update of the best validation.
         seconds: float. Seconds of training over all starts of the run, validation included.
@@ -63,20 +63,21 @@ class Trainer:
     """Trains one model in one run directory; starts a new run or resumes an existing one.
 
     Args:
-        run_dir: Path. Made if necessary; a run with another configuration is refused.
+        run_dir: Path. Created if necessary. It must not hold a run with another configuration.
         data_dir: Path. A data directory with the splits train and valid.
         model_config: `ModelConfig` with the vocabulary sizes of the data.
         config: `TrainingConfig`.
-        init_from: Path or None. A run whose best weights a new run starts from. It is not read once
-            the new run has a checkpoint.
-        devices: `DevicesConfig`. If several processes train together, each makes a `Trainer` whose
-            arguments differ only in `devices`. Only the first process writes, and only it needs
-            access to `run_dir`.
+        init_from: Path or None. Directory of another run, whose best weights initialise a new run.
+            It is no longer read once the new run has a checkpoint.
+        devices: `DevicesConfig`. If several processes train together, each makes a `Trainer` with
+            the same arguments, except for `devices`. Only the first process writes, and only it
+            needs access to `run_dir`.
         profile: the first and the last update to profile for TensorBoard; None: no profile.
 
     Raises:
         ValueError: if the run has another configuration, all its checkpoints are damaged, the
-            weights or vocabularies of `init_from` do not fit, or the devices do not fit.
+            weights or vocabularies of `init_from` do not fit the new run, or `devices` does not
+            suit the machine or the cluster.
         LostWorker: if other processes do not start in time, or are lost.
         SystemExit: with 0, if this process only served the chief and the chief has ended.
     """
@@ -108,7 +109,7 @@ class Trainer:
         first, last = profile if profile and self.workers.is_chief else (1, 0)
         self._profile = Profile(run_dir / "tensorboard", first, last)
         if first <= last <= self.progress.update:
-            self._notes.append(f"no profile: updates {first} to {last} are done already")
+            self._notes.append(f"no profile: updates {first} to {last} have already been done")
         self._signal = 0  # the signal that the processes have agreed on; 0: none
 
     def run(self) -> TrainingResult:
@@ -260,14 +261,17 @@ class Trainer:
 
     def _hopeless(self, in_a_row: int) -> str:
         paths = self.folder.paths()
-        last = paths[-1] if paths else "none" if self.workers.is_chief else "the chief says which"
+        last = paths[-1] if paths else "none" if self.workers.is_chief else "see the chief's error"
         return (
             f"{in_a_row} updates in a row up to update {self.progress.update} had NaN or infinite "
             f"loss or gradient; last good checkpoint: {last}"
         )
 
     def _validate_if_due(self, reporter: Any, caught: Signals) -> None:
-        """Validates every `validate_every` updates and after the last one; a signal cancels it."""
+        """Validates every `validate_every` updates and after the last one.
+
+        A signal cancels a validation.
+        """
         progress, config = self.progress, self.config
         is_due = progress.update % config.validate_every == 0
         is_due = is_due or progress.update >= config.num_updates
@@ -336,7 +340,7 @@ class Trainer:
             return self.validator(on_scored, on_decoded)
 
     def _settle(self, reporter: Any) -> None:
-        """Waits for the updates that workers still compute, and counts their results."""
+        """Waits for the updates that workers are still computing, and counts their results."""
         for result in self.workers.served(self._finish):
             self._take(result, reporter)
 
@@ -362,8 +366,8 @@ class Trainer:
         bleu: float = kept.get("bleu", -1.0)
         if bleu > self.progress.best_bleu:
             reporter.say(
-                f"{BEST_NAME} is better than the checkpoints that are left: BLEU {bleu:.2f} at "
-                f"update {kept['update']}; it stays until a validation is as good"
+                f"{BEST_NAME} is better than the remaining checkpoints: BLEU {bleu:.2f} at "
+                f"update {kept['update']}; it is kept until a validation is at least as good"
             )
         return bleu
 
@@ -371,8 +375,8 @@ class Trainer:
         """Writes best.npz if the model now has the best weights.
 
         A checkpoint with the score of these weights must be written first. Otherwise a killed run
-        would resume from an older checkpoint without this score. If later checkpoints were lost,
-        the existing best.npz may have better weights, which are kept.
+        would resume from an older checkpoint without this score. If checkpoints were lost, an
+        existing best.npz may hold better weights than the model; it is then kept.
         """
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}

@@ -56,7 +56,7 @@ def make_parts(model_config: ModelConfig, config: TrainingConfig, strategy: Any 
 
 
 def make_optimizer(model: Seq2Seq, config: TrainingConfig) -> keras.optimizers.Optimizer:
-    """Makes the optimiser of a configuration, such as google/seq2seq's Adam, and builds it."""
+    """Makes and builds a configuration's optimiser, for example Adam as in google/seq2seq."""
     if config.optimizer == "sgd":
         optimizer = keras.optimizers.SGD(config.learning_rate)
     else:
@@ -69,8 +69,9 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
     """Loads the teacher that a configuration names; None if it names none.
 
     Raises:
-        ValueError: if the directory is not a run or has no weights, the attention of one of the two
-            models does not learn what to read, or contexts are compared but not equally wide.
+        ValueError: if the directory is not a run or has no weights, the attention of either model
+            learns no distribution over the source, or contexts are to be compared but differ in
+            width.
     """
     if not config.teacher:
         return None
@@ -81,7 +82,7 @@ def make_teacher(student: Seq2Seq, config: TrainingConfig) -> Teacher | None:
     attention = student.config.attention
     if attention in NOTHING_TO_LEARN:
         raise ValueError(
-            f"`teacher`: expected a model that learns what to read; its attention is {attention}."
+            f"`teacher`: expected a student that learns what to read; its attention is {attention}."
         )
     widths = [model.config.context_units for model in (run.model, student)]
     if asked.contexts and widths[0] != widths[1]:

@@ -56,7 +56,7 @@ class Sums(NamedTuple):
 
 
 class Window:
-    """Loss and speed since the last line of the log; the speed leaves out validations."""
+    """Loss and speed since the last line of the log; validation time does not affect the speed."""
 
     def __init__(self, sums: Sums | None = None) -> None:
         self.sums = sums or Sums()
@@ -111,7 +111,7 @@ class Window:
         }
 
     def _terms(self) -> dict[str, float]:
-        """Each term's mean, by "loss_" and its name; {} if the loss has only one term."""
+        """The mean of each term, as "loss_NAME"; {} if the loss has only one term."""
         terms = self.sums.terms if len(self.sums.terms) > 1 else {}
         return {f"loss_{name}": term / self.sums.tokens for name, term in terms.items()}
 

@@ -1,4 +1,4 @@
-"""The progress of a run: the part of a checkpoint that is not variables."""
+"""The progress of a run: everything in a checkpoint except the variables."""
 
 import math
 from typing import Any

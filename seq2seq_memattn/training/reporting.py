@@ -24,7 +24,8 @@ class Reporter:
         update: int. The update from which the run resumes; figures of later updates, left by an
             interrupted start, are removed.
         num_updates: int. The last update of the run.
-        validated: int. The last update whose validation is part of the run; by default `update`.
+        validated: int. The last update whose validation the checkpoint includes; the figures of
+            later validations are removed. By default `update`.
     """
 
     def __init__(
@@ -164,8 +165,8 @@ class _Board:
 def _say_start(folder: Path, update: int) -> None:
     """Writes the event by which TensorBoard recognises a start of the run.
 
-    TensorBoard then drops the figures of later updates that an interrupted start left. The event of
-    the first start tells TensorBoard that it may drop figures at all.
+    At each such event except the first, TensorBoard drops the figures of later updates, which an
+    interrupted start left behind. The first start must therefore write an event, too.
     """
     from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
         Event,

@@ -28,7 +28,7 @@ from seq2seq_memattn.training.progress import Progress
 from seq2seq_memattn.training.updates.loss_scale import LossScale
 from seq2seq_memattn.vocabulary import have_same_ids
 
-# The maximum number of different padded lengths that XLA compiles for; not with `batch_tokens`.
+# The maximum number of different padded lengths that XLA compiles for, without `batch_tokens`.
 MOST_WIDTHS = 4
 
 
@@ -88,8 +88,8 @@ def make_start(
     if workers.is_chief:
         if (run_dir / BEST_NAME).exists() and not folder.paths():
             raise ValueError(
-                f"{run_dir}: a run without the checkpoints from which it could resume; training "
-                "anew would replace its best weights, so choose another --run_dir"
+                f"{run_dir}: the run has no checkpoints to resume from; training it from scratch "
+                "would replace its best weights, so choose another --run_dir"
             )
         if init_from is not None and not folder.paths():
             notes += _begin_with(init_from, model, data_dir)
@@ -170,7 +170,7 @@ def _splits(data_dir: Path, config: TrainingConfig) -> tuple[SplitData, SplitDat
 
 
 def _width_step(data_dir: Path, config: TrainingConfig) -> int:
-    """The multiple to which padded lengths are rounded up for XLA; 1: they end with the buckets.
+    """The multiple to which padded lengths are rounded up for XLA; 1: only to a bucket's end.
 
     Compiling takes seconds for each length, so there must be few lengths. With `batch_tokens`, the
     size of a batch is computed from the longest length that its bucket allows, so no padded length
@@ -183,12 +183,12 @@ def _width_step(data_dir: Path, config: TrainingConfig) -> int:
 
 
 def _begin_with(run_dir: Path, model: Seq2Seq, data_dir: Path) -> list[str]:
-    """Loads those of another run's best weights that the model also has; returns messages."""
+    """Loads another run's best weights, as far as the model also has them; returns messages."""
     _check_vocabularies(run_dir, data_dir)
     record, problems = load_weights(run_dir, model.weights, read=read_shared_weights)
     notes = [*problems, f"starting with the weights of {run_dir}, update {record['update']}"]
     if record["new"]:
-        notes.append(f"weights that start anew: {', '.join(record['new'])}")
+        notes.append(f"newly initialised weights: {', '.join(record['new'])}")
     if record["left_out"]:
         notes.append(f"weights of {run_dir} left out: {', '.join(record['left_out'])}")
     return notes
@@ -201,15 +201,15 @@ def agree_on_teacher(run_dir: str, teacher: dict[str, Any] | None, workers: Work
     with workers.named_losses():
         chiefs = workers.from_chief(teacher)
     if teacher != chiefs:
-        raise ValueError(f"{run_dir}: expected the chief's weights of {_named(chiefs)}")
+        raise ValueError(f"{run_dir}: expected the same weights as the chief: {_named(chiefs)}")
 
 
 def _check_teacher(run_dir: str, now: dict[str, Any] | None, before: dict[str, Any] | None) -> None:
     """Raises ValueError if a teacher has other weights than when the run began."""
     if now != before:
         raise ValueError(
-            f"{run_dir}: expected the weights with which this run began, {_named(before)}; they "
-            f"are now {_named(now)}"
+            f"{run_dir}: expected the weights that this teacher had when the run began, "
+            f"{_named(before)}; they are now {_named(now)}"
         )
 
 

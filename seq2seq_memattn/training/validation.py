@@ -87,7 +87,7 @@ class Validator:
         log_prob, num_tokens = self._workers.total(sums)
         decode = self._split.target_vocabulary.decode
         hypotheses = [decode(ids) for ids in tokens]
-        # Tokenised like the text for the BLEU of `evaluate`.
+        # Tokenised as in `evaluate` for its BLEU of tokenised text.
         tokenised = map(self._form.tokenised, (hypotheses, self._references))
         return VALIDATION_BLEU[self._bleu](*tokenised).score, -float(log_prob) / float(num_tokens)
 

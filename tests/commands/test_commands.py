@@ -152,9 +152,9 @@ def test_a_single_sample_is_written_as_text_alone_with_its_alignment(work, tmp_p
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--sample=2", "--beam_size=10"], "--beam_size: expected without --sample"),
-        (["--sample=2", "--n_best=2"], "--n_best: expected without --sample"),
-        (["--sample=2", "--length_penalty=0.6"], "--length_penalty: expected without --sample"),
+        (["--sample=2", "--beam_size=10"], "--beam_size: not with --sample"),
+        (["--sample=2", "--n_best=2"], "--n_best: not with --sample"),
+        (["--sample=2", "--length_penalty=0.6"], "--length_penalty: not with --sample"),
         (["--temperature=0.5"], "--temperature: expected --sample too"),
         (["--sample_seed=1"], "--sample_seed: expected --sample too"),
         (["--sample=2", "--temperature=0"], "`temperature` must be in 0.0001..10000; got 0.0"),
@@ -349,7 +349,7 @@ def test_position_encodings_for_shorter_sources_than_those_of_the_data_are_refus
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--source={a}", "--reference={b}"], "expected as many lines, got 2 and 3"),
+        (["--source={a}", "--reference={b}"], "expected as many lines in both, got 2 and 3"),
         (["--source={a}", "--reference={none}"], "none.txt"),
         (["--source={empty}", "--reference={a}"], "empty.txt"),
         (["--source={bytes}", "--reference={a}"], "bytes.txt"),

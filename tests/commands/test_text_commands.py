@@ -128,7 +128,7 @@ def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_pat
         (["--prefixes={short}"], "short.txt: expected 2 lines, got 1"),
         (["--prefixes={short}x"], "short.txtx: no such file"),
         (["--run_dir=one,two"], "one: expected a run directory"),
-        (["--sample=2", "--coverage_penalty=0.1"], "--coverage_penalty: expected without --sample"),
+        (["--sample=2", "--coverage_penalty=0.1"], "--coverage_penalty: not with --sample"),
         (["--coverage_penalty=-1"], "--coverage_penalty"),
         (["--input=-", "--prefixes=-"], "--prefixes: expected a file, since --input takes"),
         (["--max_length_ratio=0"], "flag --max_length_ratio=0: 0.0 is not number >= 0.01"),

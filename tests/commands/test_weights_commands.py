@@ -111,7 +111,7 @@ def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
-        ("3\n4\n", "3\n", "expected as many lines, got 2 and 1"),
+        ("3\n4\n", "3\n", "expected as many lines in both, got 2 and 1"),
         ("3\n4\n", "3\nx\n", "target.txt, line 2: unknown symbol 'x'"),
     ],
 )

@@ -105,7 +105,7 @@ def test_position_after_counts_what_the_iteration_yields(directory: Path) -> Non
 
 @pytest.mark.parametrize("position", [Position(-1, 0), Position(0, -1), Position(0, 999)])
 def test_a_position_of_other_data_is_refused(directory: Path, position: Position) -> None:
-    with pytest.raises(ValueError, match="position: expected one of this data, got"):
+    with pytest.raises(ValueError, match="position: expected one in this data, got"):
         open_train(directory).position_after(position, 0)
 
 

@@ -80,7 +80,7 @@ def test_every_other_option_is_named_when_it_differs(run_dir: Path, data_dir: Pa
     with pytest.raises(ValueError) as raised:
         open_run(run_dir, data_dir, model, training)
     assert str(raised.value) == (
-        f"{run_dir / CONFIG_NAME}: a run of another configuration: "
+        f"{run_dir / CONFIG_NAME}: a run with another configuration: "
         "attention was 'k_memory:3', is 'bahdanau'; dropout was 0.2, is 0.5; seed was 0, is 7"
     )
     assert (run_dir / CONFIG_NAME).read_text() == before

@@ -197,7 +197,7 @@ def test_bad_run_directories_give_one_line(
 ) -> None:
     run_dir = copy_run(uninterrupted, tmp_path / "run")
     error = only_error(here(data_dir, run_dir, clip_norm=3.0))
-    assert error.endswith("a run of another configuration: clip_norm was 1.0, is 3.0")
+    assert error.endswith("a run with another configuration: clip_norm was 1.0, is 3.0")
     damage(checkpoints(run_dir)[-1], "flipped")
     ended = here(data_dir, run_dir)
     assert ended.status == 0

@@ -97,7 +97,7 @@ def test_better_weights_of_a_checkpoint_that_is_gone_are_kept(
     result = scripted(bleus=[3, 2], num_updates=6, **options).run()
     assert arrays_of(tmp_path / "run" / "best.npz")[1] == best
     assert result.best_update == 4 and result.best_bleu < best["bleu"]
-    note = f"best.npz is better than the checkpoints that are left: BLEU {best['bleu']:.2f} at"
+    note = f"best.npz is better than the remaining checkpoints: BLEU {best['bleu']:.2f} at"
     assert note in capsys.readouterr().err
 
 

@@ -177,7 +177,7 @@ def test_best_weights_without_a_checkpoint_are_not_replaced(
     for path in checkpoints(run_dir):
         path.unlink()
     before = (run_dir / "config.json").read_text()
-    with pytest.raises(ValueError, match="a run without the checkpoints from which it could"):
+    with pytest.raises(ValueError, match="the run has no checkpoints to resume from"):
         trainer(data_dir, run_dir, num_updates=999)
     assert (run_dir / "config.json").read_text() == before
 
@@ -210,7 +210,7 @@ def test_a_model_with_another_attention_begins_with_the_weights_that_both_have(
         if variable.path in given:
             np.testing.assert_array_equal(np.array(variable), given[variable.path])
     *_, new, left_out = begun._notes
-    assert names_after("weights that start anew: ", new) == paths - set(given)
+    assert names_after("newly initialised weights: ", new) == paths - set(given)
     assert names_after(f"weights of {finished[0]} left out: ", left_out) == set(given) - paths
     assert len(paths & set(given)) > 10
 

@@ -1,7 +1,7 @@
-"""The frame of every command: flags, one-line errors and a JSON line at the end.
+"""What all commands share: flags, one-line errors and a JSON line at the end.
 
 A command is a module with two functions: `define(flags)` adds the command's flags to a `Flags`, and
-`main(arguments)` runs the command with their values. Its help begins with the module's docstring.
+`main(arguments)` runs the command with their values. The help begins with the module's docstring.
 `run` parses the flags and calls `main`.
 """
 
@@ -125,14 +125,14 @@ class Flags:
         *,
         required: bool = False,
     ) -> None:
-        """Defines a flag that takes one of several texts."""
+        """Defines a flag that takes one of several fixed values."""
         absl_flags.DEFINE_enum(name, default, list(choices), meaning, flag_values=self._flags)
         self._add(name, required)
 
     def items(
         self, name: str, default: Sequence[str] | None, meaning: str, *, required: bool = False
     ) -> None:
-        """Defines a flag that takes texts separated by commas."""
+        """Defines a flag that takes a list of strings separated by commas."""
         absl_flags.DEFINE_list(name, default, meaning, flag_values=self._flags)
         self._add(name, required)
 
@@ -142,7 +142,7 @@ class Flags:
         self._add(name, True)
 
     def options(self, kind: type, leave_out: Collection[str] = ()) -> None:
-        """Defines a flag for each field of an option record; fields without default are required.
+        """Defines a flag for each field of an option record; fields without a default are required.
 
         Args:
             kind: a dataclass whose fields are int, float, bool, str or Literal, each with its
@@ -317,7 +317,7 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
 
 
 def launch(command: ModuleType) -> NoReturn:
-    """Runs a command as `python -m` does, with the flags of this process.
+    """Runs a command that was started with `python -m`, with the flags of this process.
 
     Args:
         command: the command's module.

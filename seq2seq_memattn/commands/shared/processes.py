@@ -13,7 +13,7 @@ WITHOUT_BARS = {"TQDM_DISABLE": "1"}  # for the environment of processes that ru
 
 @contextlib.contextmanager
 def lines_under(name: str) -> Iterator[IO[bytes]]:
-    """Opens a stream for a process's output; shows its lines on standard error under a name."""
+    """Opens a stream for a process's output; prints each line after `name` to standard error."""
     reading, writing = os.pipe()
     follower = threading.Thread(target=_show, args=(reading, name))
     follower.start()

@@ -255,7 +255,8 @@ def read_pair(source: str, target: str) -> tuple[list[str], list[str]]:
     sources, targets = read_lines(source), read_lines(target)
     if len(sources) != len(targets):
         raise ValueError(
-            f"{source} and {target}: expected as many lines, got {len(sources)} and {len(targets)}"
+            f"{source} and {target}: expected as many lines in both, got {len(sources)} and "
+            f"{len(targets)}"
         )
     return sources, targets
 

@@ -63,7 +63,7 @@ def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Clust
     value = environment.get(VARIABLE, "")
     if not config.workers:
         if config.task_index != -1:
-            raise ValueError("--task_index: expected --workers with it")
+            raise ValueError("--task_index: expected --workers too")
         return _from_variable(value) if value else None
     if value:
         raise ValueError(f"--workers: expected no {VARIABLE}, which also describes a cluster")

@@ -72,7 +72,7 @@ def _chosen(config: DevicesConfig, cluster: Cluster | None) -> str:
     fitting = "parameter_server" if is_asynchronous else "multi_worker"
     is_several = cluster is not None and cluster.size > 1
     if config.num_devices and (config.strategy not in ("auto", "mirrored") or is_several):
-        raise ValueError("--num_devices: expected --strategy=mirrored with it, and no cluster")
+        raise ValueError("--num_devices: expected --strategy=mirrored too, and no cluster")
     if config.strategy == "auto":
         if is_several:
             return fitting
@@ -80,7 +80,11 @@ def _chosen(config: DevicesConfig, cluster: Cluster | None) -> str:
         return "mirrored" if several else "one_device"
     of_clusters = config.strategy in ("multi_worker", "parameter_server")
     if of_clusters and (cluster is None or config.strategy != fitting):
-        wanted = "one with parameter servers" if fitting == "multi_worker" else "one without"
+        wanted = (
+            "a cluster with parameter servers"
+            if fitting == "multi_worker"
+            else "a cluster without parameter servers"
+        )
         got = "none" if cluster is None else f"jobs {', '.join(cluster.addresses)}"
         kind = "a cluster" if cluster is None else wanted
         raise ValueError(
@@ -108,7 +112,7 @@ def _mirrored(num_devices: int) -> tf.distribute.Strategy:
             raise ValueError(f"--num_devices: expected at most {len(gpus)} GPUs; got {num_devices}")
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(num_devices or len(gpus))])
     if not num_devices:
-        raise ValueError("--strategy=mirrored: expected GPUs, or --num_devices parts of the CPU")
+        raise ValueError("--strategy=mirrored: expected GPUs, or --num_devices to split the CPU")
     cpu = tf.config.list_physical_devices("CPU")[0]
     parts = [tf.config.LogicalDeviceConfiguration()] * num_devices
     if tf.config.get_logical_device_configuration(cpu) != parts:

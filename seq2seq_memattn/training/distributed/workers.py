@@ -37,7 +37,7 @@ class Workers:
         index: int. Index of this process in `places`.
         total: sums arrays [n] of int32 or float64 over all processes; all processes must call it
             equally often.
-        servers: processes that do not run the loop, in the form of `places`.
+        servers: host:port of the processes that do not run the loop, by job and task.
         patience: a server is lost after this many seconds without an answer.
 
     Attributes:
@@ -127,7 +127,10 @@ class Workers:
 
     @contextlib.contextmanager
     def named_losses(self) -> Iterator[None]:
-        """Turns TensorFlow's errors about lost processes into a `LostWorker` of one line."""
+        """Turns TensorFlow's errors about lost processes into `LostWorker`.
+
+        The message of a `LostWorker` is one line.
+        """
         if len(self) == 1 and not self._servers:
             yield
             return

@@ -1,7 +1,7 @@
-"""Guidance by a teacher: a trained model shows what to read of the source at each step.
+"""Guidance by a teacher: a trained model shows a student what to read in the source at each step.
 
-The paper of K-memory names this as future work: its memory learns to approximate what a trained
-attention over the source reads (Britz, Guan and Luong, 2017, section 6). Teacher and student read
+The K-memory paper names this as future work: the memory would learn to approximate what a trained
+attention reads from the source (Britz, Guan and Luong, 2017, section 6). Teacher and student read
 the same targets, so they can be compared step by step.
 """
 
@@ -17,8 +17,9 @@ from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.layers.teacher_forcing import Asked
 from seq2seq_memattn.model import Seq2Seq
 
-# Replaces 0, whose logarithm is infinite. Small enough that all shares that matter have a gradient.
-# Its square is above 0 in float32: on JAX, the gradient of x / y divides by the square of y.
+# Lower bound for arguments of logarithms and for divisors, so that neither is 0. It is so small
+# that every probability that matters keeps its gradient, but its square is above 0 in float32: on
+# JAX, the gradient of x / y divides by the square of y.
 LEAST = 1e-18
 
 
@@ -101,7 +102,7 @@ def context_distances(teacher: Any, student: Any) -> Any:
 
 
 def alignment_divergences(teacher: Any, student: Any) -> Any:
-    """Kullback-Leibler divergence of a student's alignment from its teacher's, in nats.
+    """Kullback-Leibler divergence KL(teacher || student) of two alignments, in nats.
 
     Both alignments are first divided by their sums over the source. The alignment of K-memory, beta
     times alpha, does not sum to 1 if its scores are sigmoids.

@@ -1,4 +1,4 @@
-"""Loss scaling: computes a larger loss, because small gradients would vanish in float16."""
+"""Loss scaling: multiplies the loss, because small gradients would underflow in float16."""
 
 from typing import NamedTuple
 

@@ -15,8 +15,8 @@ from seq2seq_memattn.training.updates.training_loss import Terms, total
 class MeanGradient:
     """The gradient of the mean loss per target token, clipped to a global norm.
 
-    If the configuration has a norm for embeddings, the gradient of each embedding is then clipped
-    to that norm.
+    If the configuration has a norm for embeddings, the gradient of each embedding matrix is then
+    clipped to that norm.
 
     Source: google/seq2seq, `models/seq2seq_model.py`, where the norm of embeddings is 0.1.
     google/seq2seq takes this norm over the slices of a sparse gradient, one slice for each token of
@@ -60,7 +60,7 @@ class MeanGradient:
         return UpdateResult(loss, num_tokens, norm, is_finite, terms), clip / tokens / scale
 
     def scaled(self, gradients: Sequence[Any], factor: Any) -> list[Any]:
-        """Returns the gradients times `factor`; clips those of embeddings to their own norm."""
+        """Returns the gradients times `factor`; clips those of embeddings to their maximum norm."""
         scaled = [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
         if not self._embedding_norm:
             return scaled

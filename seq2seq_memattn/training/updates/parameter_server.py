@@ -1,8 +1,8 @@
 """Asynchronous updates by several workers, of variables that parameter servers hold.
 
 This was the default of google/seq2seq (`sync_replicas: 0`). Each worker takes its own batches and
-applies each gradient as soon as it is computed. Other workers have changed the weights meanwhile,
-so a run cannot be repeated exactly.
+applies each gradient as soon as it is computed. By then, other workers may have changed the
+weights, so a run cannot be repeated exactly.
 """
 
 from collections import deque
@@ -73,7 +73,7 @@ class AsynchronousUpdater:
         return self._oldest() if len(self._pending) > self._limit else None
 
     def finish(self) -> list[UpdateResult]:
-        """Waits for all workers and returns the remaining results; no update is pending then."""
+        """Waits for all workers and returns the remaining results, so that no update is pending."""
         self._coordinator.join()
         return [self._oldest() for _ in range(len(self._pending))]
 

@@ -10,7 +10,8 @@ class Plateau(NamedTuple):
     """The state of the plateau schedule; part of a checkpoint.
 
     Fields:
-        best_bleu: float. Best BLEU of a regular validation (every `validate_every`), 0 to 100.
+        best_bleu: float. Best BLEU of a regular validation, 0 to 100. Regular validations are those
+            every `validate_every` updates.
         stale: int. Number of regular validations since the best one or, if later, since the last
             decay.
         decays: int. Number of times that the learning rate was multiplied by the decay rate.
@@ -21,7 +22,10 @@ class Plateau(NamedTuple):
     decays: int = 0
 
     def after(self, bleu: float, patience: int) -> "Plateau":
-        """The state after a validation: decays if `patience` in a row brought no better BLEU."""
+        """The state after a validation.
+
+        The learning rate decays after `patience` validations in a row without a better BLEU.
+        """
         if bleu > self.best_bleu:
             return Plateau(bleu, 0, self.decays)
         stale = self.stale + 1
@@ -33,7 +37,7 @@ class Plateau(NamedTuple):
 def learning_rate(config: TrainingConfig, updates: int, decays: int = 0) -> float:
     """The learning rate of an update.
 
-    Sources: inverse_sqrt: Vaswani et al. (2017), equation 3, here scaled to the highest value
+    Sources: inverse_sqrt: Vaswani et al. (2017), equation 3, here scaled so that its peak is
     `config.learning_rate`. exponential: google/seq2seq, `training/utils.py`; decay starts after
     `decay_start` updates.
 

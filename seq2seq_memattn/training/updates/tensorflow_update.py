@@ -23,8 +23,9 @@ class TensorFlowUpdater:
     """Computes and applies updates of a model on a strategy's replicas.
 
     The gradients of the summed loss are summed over replicas, divided by the number of target
-    tokens in the whole batch and clipped to a global norm. The result therefore depends neither on
-    the number of replicas nor on the number of parts that each replica computes one after the other
+    tokens in the whole batch and clipped to a global norm. Apart from rounding, dropout masks and
+    the term of `balance_weight`, the result therefore depends neither on the number of replicas nor
+    on the number of parts that each replica computes one after the other
     (`TrainingConfig.accumulate`). `MeanGradient` can also clip the gradients of embeddings.
     Gradients that are not finite are not applied.
 
@@ -133,7 +134,7 @@ class TensorFlowUpdater:
     def _sums(self, parts: list[dict[str, Any]], scale: Any) -> tuple[Terms, Any, list[Any]]:
         """Sums over one replica's part: the terms of the loss, the tokens and the gradients.
 
-        The gradients, not the loss, are multiplied by the loss scale.
+        The returned gradients are multiplied by the loss scale; the returned terms are not.
         """
         part = parts[this_replica(self._strategy)]
         if self._jit_compile:

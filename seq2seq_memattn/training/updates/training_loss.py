@@ -33,7 +33,7 @@ class TrainingLoss:
       with its end token;
     * `balance_weight` times the `unevenness` of the slots' use. The unevenness is one number for
       all sentences that a device computes at a time, and is added once for each of their tokens. It
-      therefore depends on the numbers of replicas and of parts of a batch;
+      therefore depends on the number of replicas and on the number of parts of a batch;
     * the differences from what a teacher reads: `context_weight` times `context_distances` and
       `alignment_weight` times `alignment_divergences`.
 
@@ -42,7 +42,7 @@ class TrainingLoss:
         config: `TrainingConfig`.
 
     Attributes:
-        asked: `Asked`, what the loss needs of the model beside logits; None for nothing.
+        asked: `Asked`, what the loss needs from the model besides the logits; None if nothing.
 
     Raises:
         ValueError: if `strength_weight` is not 0 and the attention is not flexible, or
@@ -66,9 +66,9 @@ class TrainingLoss:
         self.asked = reading if config.strength_weight or any(reading) else None
 
     def __call__(self, targets: Any, outputs: Any, taught: Any = None) -> tuple[Terms, Any]:
-        """Returns the summed terms of the loss, whose sum is the loss, and the number of tokens.
+        """Returns the terms of the loss, each a sum over the batch, and the number of tokens.
 
-        The terms are weighted. A reward is a negative term.
+        The loss is the sum of the terms, which include their weights. A reward is a negative term.
 
         Args:
             targets: int32 [batch, target_length].
@@ -112,9 +112,9 @@ def reading_asked(config: TrainingConfig) -> Asked:
 def unevenness(scores: Any, real: Any) -> Any:
     """Divergence of an even use of the slots from their mean use, in nats; 0 if all are used alike.
 
-    In this direction of the divergence, the gradient revives slots that are hardly read, if their
-    mean use is above `LEAST`. Shazeer et al. (2017), section 4, use a term with the same purpose
-    for mixtures of experts.
+    Taken in this direction, the divergence has a gradient that revives slots that are hardly read,
+    if their mean use is above `LEAST`. Shazeer et al. (2017), section 4, use a term with the same
+    purpose for mixtures of experts.
 
     Args:
         scores: float [batch, target_length, slots]. The scores of a step are divided by their sum.

@@ -55,7 +55,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         ({"workers": "a:1,b", "task_index": 0}, {}, "expected host:port; got 'b'"),
         ({"workers": "a:1,b:x", "task_index": 0}, {}, "expected host:port; got 'b:x'"),
         ({"workers": "a:1,a:1", "task_index": 0}, {}, "expected addresses that differ"),
-        ({"task_index": 0}, {}, "--task_index: expected --workers with it"),
+        ({"task_index": 0}, {}, "--task_index: expected --workers too"),
         (
             {"workers": "a:1,b:2", "task_index": 0},
             variable({"worker": HOSTS}, {"type": "worker", "index": 0}),

@@ -36,15 +36,15 @@ def test_a_strategy_is_chosen_by_the_cluster(
     ("options", "cluster", "message"),
     [
         ({"strategy": "multi_worker"}, None, "expected a cluster, from TF_CONFIG or"),
-        ({"strategy": "multi_worker"}, SERVERS, "expected one without"),
-        ({"strategy": "parameter_server"}, WORKERS, "expected one with parameter servers"),
+        ({"strategy": "multi_worker"}, SERVERS, "expected a cluster without parameter servers"),
+        ({"strategy": "parameter_server"}, WORKERS, "expected a cluster with parameter servers"),
         (
             {"strategy": "one_device"},
             WORKERS,
             "expected no cluster; TF_CONFIG or --workers names 2",
         ),
         ({"strategy": "mirrored"}, WORKERS, "expected no cluster"),
-        ({"num_devices": 2}, WORKERS, "--num_devices: expected --strategy=mirrored with it"),
+        ({"num_devices": 2}, WORKERS, "--num_devices: expected --strategy=mirrored too"),
         ({"num_devices": 2, "strategy": "one_device"}, None, "--num_devices: expected"),
     ],
 )
@@ -65,7 +65,7 @@ def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPa
 
 
 def test_mirrored_needs_several_devices() -> None:
-    with pytest.raises(ValueError, match="expected GPUs, or --num_devices parts of the CPU"):
+    with pytest.raises(ValueError, match="expected GPUs, or --num_devices to split the CPU"):
         strategies.make_devices(DevicesConfig(strategy="mirrored"))
 
 

@@ -225,8 +225,8 @@ def test_a_run_does_not_go_on_with_a_teacher_that_has_learned_more(
     write_arrays(teacher / "best.npz", weights, {"update": 9, "bleu": 1.0})
     message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
     assert re.fullmatch(
-        f"{teacher}: expected the weights with which this run began, update 4, SHA-256 (\\w+); "
-        "they are now update 9, SHA-256 \\1",
+        f"{teacher}: expected the weights that this teacher had when the run began, "
+        "update 4, SHA-256 (\\w+); they are now update 9, SHA-256 \\1",
         message,
     )
 
@@ -246,7 +246,7 @@ def test_a_teacher_may_move_but_not_change(data_dir: Path, taught_by: Path, tmp_
     weight.assign(as_array(weight) + 1.0)
     write_arrays(moved / "best.npz", run.model.weights, {"update": run.update, "bleu": 1.0})
     message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
-    assert message.startswith(f"{moved}: expected the weights with which this run began")
+    assert message.startswith(f"{moved}: expected the weights that this teacher had when the run")
 
 
 def test_all_processes_need_the_same_teacher() -> None:
@@ -258,7 +258,7 @@ def test_all_processes_need_the_same_teacher() -> None:
 
     others: Any = Others()
     message = refused(agree_on_teacher, "run", teacher_of().identity, others)
-    assert message == "run: expected the chief's weights of update 0, SHA-256 00000000"
+    assert message == "run: expected the same weights as the chief: update 0, SHA-256 00000000"
 
 
 def test_a_damaged_checkpoint_of_the_teacher_is_told(
@@ -311,7 +311,9 @@ def test_teachers_that_do_not_fit_are_refused(
     )
     fixed = dataclasses.replace(MODEL, attention="constant")
     message = refused(make_parts, fixed, training)
-    assert message.endswith("expected a model that learns what to read; its attention is constant.")
+    assert message.endswith(
+        "expected a student that learns what to read; its attention is constant."
+    )
     short = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
     for attention in ("none", "constant"):
         blind = tmp_path / attention
