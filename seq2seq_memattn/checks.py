@@ -27,7 +27,7 @@ def check_int(name: str, value: Any, least: int = 1, most: int | None = None) ->
 
 
 def is_int_array(x: Any, most_axes: int) -> bool:
-    """Whether `x` is an array of integers with at most `most_axes` axes; a NumPy number is not."""
+    """Whether `x` is an integer array with at most `most_axes` axes; NumPy scalars do not count."""
     is_array = hasattr(x, "shape") and not isinstance(x, numbers.Number)
     return is_array and "int" in str(x.dtype) and len(x.shape) <= most_axes
 
@@ -109,6 +109,6 @@ def check_policy(name: str, layer: Any, owner: Any) -> None:
 
 
 def check_file_name(field: str, name: Any) -> None:
-    """Raises ValueError if a field of a stored record is not a file name without directories."""
+    """Raises ValueError unless a field of a stored record is a file name without directories."""
     if not isinstance(name, str) or name in ("", "..") or PurePath(name).name != name:
         raise ValueError(f"{field}: expected a name without directories, got {name!r}")

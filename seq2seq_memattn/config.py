@@ -18,8 +18,8 @@ DecodingPrecision = Literal[Precision, "int8_products"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server"]
 
 
-# Declared type of an option: the Python types of its values. A float option also takes an int,
-# which flags and files may give.
+# Maps the declared type of an option to the Python types that its values may have. A float option
+# also takes an int, since flags and files may give one.
 _KINDS: dict[type, type | tuple[type, ...]] = {
     bool: bool,
     int: numbers.Integral,
@@ -45,7 +45,8 @@ def option(
     Args:
         default: the value if none is given.
         meaning: what the field sets, with its unit.
-        group: heading above the flag in a command's help; by default the command's current group.
+        group: heading above the flag in a command's help; "": the group that is current when the
+            command defines its flags.
         least: the minimum; None: not checked.
         most: the maximum; None: not checked.
     """
@@ -83,7 +84,7 @@ class Options:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes a record of these values; raises ValueError for a name that is not an option."""
+        """Makes a record from these values; raises ValueError for a name that is not an option."""
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         unknown = sorted(set(values) - known)
         if unknown:
@@ -93,7 +94,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig(Options):
-    """Options of a model. The defaults are those of google/seq2seq, at the size of the copy task.
+    """Options of a model. The defaults are google/seq2seq's, with the sizes used for the copy task.
 
     Source: Britz, Guan and Luong (2017), section 4.1.1; google/seq2seq at commit 7f48589.
     """
@@ -179,7 +180,7 @@ class ModelConfig(Options):
         least=0,
     )
     bridge: Literal["auto", "zero", "copy", "dense"] = option(
-        "auto", "makes the first decoder state; auto: zero with attention, dense without"
+        "auto", "how the first decoder state is made; auto: zero with attention, dense without"
     )
     bridge_from: Literal["all", "top", "backward"] = option(
         "all", "states that a dense bridge reads: all layers, the top layer, the top backward layer"
@@ -194,7 +195,11 @@ class ModelConfig(Options):
         "after",
         "read the memory after the step (google/seq2seq) or before (Bahdanau et al.)",
     )
-    input_feeding: bool = option(True, "the previous context is part of the next decoder input")
+    input_feeding: bool = option(
+        True,
+        "the decoder's input includes the context of the previous step (if read is before: of the "
+        "same step)",
+    )
     mixing: Literal["auto", "tanh", "linear", "none"] = option(
         "auto",
         "layer between decoder and logits; auto: tanh if there is an attention, otherwise none",
@@ -286,7 +291,7 @@ class ModelConfig(Options):
 
     @property
     def context_units(self) -> int:
-        """Width of what a step reads of the memory."""
+        """Width of the context vector, which a step reads from the memory."""
         if self.attention in ("none", "linear"):
             return 0 if self.attention == "none" else self.attention_units
         encoder_units = self.encoder_units * (2 if self.bidirectional else 1)
@@ -324,9 +329,11 @@ class TrainingConfig(Options):
     )
     decay_start: int = option(0, "exponential: updates before the decay begins", least=0)
     decay_every: int = option(
-        10_000, "exponential: updates per multiplication by decay_rate", least=1
+        10_000, "exponential: updates between multiplications by decay_rate", least=1
     )
-    decay_rate: float = option(0.5, "exponential, plateau: factor of the learning rate")
+    decay_rate: float = option(
+        0.5, "exponential, plateau: factor by which each decay multiplies the learning rate"
+    )
     decay_staircase: bool = option(False, "exponential: decay in steps instead of continuously")
     decay_patience: int = option(
         3, "plateau: validations without a better BLEU before a decay", least=1
@@ -351,11 +358,15 @@ class TrainingConfig(Options):
         "what to read at each step; needs context_weight or alignment_weight",
     )
     context_weight: float = option(
-        0.0, "teacher: weight of the mean squared difference of the contexts", least=0
+        0.0,
+        "teacher: weight of the mean squared difference between the teacher's contexts and this "
+        "model's",
+        least=0,
     )
     alignment_weight: float = option(
         0.0,
-        "teacher: weight of the divergence of the alignments, in nats per target token",
+        "teacher: weight of the Kullback-Leibler divergence between the teacher's alignments and "
+        "this model's, in nats per target token",
         least=0,
     )
     balance_weight: float = option(
@@ -366,16 +377,18 @@ class TrainingConfig(Options):
         least=0,
     )
     checkpoint_minutes: float = option(
-        30.0, "minutes between checkpoints; each new best validation writes one too", least=0
+        30.0, "minutes between checkpoints; one also follows each new best validation", least=0
     )
-    keep: int = option(5, "number of latest checkpoints to keep beside the best weights", least=1)
+    keep: int = option(
+        5, "number of most recent checkpoints to keep, besides the best weights", least=1
+    )
     validate_every: int = option(
         1000,
         "updates between validations by beam decoding; the last update is validated too",
         least=1,
     )
     valid_examples: int = option(
-        1000, "number of validation examples to decode, from the first on", least=1
+        1000, "number of validation examples to decode, starting with the first", least=1
     )
     beam_size: int = option(10, "hypotheses kept per source in validation", least=1)
     validation_bleu: Literal["corpus", "smoothed"] = option(
@@ -384,8 +397,8 @@ class TrainingConfig(Options):
     )
     patience: int = option(
         0,
-        "stop after this many validations that bring neither a better BLEU nor the same BLEU with "
-        "a lower loss; 0: never",
+        "stop after this many validations in a row with neither a better BLEU nor the same BLEU "
+        "and a lower loss; 0: never",
         least=0,
     )
     stop_at_bleu: float = option(
@@ -422,8 +435,8 @@ class TrainingConfig(Options):
         has_weight = self.context_weight > 0 or self.alignment_weight > 0
         if has_weight != bool(self.teacher):
             raise ValueError(
-                "`teacher` needs a positive `context_weight` or `alignment_weight`, which need a "
-                "`teacher`."
+                "`teacher` needs a positive `context_weight` or `alignment_weight`, and these need "
+                "a `teacher`."
             )
         if self.schedule == "inverse_sqrt" and not self.warmup_updates:
             raise ValueError("`warmup_updates` must be positive for schedule inverse_sqrt; got 0.")
@@ -453,8 +466,8 @@ class DevicesConfig(Options):
     task_index: int = option(-1, "index of this process in --workers; 0 is the chief")
     num_devices: int = option(
         0,
-        "mirrored: number of GPUs; without GPUs, number of virtual CPU devices to try it with; "
-        "0: all GPUs",
+        "mirrored: number of GPUs, 0 for all of them; on a machine without GPUs, number of virtual "
+        "CPU devices on which to try mirrored training",
         least=0,
     )
     peer_timeout: float = option(

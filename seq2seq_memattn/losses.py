@@ -76,7 +76,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         pad_id: int. The id of padding, which does not count towards the loss. It may be outside the
             vocabulary, such as -100.
         name, **kwargs: `name`, `reduction` and `dtype`, as for every Keras loss. The loss is
-            computed in float32 at least: float16 rounds ids above 2,048, bfloat16 ids above 256.
+            computed in float32 at least, because Keras casts the ids to its dtype: float16 would
+            round ids above 2,048, and bfloat16 ids above 256.
 
     Call arguments:
         y_true: int [batch, target_length] or [batch, target_length, 1].
@@ -87,7 +88,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         ValueError: if `label_smoothing` is out of range, or `sample_weight` has another shape; in
             eager mode, if an id other than `pad_id` is outside the vocabulary. A plain TensorFlow
             graph raises `InvalidArgumentError` for such an id when the graph runs. Compiled code
-            (XLA, JAX) does not check ids; with such an id, its loss has no meaning.
+            (XLA, JAX) does not check ids: with such an id, the loss is meaningless.
 
     Example:
     >>> import numpy as np
@@ -124,7 +125,7 @@ class TokenCrossEntropy(keras.losses.Loss):
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
         if sample_weight is not None:
             weights *= _token_weights(ops.convert_to_tensor(sample_weight, self.dtype))
-        # A copy has no mask. With a mask, Keras would correct the mean a second time.
+        # The copy of `y_pred` has no mask. With one, Keras would correct the mean a second time.
         return super().__call__(ids, ops.copy(y_pred), weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -170,7 +171,7 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
         weights = ops.cast(ops.not_equal(ids, self.pad_id), "float32")
         if sample_weight is not None:
             weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"))
-        # A copy has no mask. With a mask, Keras would weight the tokens a second time.
+        # The copy of `y_pred` has no mask. With one, Keras would weight the tokens a second time.
         super().update_state(ids, ops.copy(y_pred), weights)
 
     def get_config(self) -> dict[str, Any]:

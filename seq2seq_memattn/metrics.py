@@ -57,8 +57,8 @@ def tokenised_bleu(
 ) -> Score:
     """BLEU of tokenised lines, equal to multi-bleu.perl of Moses to two decimals.
 
-    Tokens are divided at every Unicode space; multi-bleu.perl divides them only at ASCII spaces.
-    Moses's tokeniser leaves only ASCII spaces, so its output gets the same tokens from both.
+    Lines are split at every Unicode space; multi-bleu.perl splits them only at ASCII spaces. The
+    output of Moses's tokeniser contains only ASCII spaces, so both split it into the same tokens.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -96,7 +96,7 @@ def corpus_scores(
     Returns:
         bleu: `tokenised_bleu` of the tokenised lines.
         standard_bleu: sacrebleu's default BLEU of the readable lines, which it tokenises (13a).
-        chrf: chrF2 of the readable lines, without spaces.
+        chrf: chrF2 of the readable lines; spaces do not count.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -108,7 +108,7 @@ def corpus_scores(
 
 
 def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = False) -> Score:
-    """RIBES of tokenised lines: a score of the word order.
+    """RIBES of tokenised lines: a score based on word order.
 
     Source: Isozaki et al. (2010), as implemented in NLTK. The mean over sentences, 0 to 100.
 
@@ -156,12 +156,12 @@ def compare_systems(
         metrics = {name: _metric(name, lowercase)}
         test = PairedTest(systems, metrics, truth, "ar", n_ar_confidence=RESAMPLES)
         signatures, results = test()
-        (key,) = signatures  # sacrebleu's name of the metric; both kinds of BLEU have the same
+        (key,) = signatures  # sacrebleu's name for the metric, the same for both kinds of BLEU
         found: Any = results[key]
         theirs, ours = found
-        # sacrebleu does not count trials whose difference equals the observed one. Two of the 2^k
-        # possible trials have this difference: those that exchange none or all of the k lines whose
-        # counts of n-grams differ.
+        # sacrebleu does not count trials whose difference equals the observed one. If the systems'
+        # n-gram counts differ in k lines, two of the 2^k possible trials have this difference:
+        # those that exchange none or all of the k lines. So the p-value is at least 2 / 2^k.
         counts = (
             metrics[name]._extract_corpus_statistics(lines, [truth[0]]) for _, lines in systems
         )

@@ -25,7 +25,7 @@ from seq2seq_memattn.loops.step_inputs import StepInputs
 from seq2seq_memattn.vocabulary import PAD_ID
 
 CELLS = {"lstm": keras.layers.LSTMCell, "gru": keras.layers.GRUCell}
-SMALL_VOCABULARY = 512  # ids; a training batch has more tokens
+SMALL_VOCABULARY = 512  # most ids for which `_step_inputs` uses a table; a batch has more tokens
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -231,11 +231,11 @@ class Seq2Seq(keras.Model):
 
     @property
     def num_tokens(self) -> int:
-        """The number of search's tokens, here the target tokens; see `Preparable`."""
+        """The number of tokens that search distinguishes, here the target ids; see `Preparable`."""
         return self.vocab_size
 
     def token_embeddings(self) -> Any:
-        """The vector that each token is fed back as: float [target_vocab_size, embedding_dim]."""
+        """The vector fed back for each token: float [target_vocab_size, embedding_dim]."""
         return ops.cast(_table(self.target_embedding), self.compute_dtype)
 
     def output_map(self) -> tuple[Any, Any] | None:
@@ -247,7 +247,7 @@ class Seq2Seq(keras.Model):
         return self.logits.kernel, self.logits.bias
 
     def to_ids(self, tokens: Any) -> Any:
-        """The ids of search's tokens, which are the same here."""
+        """The ids of the tokens that search uses; here, the tokens are the ids."""
         return tokens
 
     def to_tokens(self, ids: Any) -> Any:
@@ -285,8 +285,8 @@ class Seq2Seq(keras.Model):
 def _step_inputs(embedding: keras.layers.Embedding, ids: Any, training: bool) -> Any:
     """Inputs of `Encoder` and `TeacherForcedDecoder`: embeddings, or ids and a small table.
 
-    A table saves work only in training: a single sentence has fewer tokens than most tables have
-    rows.
+    With a table, only its rows are projected, not every token. This saves work only in training,
+    since a single sentence has fewer tokens than most tables have rows.
     """
     if not training or embedding.input_dim > SMALL_VOCABULARY:
         return embedding(ids)
@@ -326,8 +326,8 @@ def _check_widths(config: ModelConfig) -> None:
     decoder = (config.decoder_cell, config.decoder_layers, config.decoder_units)
     if config.bridge == "copy" and encoder != decoder:
         raise ValueError(
-            "`bridge` copy needs encoder and decoder of equal states; got {} x {} of {} units and "
-            "{} x {} of {}.".format(*encoder[1::-1], encoder[2], *decoder[1::-1], decoder[2])
+            "`bridge` copy needs encoder and decoder with equal states; got {} x {} of {} units "
+            "and {} x {} of {}.".format(*encoder[1::-1], encoder[2], *decoder[1::-1], decoder[2])
         )
 
 

@@ -26,7 +26,7 @@ BACKENDS = ("tensorflow", "jax")
 
 
 def is_extra(package: str | None) -> bool:
-    """Whether an extra installs the package that an import did not find."""
+    """Whether one of our extras installs `package`, which an import did not find."""
     return _top(package) in EXTRAS
 
 
@@ -35,7 +35,7 @@ def what_to_install(package: str | None) -> str:
     name = _top(package)
     if name in BACKENDS and not any(map(_is_installed, BACKENDS)):
         return (
-            "Keras has nothing to compute with; install TensorFlow or JAX: "
+            "Keras has no backend; install TensorFlow or JAX: "
             f"pip install '{NAME}[tensorflow]' or '{NAME}[jax]'"
         )
     return f"{name} is not installed: pip install '{NAME}[{EXTRAS[name]}]'"
@@ -43,7 +43,7 @@ def what_to_install(package: str | None) -> str:
 
 @contextlib.contextmanager
 def needed() -> Iterator[None]:
-    """A `with` block in which a failed import names the extra that installs the package.
+    """A `with` block in which the error of a failed import names the extra to install.
 
     Raises:
         ModuleNotFoundError: if a package that an extra installs is missing.

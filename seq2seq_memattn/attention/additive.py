@@ -66,7 +66,7 @@ class BahdanauAttention(Attention):
 
 
 def energy_layer(attention: Any) -> keras.layers.Dense:
-    """The layer of the vector v, initialised within +-sqrt(3 / units) as in google/seq2seq."""
+    """The layer whose kernel is v, initialised within +-sqrt(3 / units) as in google/seq2seq."""
     vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
     return attention._dense(1, "energy", use_bias=False, kernel_initializer=vector)
 
@@ -81,11 +81,12 @@ def energy_vector(layer: keras.layers.Dense, units: int) -> Any:
 def additive_energies(keys: Any, queries: Any, vector: Any) -> Any:
     """Additive energies: sum(vector * tanh(keys + queries)) over the last axis.
 
-    The hidden layer is not kept for the gradient, unless each query has keys of its own.
+    The gradient recomputes the hidden layer instead of keeping it, unless each query has its own
+    keys.
 
     Args:
         keys: float [batch, source_length, units], or [batch, queries, source_length, units] if each
-            query has keys of its own.
+            query has its own keys.
         queries: float [batch, queries, units].
         vector: float [units].
 

@@ -1,4 +1,4 @@
-"""The base of all attentions: prepares rows once per source; steps score and combine them."""
+"""Base of all attentions: prepares memory rows once per source; steps score and combine them."""
 
 import abc
 from typing import Any, NamedTuple
@@ -33,8 +33,8 @@ class Attention(keras.layers.Layer, abc.ABC):
     A new attention implements `prepare` and `score`; the other methods have defaults. The page
     "Adding an attention" of the documentation has an example. The memory is a record (a NamedTuple
     of arrays, batch first). `prepare` returns it and the other methods take it as an argument: it
-    is never stored on the layer and never tiled over queries. The queries are the steps of a whole
-    target, the hypotheses of a beam, or a single query.
+    is never stored on the layer and never tiled over queries. The queries are those of all steps of
+    a target, of all hypotheses of a beam, or of a single step.
 
     Masks may have padding anywhere. An attention that counts positions from the start of the source
     needs padding last, and checks it in `prepare`, as `LocalAttention` does.
@@ -68,10 +68,10 @@ class Attention(keras.layers.Layer, abc.ABC):
     """
 
     needs_inputs = False
-    """Whether `score` reads `inputs`. If not, loops do not look them up."""
+    """Whether `score` reads `inputs` (embeddings). If not, decoder loops do not look them up."""
 
     has_shares = True
-    """Whether alignments are shares of the source, never negative, as a coverage penalty needs."""
+    """Whether alignments are non-negative shares of the source, as a coverage penalty requires."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
@@ -143,8 +143,8 @@ class Attention(keras.layers.Layer, abc.ABC):
 
         Returns:
             A record whose leaves are arrays, batch first. Its `rows` are
-            [batch, rows, memory_units]. The default `positions_scored` also needs a field `mask` of
-            the record, bool [batch, source_length].
+            [batch, rows, memory_units]. The default `positions_scored` also needs the record to
+            have a field `mask`, bool [batch, source_length].
         """
 
     @abc.abstractmethod
@@ -156,7 +156,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         Args:
             queries: float [batch, queries, query_units].
             memory: record from `prepare`.
-            state: what `initial_state` or the step before returned.
+            state: what `initial_state` or the previous step returned.
             inputs: float [batch, queries, embedding_dim]. Embeddings of the tokens fed back at this
                 step, for attentions with `needs_inputs`; None for others.
             training: bool.
@@ -247,7 +247,7 @@ class Attention(keras.layers.Layer, abc.ABC):
                 "back: run it in an AttentionDecoder."
             )
         found = super().__call__(inputs, mask=mask, **kwargs)
-        if self.weights:  # whose shapes fit these widths only
+        if self.weights:  # their shapes fit only these widths
             self._widths = (inputs[0].shape[-1], inputs[1].shape[-1])
         return found
 
@@ -285,9 +285,9 @@ def _check_pair(name: str, value: Any) -> None:
 class _DenseOnRows(keras.layers.Dense):
     """`keras.layers.Dense` with a product that XLA can differentiate inside a loop over steps.
 
-    The product runs on flattened rows; the bias is added afterwards. With the bias on flattened
-    rows, too, XLA ordered the queries of additive energies differently, and decoding a single
-    sentence took 9 % longer.
+    The product runs on flattened rows; the bias is added to the result in its original shape. When
+    the bias was added to the flattened rows, XLA ordered the queries of additive energies
+    differently, and decoding a single sentence took 9 % longer.
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -316,7 +316,7 @@ def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:
     """Softmax over the true positions of `mask`; exactly 0 elsewhere, whatever the energies.
 
     Args:
-        energies: float, any shape. Computed in float32 at least.
+        energies: float, any shape. The softmax is computed in float32 at least.
         mask: bool, broadcastable to `energies`.
         axis: int. The axis that sums to 1.
     """

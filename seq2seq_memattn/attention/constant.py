@@ -13,8 +13,8 @@ class ConstantMemory(NamedTuple):
     """A source summarised in one row.
 
     Fields:
-        rows: float [batch, 1, encoder_units]. The encoder's last output, in each of its directions.
-        origin: float [batch, source_length]. Share of each source position in the row.
+        rows: float [batch, 1, encoder_units]. The encoder's last output in each direction.
+        origin: float [batch, source_length]. How much each source position contributes to the row.
     """
 
     rows: Any
@@ -84,7 +84,7 @@ class ConstantAttention(Attention):
         return memory._replace(origin=memory.origin[:, :0])
 
     def alignment(self, scores: Any, memory: Any) -> Any:
-        """The source positions whose outputs form the row."""
+        """How much each source position contributes to the row, the same for every query."""
         return scores * memory.origin[:, None, :]
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:

@@ -18,7 +18,7 @@ from seq2seq_memattn.checks import check_int, check_state
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
 
-LEAST_STRENGTH = 1e-6  # bounds the window where nothing is penalised
+LEAST_STRENGTH = 1e-6  # keeps the window finite where g is 0
 
 
 class FlexibleState(NamedTuple):
@@ -46,8 +46,8 @@ class FlexibleAttention(WindowedAttention):
     scored: those less than sigma sqrt(2 tau / g) away from p_{t-1}.
     Symbols: h -> queries[:, i], i -> inputs, alpha -> scores, p -> state.focus,
     g -> state.strength.
-    Our choices where the paper is silent: positions count from 0 and p_0 is 0; the position nearest
-    to p_{t-1} is always scored; p_t is the mean over the scored positions.
+    Our choices where the paper is silent: positions are counted from 0, and p_0 is 0; the position
+    nearest to p_{t-1} is always scored; p_t is the mean over the scored positions.
 
     Args:
         units: int > 0. Width of the hidden layers of the score and of g.
@@ -63,7 +63,7 @@ class FlexibleAttention(WindowedAttention):
     result.
 
     Raises:
-        ValueError: if an argument is out of range, or `inputs` or the state are missing.
+        ValueError: if an argument is out of range, or `inputs` or the state is missing.
 
     Example:
     >>> from keras import ops
@@ -156,7 +156,7 @@ class FlexibleAttention(WindowedAttention):
         return WindowScores(weights, positions, is_inside), state
 
     def _window(self, memory: Any, focus: Any, strength: Any, threshold: float) -> tuple[Any, Any]:
-        """First and last position whose penalty is below the threshold: [batch, queries] each."""
+        """First and last position of the window of each query: two arrays [batch, queries]."""
         last = source_lengths(memory.mask, self.wide_dtype) - 1
         half = self.sigma * ops.sqrt(2 * threshold / ops.maximum(strength, LEAST_STRENGTH))
         nearest = ops.minimum(ops.round(focus), last)

@@ -35,8 +35,8 @@ class LocalAttention(WindowedAttention):
         w = softmax of the energies of the window around p_t
     Symbols: h -> queries[:, i], t -> the number of the step, p_t -> the window's centre,
         S -> the number of real positions in the source, alpha -> scores.
-    Our choices where the papers are silent: positions and steps count from 0; the softmax runs over
-    the window, not over all positions; centres are clamped to the last real position.
+    Our choices where the papers are silent: positions and steps are counted from 0; the softmax
+    runs over the window, not over all positions; centres are clamped to the last real position.
 
     Args:
         half_window: int > 0. D: a window has at most 2 D + 1 positions.

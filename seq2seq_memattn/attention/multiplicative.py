@@ -1,4 +1,4 @@
-"""Luong's global attention: scores from a product, a hidden layer, or the position alone."""
+"""Luong's global attention: scores from a product, a hidden layer, or the query alone."""
 
 from typing import Any, Literal, get_args
 
@@ -41,12 +41,12 @@ class KeyProjection(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LuongAttention(Attention):
-    """Luong attention: compares each query with every encoder output or with every position.
+    """Luong attention: scores source positions for each query, by encoder output or by index.
 
     Source: Luong et al. (2015), section 3.1, equations 7 and 8; equation 2 of Britz, Guan and Luong
     (2017); concat is also equation 3 of Shu and Nakayama (2017).
         dot: h . s    general: h . (W s)    concat: v . tanh(W [h; s])    location: (W h)_s
-    Symbols: h -> queries[:, i]; s (dot), W s (general) or the part of W [h; s] that is from s
+    Symbols: h -> queries[:, i]; s (dot), W s (general) or the part of W [h; s] that comes from s
         (concat) -> memory.keys; alpha -> scores.
 
     Args:
@@ -140,7 +140,7 @@ class LuongAttention(Attention):
         Args:
             queries: float [batch, queries, query_units].
             keys: float [batch, source_length, key_units], or [batch, queries, positions, key_units]
-                if each query has positions of its own (not for "location").
+                if each query has its own positions (not for "location").
 
         Returns:
             float [batch, queries, source_length], or [batch, queries, positions].

@@ -1,8 +1,8 @@
-"""The registry of attentions: label, colour, marker, class and arguments for each `attention`.
+"""The registry of attentions: one entry for each value of the option `attention`.
 
-This is the only list of attentions. The names in the tables of papers are kept with the pages of
-results. A class is imported when an attention is made, so a command's help and the figures do not
-load Keras.
+An entry has a label, colour, marker, class and arguments. This is the only list of attentions; the
+names in the papers' tables are kept with the results pages. A class is imported only when such an
+attention is made, so a command's help and the figures do not load Keras.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,12 @@ class Entry(NamedTuple):
     """An entry of the registry: one attention.
 
     Fields:
-        label: its name in tables and figures; {K} stands for the number of slots.
+        label: the attention's name in tables and figures; {K} stands for the number of slots.
         colour: "#rrggbb", in figures; "" for K-memory, which has a shade for each K.
-        marker: matplotlib's letter for a marker, since colour is never the only difference.
-        kind: name of its public class.
-        arguments: function that makes the class's arguments, except those of every Keras layer.
+        marker: matplotlib's letter for a marker, so that lines differ in more than colour.
+        kind: name of the attention's public class.
+        arguments: function that makes the arguments of the class, except those that every Keras
+            layer takes.
     """
 
     label: str
@@ -55,7 +56,7 @@ def _local(config: ModelConfig, centre: str, sigma: float | None) -> dict[str, A
     return {"half_window": window, "units": units, "centre": centre, "sigma": sigma}
 
 
-# In the order of legends. K-memory comes after "constant" and darkens with K.
+# In the order of legends. K-memory comes after "constant"; its colour gets darker as K grows.
 ATTENTIONS = {
     "none": Entry("no attention", "#8c8c8c", "x", "NoAttention", lambda c: {}),
     "constant": Entry(
@@ -109,7 +110,7 @@ CHOICES = f"one of {', '.join(ATTENTION_NAMES)}; K: number of slots"
 
 
 def num_slots(name: str) -> int | None:
-    """K of a name k_memory:K; None for any other name."""
+    """The K in a name of the form k_memory:K; None for any other name."""
     kind, _, slots = name.partition(":")
     is_number = slots.isascii() and slots.isdigit() and int(slots) > 0
     return int(slots) if kind == "k_memory" and is_number else None

@@ -65,7 +65,7 @@ class WindowedAttention(Attention, abc.ABC):
 
 
 def _weights(scores: Any) -> Any:
-    """The weights [batch, queries, source_length] in scores of all positions."""
+    """The weights, [batch, queries, source_length], of scores for all positions."""
     return scores.weights if isinstance(scores, MaskedScores) else scores
 
 

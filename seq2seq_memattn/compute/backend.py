@@ -17,11 +17,11 @@ if keras.backend.backend() not in BACKENDS:
 
 Function = Callable[..., Any]
 
-WIDTH_STEP = 16  # widths are padded to a multiple of this where each shape is compiled
+WIDTH_STEP = 16  # where every new shape is compiled, widths are padded to a multiple of this
 
 
 def has_static_shapes() -> bool:
-    """Whether every shape must be known ahead: on JAX, and on TensorFlow under XLA."""
+    """Whether every shape must be known in advance: on JAX, and on TensorFlow under XLA."""
     return keras.backend.backend() != "tensorflow" or is_traced_for_xla()
 
 
@@ -55,9 +55,9 @@ def compiled(
         jit_compile: whether XLA compiles the function, once for each combination of shapes. If
             not, TensorFlow traces the first few shapes and then uses one graph for all shapes. On
             JAX, XLA always compiles.
-        shapes: for a function of one dict of int32 tensors: the shape of each tensor, with None for
-            axes of any size. TensorFlow then makes one graph, at the first call. None: the function
-            has other arguments.
+        shapes: if the function takes one dict of int32 tensors, the shape of each tensor, with None
+            for axes of any size. TensorFlow then makes one graph, at the first call. None if the
+            function takes other arguments.
     """
     if keras.backend.backend() == "jax":
         return _compiled_by_jax(model, function)
@@ -99,8 +99,8 @@ def _compiled_by_jax(model: Any, function: Function) -> Function:
 def bfloat16_product(x: Any, y: Any) -> Any:
     """The product of bfloat16 matrices as float32, not rounded to bfloat16.
 
-    XLA uses a CPU's bfloat16 units for these products only. TensorFlow's plain graph has no CPU
-    kernel for them, so it multiplies the same operands as float32.
+    This is the only kind of product for which XLA uses a CPU's bfloat16 units. TensorFlow's plain
+    graph (without XLA) has no CPU kernel for it and multiplies the same operands as float32.
     """
     if keras.backend.backend() == "jax":
         import jax.numpy as jnp

@@ -4,10 +4,10 @@ import os
 import platform
 from pathlib import Path
 
-# Linux's names of the instructions that multiply bfloat16: two on x86, "bf16" on ARM.
+# Linux's names for the instructions that multiply bfloat16: two on x86, "bf16" on ARM.
 BFLOAT16_FEATURES = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-# Linux's and the usual names of vector instructions, the fastest first. Speeds depend on these
-# instructions, and virtual processors with the same name may have different ones.
+# Linux's names for vector instructions, and the usual names, the fastest first. Speeds depend on
+# these instructions, and virtual processors with the same name may have different ones.
 VECTOR_FEATURES = {
     "amx_tile": "AMX",
     "avx512_bf16": "AVX-512 with bfloat16",
@@ -15,7 +15,7 @@ VECTOR_FEATURES = {
     "avx512f": "AVX-512",
     "avx2": "AVX2",
 }
-# Linux's names of the instructions that multiply numbers of eight bits and add up the products.
+# Linux's names for the instructions that multiply 8-bit integers and add up the products.
 INT8_FEATURES = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
 CPUINFO = Path("/proc/cpuinfo")  # Linux's description of the processor
 
@@ -70,7 +70,7 @@ def _listed(cpuinfo: Path, *fields: str) -> list[str]:
 
 
 def use_threads(threads: int) -> None:
-    """Sets TensorFlow's number of threads, before its first operation; ValueError on JAX."""
+    """Sets TensorFlow's number of threads before its first operation; raises ValueError on JAX."""
     import keras
 
     if keras.backend.backend() != "tensorflow":

@@ -1,8 +1,8 @@
 """Eight-bit products for search: both operands are rounded to int8, and sums are int32.
 
-Weights need no training for this. Each column of a matrix has a scale of its own, and each row of
-the inputs gets one when it is multiplied. The states of standard cells are bounded by 1, so a row
-has no outliers that would cost its other numbers their precision.
+No special training is needed. Each column of a matrix has its own scale, and each row of the inputs
+gets a scale when it is multiplied. In standard cells, the states that are multiplied are bounded by
+1, so a row has no outliers that would cost its other numbers their precision.
 """
 
 import functools
@@ -60,7 +60,7 @@ def int8_product(x: Any, matrix: Int8Matrix) -> Any:
 
 
 def outside_loops(weights: Any) -> Any:
-    """Converts int8 matrices to float32 ahead of a loop that would convert them at each step.
+    """Converts int8 matrices to float32 before a loop that would convert them at each step.
 
     Only TensorFlow's plain graph without an int8 kernel needs float32 matrices; see `int8_sums`.
     """
@@ -137,15 +137,15 @@ def int8_sums(x: Any, y: Any, column_sums: Any) -> Any:
 
 
 def _int8_sums_by_onednn(x: Any, y: Any, column_sums: Any) -> Any:
-    """Computes what `int8_sums` does, with a kernel whose first matrix is uint8.
+    """Computes `int8_sums` with oneDNN's kernel, which takes its first matrix as uint8.
 
-    Therefore 128 is added to x, and 128 times the columns' sums are subtracted from the result.
+    Therefore, 128 is added to x, and 128 times `column_sums` is subtracted from the result.
     """
     import tensorflow as tf
 
     return tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
         a=tf.bitcast(tf.cast(x + 128.0, tf.uint8), tf.quint8),
-        b=tf.bitcast(y, tf.qint8),  # loops cannot take qint8 from outside
+        b=tf.bitcast(y, tf.qint8),  # here, because a loop cannot capture qint8 from outside
         bias=-128.0 * column_sums,
         # With these ranges, both scales are 1.
         min_a=0.0,

@@ -11,8 +11,8 @@ Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported 
 multiplies the rounded operands as float32 and gains no speed.
 
 `Int8Products` is only for search. `weights_for` rounds matrices once: those of the cells, of the
-output layer and, where search folds it, of the mixing layer. The inputs that are multiplied by
-these matrices are rounded at each step.
+output layer and, where search folds it (see `search/folding.py`), of the mixing layer. The inputs
+that are multiplied by these matrices are rounded at each step.
 """
 
 from typing import Any
@@ -65,7 +65,7 @@ def dtype_policy(precision: str) -> keras.DTypePolicy:
         import jax
 
         if not jax.config.jax_enable_x64:
-            raise ValueError("Precision float64 on JAX needs the environment's JAX_ENABLE_X64=1.")
+            raise ValueError("Precision float64 on JAX needs JAX_ENABLE_X64=1 in the environment.")
     return keras.DTypePolicy(precision)
 
 
@@ -86,7 +86,7 @@ def rounds_to_int8(layer: Any) -> bool:
 
 
 def weights_for(layer: Any, matrix: Any) -> Any:
-    """A matrix in the form in which loops multiply by it: rounded as the layer's policy says."""
+    """A matrix in the form that loops multiply by: rounded as the layer's dtype policy says."""
     if rounds_to_int8(layer):
         return int8_matrix(matrix)
     return ops.cast(matrix, product_dtype(layer))

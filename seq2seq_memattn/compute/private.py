@@ -47,7 +47,7 @@ def layers_inside(layer: Any) -> list[Any]:
 
 
 def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedding]:
-    """The `Embedding` layers that take an input of a functional or sequential model."""
+    """The `Embedding` layers that read input `number` of a functional or sequential model."""
     if type(model) in EMBEDDINGS:
         return [model]
     if isinstance(model, keras.Sequential):
@@ -78,7 +78,7 @@ class Call(NamedTuple):
 
 
 def calls_in(model: Any, kind: type) -> list[Call]:
-    """The calls of layers of a class in a functional model; none in another model."""
+    """All calls of layers of class `kind` in a functional model; [] for any other model."""
     nodes = itertools.chain(*getattr(model, "_nodes_by_depth", {}).values())
     return [
         Call(node.operation, node.arguments.args, node.arguments.kwargs, node.outputs)

@@ -1,4 +1,4 @@
-"""Seeds for dropout that differ between the replicas of a training; states of generators."""
+"""Dropout seeds that differ between the replicas of a training; states of random generators."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ APART = 1_000_003  # distance between the seeds of two replicas
 
 
 class SeedGenerator(keras.random.SeedGenerator):
-    """Keras's seed generator, with different seeds on each replica.
+    """Keras's seed generator, but with different seeds on each replica.
 
     The state of Keras's generator is the same on all replicas. With equal seeds, replicas would
     draw the same masks for different sentences.

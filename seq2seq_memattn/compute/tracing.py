@@ -9,7 +9,7 @@ from seq2seq_memattn.compute.private import forgetting_variables_on_error
 
 
 def trace(call: Callable[..., Any], *specs: Any) -> None:
-    """Traces a call, which builds the layers inside; faster than running it.
+    """Traces a call, which builds the layers that it uses; this is faster than running it.
 
     Args:
         call: the function.
@@ -34,7 +34,7 @@ def trace(call: Callable[..., Any], *specs: Any) -> None:
 
 
 class _Traced(keras.Operation):
-    """A function as an operation; keeps the error that it raised."""
+    """A Keras operation that calls a function and keeps the error that the function raises."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()

@@ -35,7 +35,7 @@ def checked(x: Any, is_right: Any, problem: str, got: Any = None) -> Any:
             `tf.errors.InvalidArgumentError` when the graph runs.
     """
     if keras.backend.backend() == "jax" and not is_eager(is_right):
-        return x  # an array that a function under `jax.jit` captured
+        return x  # a concrete array captured by a function under `jax.jit`
     if not is_eager(x):
         import tensorflow as tf
 

@@ -49,12 +49,12 @@ class AttentionCell(keras.layers.Layer):
         cell: a Keras RNN cell without dropout, a `StackedRNNCells`, or a list of cells, lowest
             first.
         attention: an `Attention`.
-        read: "after" or "before" the cells' step.
+        read: "after" or "before": when the memory is read, relative to the cells' step.
         input_feeding: bool. Whether a context is part of the lowest cell's input: with
             `read="after"`, the context of the previous step; with `read="before"`, the context of
             the current step.
-        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; a
-            step returns output and context concatenated, or with `mixing_from="output"` only the
+        mixing_units: int > 0 or None. Width of the mixing layer. None: no such layer; a step then
+            returns the output and the context concatenated, or with `mixing_from="output"` only the
             output.
         mixing_activation: "tanh" or "linear".
         mixing_from: "output_and_context" or "output". What the mixing layer reads.
@@ -170,7 +170,7 @@ class AttentionCell(keras.layers.Layer):
                 None: what the cells' `get_initial_state` returns; zeros for a cell without it.
 
         Raises:
-            ValueError: if `cell_states` do not have the numbers and widths of the cells' states.
+            ValueError: if the number or widths of `cell_states` differ from the cells' states.
         """
         rows = _rows(memory)
         batch = ops.shape(rows)[0]
@@ -264,7 +264,7 @@ class AttentionCell(keras.layers.Layer):
     def cell_steps(self, ahead: int) -> list[CellStep]:
         """The step of each cell.
 
-        `ahead` is the number of the lowest cell's inputs that are known before the loop.
+        `ahead` says how many of the lowest cell's inputs are known before the loop.
         """
         widths = [ahead] + [0] * (len(self.cells) - 1)
         return [
@@ -273,7 +273,7 @@ class AttentionCell(keras.layers.Layer):
         ]
 
     def products(self, steps: list[CellStep], memory: Any, training: bool = False) -> Products:
-        """The products of a loop over steps that read `memory`; `training`: see `product`."""
+        """Matrix products of a loop over steps that read `memory`; `training` as in `product`."""
         weights = {name: w for step in steps for name, w in step.weights().items()}
         return Products(weights, self.rows_to_combine(memory.rows), training)
 
@@ -344,7 +344,7 @@ class AttentionCell(keras.layers.Layer):
         return products.combine(self.attention, scores), scores, state
 
     def mix(self, output: Any, context: Any) -> Any:
-        """The output layer's input: [..., units], [..., memory_units] -> [..., output_units]."""
+        """The step's outputs: [..., units] and [..., memory_units] -> [..., output_units]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
             output = ops.concatenate([output, context], axis=-1)
         return output if self.mixing is None else on_rows(self.mixing, output)
@@ -401,10 +401,11 @@ def _is_list(x: Any) -> bool:
 def _refuse_dropout(cell: Any) -> None:
     """Raises ValueError for a cell with dropout.
 
-    Keras cells keep their dropout mask until their layer resets it, which no loop here does.
+    A Keras cell keeps its dropout mask until the `RNN` layer around it resets the mask, which no
+    loop here does.
     """
     for name, instead in (
-        ("dropout", "The `dropout` of AttentionDecoder is drawn anew at each step."),
+        ("dropout", "Use the `dropout` of AttentionDecoder, which is drawn anew at each step."),
         ("recurrent_dropout", "It has no counterpart here."),
     ):
         share = getattr(cell, name, 0.0)

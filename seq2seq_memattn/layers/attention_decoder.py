@@ -28,8 +28,9 @@ class AttentionDecoder(keras.layers.Layer):
     Args:
         cell: a Keras RNN cell, a `StackedRNNCells`, a list of cells, lowest first, or an
             `AttentionCell`. An `AttentionCell` brings its own attention and its own `read`,
-            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model has one of
-            these cells, too, `load_model` may fail, as it does for two `RNN` layers with one cell.
+            `input_feeding` and mixing layer. If a `keras.layers.RNN` of the same model also uses
+            one of these cells, `load_model` may fail, as it does for two `RNN` layers that share a
+            cell.
         attention: an `Attention`. None if `cell` is an `AttentionCell`, which has one.
         read, input_feeding, mixing_units, mixing_activation, mixing_from: see `AttentionCell`.
         dropout: float in [0, 1). Dropout rate of each cell's inputs in training. Each step draws a
@@ -60,8 +61,8 @@ class AttentionDecoder(keras.layers.Layer):
         outputs: float [batch, target_length, units], 0 on padding. `units` is `mixing_units`.
             Without a mixing layer, it is the top cell's units plus the width of the context, or
             with `mixing_from="output"` the top cell's units alone.
-        alignments: float [batch, target_length, source_length], 0 on padding. What each step read
-            of the source, for any attention. Only with `return_alignments`.
+        alignments: float [batch, target_length, source_length], 0 on padding. How much each step
+            read from each source position, for any attention. Only with `return_alignments`.
         state: list of float [batch, units]. The cells' states after the last real step of each
             target, lowest cell first. Only with `return_state`.
 
@@ -146,7 +147,7 @@ class AttentionDecoder(keras.layers.Layer):
         memory = attention.prepare(encoder_outputs, full_mask(encoder_outputs, None))
         _check_record(attention, memory)
         if not cell.built:
-            # Built first: a user's cell may compute its first state from its weights.
+            # Built before `initial_state`: a user's cell may compute its first state from weights.
             cell.build(inputs.shape, keras.tree.map_structure(lambda x: x.shape, memory), None)
         return cell(inputs, memory, cell.initial_state(memory, 1))[0]
 
@@ -316,7 +317,7 @@ class AttentionDecoder(keras.layers.Layer):
 
 
 def _check_record(attention: Any, memory: Any) -> None:
-    """Raises ValueError if what an attention prepared is not a record of arrays with rows."""
+    """Raises ValueError unless a memory is a NamedTuple of arrays with a field `rows`."""
     got = [type(memory).__name__]
     fields = getattr(memory, "_fields", ())
     if "rows" in fields:

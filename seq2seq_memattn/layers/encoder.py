@@ -1,4 +1,4 @@
-"""Recurrent encoders: source embeddings to one vector per token and the final states."""
+"""Recurrent encoders: map source embeddings to one vector per token and to final states."""
 
 import random
 from collections.abc import Callable
@@ -104,7 +104,7 @@ class Encoder(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
-        # As Keras draws the seeds of its layers.
+        # Drawn in the same way as Keras draws the seeds of its own layers.
         self._first_seed = random.randint(1, 10**9) if seed is None else seed
         self.seed_generator = SeedGenerator(self._first_seed)
         self.layers = [  # flat: TensorFlow does not track the weights of nested lists
@@ -114,7 +114,7 @@ class Encoder(keras.layers.Layer):
         ]
 
     def _by_depth(self) -> list[list[Any]]:
-        """The layers of each depth, lowest first: one for each direction."""
+        """For each depth, lowest first, its layers: one for each direction."""
         width = len(self.directions)
         return [self.layers[first : first + width] for first in range(0, len(self.layers), width)]
 
@@ -126,7 +126,7 @@ class Encoder(keras.layers.Layer):
             recurrent_initializer=self._initializer(first + 1),
             return_sequences=True,
             return_state=True,
-            # Never used, but saved: with a seed, saved runs are equal.
+            # Never used, but saved: a seed drawn by Keras would make saved runs differ.
             seed=self._first_seed,
             dtype=self.dtype_policy,
             name=f"{self.name}_{direction}_{index}",
@@ -142,7 +142,7 @@ class Encoder(keras.layers.Layer):
         return self.kernel_initializer.from_config(options)
 
     def build(self, input_shape: Any) -> None:
-        # With a table, the lowest layers read its rows.
+        # If the inputs have a table, the lowest layers read its rows.
         width = (input_shape.table if isinstance(input_shape, StepInputs) else input_shape)[-1]
         for index, directions in enumerate(self._by_depth()):
             if index:
@@ -193,7 +193,7 @@ class Encoder(keras.layers.Layer):
     def _run_loops(
         self, inputs: StepInputs, mask: Any, training: bool, outputs_only: bool
     ) -> Encoded:
-        """Runs the loops of `loops`, which project inputs ahead and defer weight gradients."""
+        """Runs our loops (`loops/`), which project inputs beforehand and defer weight gradients."""
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
         steps = make_steps(lengths, ops.shape(mask)[1])
         zeros = ops.zeros((steps.batch, self.units), dtype=self.compute_dtype)
@@ -247,7 +247,7 @@ class Encoder(keras.layers.Layer):
             pack: puts inputs into the order in which `run` takes them. Its second argument is true
                 for the backward direction.
             unpack: undoes `pack` for outputs, with 0 on padding.
-            run: runs a layer; returns its outputs, in the order of its inputs, and its last states.
+            run: runs a layer; returns the outputs, in the order of the inputs, and the last states.
         """
         backward = [direction == "backward" for direction in self.directions]
 
@@ -284,7 +284,7 @@ class Encoder(keras.layers.Layer):
 
 
 def _runs_own_loops() -> bool:
-    """Whether to run the loops of `loops` in place of Keras's layers.
+    """Whether to run our own loops (`loops/`) instead of Keras's layers.
 
     True with TensorFlow on CPUs or under XLA. On GPUs, cuDNN's kernels, which Keras's layers use,
     are faster, but XLA cannot compile them.

@@ -22,12 +22,12 @@ class Decoded(NamedTuple):
             None for an attention that has none.
         alignments: float [batch, target_length, source_length]. On padding, 0 if the steps run one
             by one, otherwise unspecified. None if not requested.
-        states: for each cell, a list of float [batch, units], after the last real step of each row.
-            None if not requested.
-        contexts: float [batch, target_length, memory_units]. What each step read of the memory; on
-            padding like the alignments. None if not requested.
-        scores: float [batch, target_length, rows]. The attention's score of each memory row; on
-            padding like the alignments. None if not requested.
+        states: for each cell, a list of float [batch, units], after the last real step of each
+            target. None if not requested.
+        contexts: float [batch, target_length, memory_units]. What each step read from the memory.
+            On padding, as for `alignments`. None if not requested.
+        scores: float [batch, target_length, rows]. The attention's score for each memory row. On
+            padding, as for `alignments`. None if not requested.
     """
 
     outputs: Any
@@ -39,12 +39,12 @@ class Decoded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The results requested beside the outputs; see `Decoded`."""
+    """The results requested in addition to the outputs; see `Decoded`."""
 
     alignments: bool = False
     states: bool = False
     contexts: bool = False
-    scores: bool = False  # only of an attention with a fixed number of rows
+    scores: bool = False  # only for an attention with a fixed number of memory rows
 
 
 OUTPUTS_ONLY = Asked()
@@ -53,7 +53,7 @@ OUTPUTS_ONLY = Asked()
 class TeacherForcedDecoder:
     """Runs an `AttentionCell` over known targets.
 
-    With input feeding, every step waits for the context of the step before. Without input feeding
+    With input feeding, every step waits for the context of the previous step. Without input feeding
     (or with a context of width 0), the cells run as plain recurrent layers and the memory is read
     for all steps at once, unless the cell has `read="before"` or the attention keeps a state.
 
@@ -85,7 +85,7 @@ class TeacherForcedDecoder:
             memory: record from `attention.prepare`.
             cell_states: for each cell, a list of float [batch, units].
             training: bool. Whether dropout is on and gradients will be computed.
-            asked: the results requested beside the outputs.
+            asked: the results requested in addition to the outputs.
         """
         given = inputs if isinstance(inputs, StepInputs) else StepInputs(inputs)
         steps = make_steps(lengths, ops.shape(given.values)[1])
@@ -95,7 +95,7 @@ class TeacherForcedDecoder:
         decoded = run(given, steps, memory, state, training, asked)
         if not asked.states:
             return decoded
-        # A row without steps keeps its first states.
+        # A target without steps keeps its first states.
         has_steps = lengths[:, None] > 0
         first = [[array[:, 0] for array in states] for states in state.cells]
         states = keras.tree.map_structure(
@@ -230,7 +230,7 @@ class TeacherForcedDecoder:
         return widths
 
     def _masks(self, projected: Any, context_units: int, training: bool) -> list[Any]:
-        """For each cell, the dropout masks of inputs made inside the loop, for all steps."""
+        """For each cell, the dropout masks for its inputs made inside the loop, for all steps."""
         if not training or not self.dropout:
             return []
         widths = [context_units if self.cell.input_feeding else 1]

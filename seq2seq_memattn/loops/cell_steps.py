@@ -18,7 +18,7 @@ from seq2seq_memattn.loops.products import Products
 
 
 class CellStep(abc.ABC):
-    """One step of a cell over rows of hypotheses or sentences.
+    """One step of a cell, for rows that are hypotheses or sentences.
 
     Args:
         cell: a built Keras RNN cell.
@@ -88,7 +88,7 @@ class LSTMStep(CellStep):
     ) -> tuple[Any, list[Any]]:
         output, carry = states
         gates = projected + products(self.name, _beside(inside, output))
-        # `split`: its gradient is one concatenation, a slice's gradient is padded with zeros.
+        # The gradient of `split` is one concatenation; that of a slice is padded with zeros.
         opened, forgot, candidate, shown = ops.split(gates, 4, axis=-1)
         carry = ops.sigmoid(forgot) * carry + ops.sigmoid(opened) * ops.tanh(candidate)
         output = ops.sigmoid(shown) * ops.tanh(carry)

@@ -1,9 +1,9 @@
 """Products inside TensorFlow's loop over steps; their weights get their gradients after the loop.
 
-In a plain loop, every step adds a gradient as large as the weights. Here each product inside the
-loop adds a perturbation of 0. The gradient of the perturbations of all steps equals the gradient of
-the products. One product of this gradient with the recorded inputs gives the gradient of the
-weights.
+In a plain loop, the backward pass of every step adds a gradient as large as the weights. Here, a
+perturbation of 0 is added to each product inside the loop. The gradient of the perturbations of all
+steps equals the gradient of the products. One product of this gradient with the recorded inputs
+gives the gradient of the weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class DeferredProducts(Products):
         return [tf.stop_gradient(self._inputs[name]) for name in self._perturbations]
 
     def finish(self, recorded: Sequence[Any]) -> None:
-        """Takes what was recorded of all steps, after the loop."""
+        """Receives, after the loop, what was recorded at all steps."""
         self._records = dict(zip(self._perturbations, recorded, strict=True))
 
     def __call__(self, name: str, x: Any) -> Any:
@@ -115,6 +115,6 @@ class DeferredProducts(Products):
 
 
 def _final(gradient: Any) -> Any:
-    """A gradient without a gradient of its own, which would lack what the records stopped."""
-    message = "gradients of gradients need the layer's call with training=False"
+    """Refuses gradients of `gradient`: they would lack the paths that `tf.stop_gradient` cuts."""
+    message = "to compute gradients of gradients, call the layer with training=False"
     return tf.raw_ops.PreventGradient(input=gradient, message=message)

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 
 class PackedSteps:
-    """The steps of a batch: rows in order of falling length, time-major, without padding.
+    """The steps of a batch: rows in order of decreasing length, time-major, without padding.
 
     Step t has the `sizes[t]` longest rows, so the rows of a step are the first rows of the step
-    before. The methods are those of `padded.PaddedSteps`, but arrays have one axis `packed`, all
-    rows of all steps, where `PaddedSteps` has step * batch.
+    before. The methods are those of `padded.PaddedSteps`, but the first axis of flat arrays is
+    `packed`, the unfinished rows of all steps, instead of step * batch.
 
     Args:
         lengths: int32 [batch]. Real steps of each row.
@@ -91,7 +91,7 @@ class PackedSteps:
         size = self.sizes[t]
 
         def crop(x: Any) -> Any:
-            # `tf.slice`: its gradient is one padding; the gradient of x[:size] is slower.
+            # The gradient of `tf.slice` is a single padding; that of x[:size] is slower.
             rest = [-1] * (len(x.shape) - 1)
             cropped = tf.slice(x, [0] * len(x.shape), [size, *rest])
             cropped.set_shape([None, *x.shape[1:]])
@@ -100,7 +100,7 @@ class PackedSteps:
         return crop
 
     def carry_shape(self, x: Any) -> tf.TensorShape:
-        """The shape that a loop may assume of a [batch, ...] that it carries."""
+        """The shape that a loop may assume for an array [batch, ...] that it carries."""
         return tf.TensorShape([None, *x.shape[1:]])
 
     def _unpack(self, y: Any, index: Any) -> Any:
@@ -115,7 +115,7 @@ class PackedSteps:
 
 
 def _move(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
-    """Moves rows. The gradient moves rows back; TensorFlow's gradient, a sum of rows, is slower."""
+    """Moves rows. The gradient moves them back; TensorFlow's own, which sums rows, is slower."""
 
     @tf.custom_gradient
     def moved(value: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -1,8 +1,8 @@
 """A batch of sequences in a loop over steps: every step has all rows.
 
 A loop takes its inputs time-major and flat, [step * batch, n]. `PaddedSteps` keeps padded rows, so
-every shape is known ahead (XLA, JAX). `packed.PackedSteps` has the same methods and leaves out
-finished rows (TensorFlow graphs).
+every shape is known in advance, as XLA and JAX require. `packed.PackedSteps`, for TensorFlow graphs
+without XLA, has the same methods and leaves out finished rows.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class PaddedSteps:
         """Brings [batch, ...] into the order of the loop's rows."""
         return x
 
-    # Reads and writes of TensorFlow's loop; XLA must know their shapes ahead.
+    # What follows is for the reads and writes of TensorFlow's loop; XLA must know all shapes ahead.
 
     @property
     def end(self) -> Any:
@@ -91,7 +91,7 @@ class PaddedSteps:
         return lambda x: x
 
     def carry_shape(self, x: Any) -> Any:
-        """The shape that a loop may assume of a [batch, ...] that it carries."""
+        """The shape that a loop may assume for an array [batch, ...] that it carries."""
         return x.shape
 
     def _real(self) -> Any:

@@ -44,12 +44,13 @@ def scan(
     Args:
         step: (products, carry, inputs_t, crop) -> carry, outputs_t. `crop` cuts an array
             [batch, ...] in the loop's order down to the rows of the step.
-        carry: structure of arrays [batch, ...], in the loop's order.
+        carry: structure of arrays [batch, ...], in the loop's order; see `steps.sort`.
         inputs: arrays [packed, n] from `steps.pack`; at least one.
-        products: the products of the loop; rows in the loop's order.
+        products: the products of the loop, with `products.rows` in the loop's order.
         steps: from `make_steps`.
         output_units: the width of each output; None if it is known only when the graph runs.
-        training: whether gradients will be computed; TensorFlow's loop then defers them.
+        training: whether gradients will be computed; with TensorFlow, those of the products'
+            weights and rows are then computed after the loop, see `deferred_gradients.py`.
         seeds: variables. The states of the random generators that a step in training draws from.
 
     Returns:
@@ -140,7 +141,7 @@ def scan_cell(
     """Runs one cell over sequences whose inputs are all known.
 
     Args:
-        step: the cell's step, made with all inputs `ahead`.
+        step: the cell's step, whose `ahead` is the number of all its inputs.
         projected: float [packed, n], what `step.project` makes of the inputs.
         states: list of float [batch, units], the first states, in the loop's order.
         steps: from `make_steps`.

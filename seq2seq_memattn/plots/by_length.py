@@ -27,8 +27,8 @@ from seq2seq_memattn.plots.style import (
 )
 
 REFERENCE = "bahdanau"  # the paper's times are scaled so that this attention's equal ours
-BESIDE = 4.0 / POINTS_PER_INCH  # inches between the bars of neighbouring attentions at a length
-SHORTEST_4_GRAM = 4  # tokens; BLEU counts none in shorter lines
+BESIDE = 4.0 / POINTS_PER_INCH  # inches between the bars of neighbouring attentions at one length
+SHORTEST_4_GRAM = 4  # tokens; shorter lines have no 4-grams
 
 
 class _Group(NamedTuple):
@@ -46,7 +46,7 @@ class _Group(NamedTuple):
 def bleu_by_length(groups: Mapping[str, Rows], title: str = "") -> Figure:
     """Draws BLEU and the share of exactly right lines by the length of the reference.
 
-    If no line of a group has four tokens, there are no 4-grams, and no BLEU is drawn.
+    If no line of a group has at least four tokens, there are no 4-grams, and no BLEU is drawn.
 
     Args:
         groups: for each model, what `seq2seq_memattn.metrics.bleu_by_length` returns, with the
@@ -124,12 +124,12 @@ def time_by_length(rows: Rows, paper: Rows = (), title: str = "") -> Figure:
     """Draws the time of decoding or training by source length, one line for each attention.
 
     Args:
-        rows: records with `attention`, `length` (tokens) and `seconds`, all of one mode and
-            machine. If a record also has `all_seconds`, the times of repeats, a bar extends from
-            the shortest to the longest time, and points are shifted sideways so that bars do not
-            overlap.
+        rows: records with `attention`, `length` (tokens) and `seconds`, all measured in the same
+            way on one machine. If a record also has `all_seconds`, the times of repeats, a bar
+            extends from the shortest to the longest time, and points are shifted sideways so that
+            bars do not overlap.
         paper: records of the same form from another machine. They are drawn dashed. At each length,
-            they are scaled so that their time of Bahdanau's attention equals ours.
+            they are scaled so that their time for Bahdanau's attention equals that in `rows`.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
@@ -177,9 +177,9 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
     """Draws the time of one decoder step by source length, one line for each attention.
 
     Args:
-        rows: records with `attention`, `length` (tokens) and `ms_per_step`, all of one mode and
-            machine. If a record also has `seconds` and `all_seconds`, the times of repeats, a bar
-            extends from the shortest to the longest time.
+        rows: records with `attention`, `length` (tokens) and `ms_per_step`, all measured in the
+            same way on one machine. If a record also has `seconds` and `all_seconds`, the times of
+            repeats, a bar extends from the shortest to the longest time.
         title: title of the figure, such as the hardware and what was done.
 
     Raises:
@@ -208,7 +208,7 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
 
 
 def _repeats(rows: Rows, attention: str, value: str) -> dict[int, list[float]]:
-    """Repeats of `value`, which is proportional to `seconds`, by length; {} without repeats."""
+    """`value` of each repeat, by length: scaled from the repeat's seconds; {} without repeats."""
     return {
         row["length"]: [row[value] * (each / row["seconds"]) for each in all_seconds]
         for row in rows
@@ -223,7 +223,7 @@ def _draw_ranges(axes: Axes, repeats: Mapping[int, Sequence[float]], look: Look)
 
 
 def _name_axes(axes: Axes, label: str) -> None:
-    """Names the axes: lengths below, values from 0 at the left."""
+    """Labels the axes: lengths on the x-axis, values from 0 on the y-axis."""
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("source length (tokens)")
     axes.set_ylabel(label)
@@ -270,7 +270,7 @@ def _scaled(
 
 
 def _apart(lengths: Sequence[int]) -> list[int]:
-    """The sorted lengths to label, so that labels do not overlap; the longest is among them."""
+    """Those of the sorted lengths whose labels do not overlap; the longest is always kept."""
     kept: list[int] = []
     for length in reversed(lengths):
         if not kept or kept[-1] - length >= 0.05 * kept[0]:

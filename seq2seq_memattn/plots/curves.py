@@ -35,9 +35,10 @@ def learning_curves(
 ) -> Figure:
     """Draws validation BLEU during training, as in figures 3 to 5 of Britz et al. (2017).
 
-    The axis goes from 0 to 100 if a model exceeds 50, as on the copy task. Otherwise it shows no
-    more than the values, so that small differences can be seen. If several runs of a model have
-    records of the same update, the curve is their mean, in a band from the lowest to the highest.
+    The BLEU axis goes from 0 to 100 if a model exceeds 50, as on the copy task. Otherwise it covers
+    only the range of the values, so that small differences can be seen. If several runs of a model
+    have records of the same update, the curve is their mean, in a band from the lowest to the
+    highest.
 
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to 100).
@@ -99,7 +100,7 @@ def slot_use_curves(
         order: see `looks`.
 
     Raises:
-        ValueError: if there is no model, or a model has no use of slots.
+        ValueError: if there is no model, or a model has no record with `slots_corpus`.
     """
     figure, axes = _curves(curves, "slots_corpus", "updates", title, order)
     axes.set_ylabel("slots in use (perplexity)")

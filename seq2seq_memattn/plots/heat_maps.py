@@ -70,11 +70,11 @@ def alignments(panels: Sequence[Panel], title: str = "", relative: bool = False)
     4 of Shu and Nakayama (2017).
 
     Args:
-        panels: what to draw, three in a row.
+        panels: what to draw, three panels to a row.
         title: title of the figure.
-        relative: whether the darkest colour is the highest value of each panel, which the panel's
-            title then names, instead of the highest value of all panels. Use it for alignments that
-            do not sum to 1.
+        relative: whether the darkest colour stands for the highest value of each panel, which the
+            panel's title then states, instead of the highest value of all panels. Use it for
+            alignments that do not sum to 1.
 
     Raises:
         ValueError: if there is no panel, an alignment does not have the shape of its tokens, or a
@@ -126,8 +126,8 @@ def slots(
         target_tokens: target_length strings.
         max_slots: int > 0. The maximum number of slots to draw. The slots with the largest shares
             are drawn, except those with a share below one hundredth. A note counts the slots that
-            are left out. Up to 8 slots are drawn two in a row, up to 16 four in a row and smaller,
-            and more than 16 eight in a row and smaller still.
+            are left out. Up to 8 slots are drawn two to a row, up to 16 smaller and four to a row,
+            and more than 16 smaller still and eight to a row.
         title: title of the figure.
 
     Raises:
@@ -161,7 +161,7 @@ def slots(
 def _checked(
     values: npt.ArrayLike, name: str, shape: dict[str, Sequence[Any]], least: float = 0.0
 ) -> npt.NDArray[np.float64]:
-    """The values as an array; ValueError unless they are scores with one entry for each token."""
+    """The values as an array; ValueError unless they fit `shape` and are finite and >= `least`."""
     array = np.asarray(values, np.float64)
     sizes = [len(entries) for entries in shape.values()]
     if list(array.shape) != sizes or not array.size:
@@ -228,7 +228,7 @@ def _label(token: str) -> str:
 
 
 def _thinning(sequences: Sequence[Sequence[str]], side: float) -> int:
-    """The smallest round n so that every n-th label of the longest sequence fits `side` inches."""
+    """The smallest round n for which every n-th label of each sequence fits in `side` inches."""
     room = side * POINTS_PER_INCH / LINE_PITCH
     longest = max(len(labels) for labels in sequences)
     return next(n for n in _round_numbers() if longest <= n * room)
@@ -240,7 +240,7 @@ def _round_numbers() -> Iterator[int]:
 
 
 def _name_tokens(axis: Axis, labels: Sequence[str], every: int, side: float = math.inf) -> None:
-    """Names every n-th token on an axis, vertically if the names do not fit `side` inches."""
+    """Labels every n-th token on an axis, vertically if the labels do not fit in `side` inches."""
     named = labels[::every]
     points = len(named) * (CHARACTER_WIDTH * max(map(len, named), default=0) + 4.0)
     rotation = 90.0 if points > side * POINTS_PER_INCH else 0.0

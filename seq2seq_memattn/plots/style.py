@@ -56,7 +56,10 @@ STYLE: dict[str, Any] = {
 
 @contextlib.contextmanager
 def _style() -> Iterator[None]:
-    """The style of all figures; keeps only the user's fonts, which a writing system may need."""
+    """The style of all figures.
+
+    It overrides the user's settings except the fonts, which a writing system may need.
+    """
     fonts = matplotlib.rcParams.find_all(r"^font\.(family|sans-serif|serif)$")
     with matplotlib.style.context(["default", STYLE | fonts]):
         yield
@@ -71,8 +74,8 @@ class Look(NamedTuple):
     Fields:
         name: name in legends.
         colour: "#rrggbb".
-        marker: matplotlib's letter for a marker, since colour is never the only difference.
-        line: matplotlib's line style; dashed or dotted for a model with an addition.
+        marker: matplotlib's letter for a marker, so that lines differ in more than colour.
+        line: matplotlib's line style; dashed or dotted for a label with an addition (see `looks`).
     """
 
     name: str
@@ -83,7 +86,7 @@ class Look(NamedTuple):
 
 SLOT_MARKERS = {1: "<", 4: "s", 16: "^", 32: "D", 64: "v"}  # "P" for any other K
 
-# For labels that name no attention: colours that the eye tells apart and that no attention has.
+# For labels that name no attention: colours that are easy to tell apart and that no attention has.
 OTHER_COLOURS = ("#117733", "#cc6677", "#aa4499", "#a6761d", "#003f5c", "#d4b400", "#ee3377")
 OTHER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LABEL_WIDTH = 26  # characters; longer labels of a legend are broken into lines
@@ -97,8 +100,8 @@ def looks(labels: Iterable[str], order: Sequence[str] = ()) -> dict[str, Look]:
     Names of attentions, as on the command line, come first and always look the same. Other labels
     take colours that no attention has, in the order given. A label with an addition, such as
     "k_memory:4 + PE" or "bahdanau, tied", has the colour of the label without the addition, and
-    another line style. The first addition to a label also keeps the label's marker, further
-    additions have other markers.
+    another line style. Of the additions to one label, the first also keeps the marker; the
+    others have other markers.
 
     Args:
         labels: labels of the models in a figure.
@@ -153,7 +156,7 @@ def _attention_look(label: str) -> Look | None:
         return None
     if slots is None:
         return Look(entry.label, entry.colour, entry.marker)
-    # Shades of the papers' K = 1, 4, 16, 32, 64 that the eye can tell apart; then K = 256.
+    # Shades that are easy to tell apart for the papers' K = 1, 4, 16, 32, 64, and one for K = 256.
     shade = np.interp(math.log2(slots), [0, 2, 4, 5, 6, 8], [0.86, 0.69, 0.52, 0.34, 0.15, 0])
     colour = to_hex(colormaps["viridis"](float(shade)))
     return Look(entry.label, colour, SLOT_MARKERS.get(slots, "P"))
@@ -166,7 +169,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     Args:
         figure: a figure from a function of this package.
         path: the file. The suffix selects PNG or SVG; without a suffix, both are written. A missing
-            directory is made.
+            directory is created.
 
     Returns:
         The files written.
@@ -193,7 +196,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def new_figure(height: float, title: str, width: float = WIDTH) -> Figure:
-    """An empty figure of a size in inches, drawn without a window."""
+    """An empty figure of the given size in inches, drawn without a window."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
@@ -241,6 +244,6 @@ def add_note(axes: Axes, note: str) -> None:
 
 
 def require_filled(values: Sized, name: str, least: str) -> None:
-    """Raises ValueError if an argument that must not be empty is empty."""
+    """Raises ValueError if `values` is empty; `name` and `least` are for the message."""
     if not len(values):
         raise ValueError(f"`{name}`: expected {least} at least; got none")

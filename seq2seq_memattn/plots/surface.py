@@ -9,7 +9,7 @@ from matplotlib.patheffects import withStroke
 
 from seq2seq_memattn.plots.style import FONT_SIZE, new_figure, round_ticks, styled
 
-COLOURS = "PuOr"  # two hues that all kinds of colour vision tell apart, white between them
+COLOURS = "PuOr"  # two hues that colour-blind readers can tell apart, with white between them
 STATIONARY = 0.5
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # 0.5 is drawn as two straight lines
 LINE: dict[str, Any] = {"colors": "#333333", "linewidths": 0.7}
@@ -35,7 +35,7 @@ def position_surface(encodings: npt.ArrayLike, max_source_length: int, title: st
     values = np.asarray(encodings, np.float64)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(
-            "`encodings`: expected shape [source_length, K], both 2 at least; "
+            "`encodings`: expected shape [source_length, K], both at least 2; "
             f"got {list(values.shape)}"
         )
     if not ((values >= 0.0) & (values <= 1.0)).all():

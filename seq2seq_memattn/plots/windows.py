@@ -1,4 +1,4 @@
-"""A figure of BLEU by the share of the source that is read."""
+"""A figure of BLEU by the average window: the number of encoder states scored per step."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from seq2seq_memattn.plots.style import (
     styled,
 )
 
-NAME_SIZE = 0.05  # of a threshold's name, as a share of either axis
+NAME_SIZE = 0.05  # the size of a threshold's label, as a share of either axis
 
 
 @styled
@@ -40,7 +40,7 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
     axes.margins(y=0.15)
-    # Each threshold is named once, at its point of the first data set.
+    # Each threshold is labelled once, at its point on the line of the first data set.
     first = next(iter(points.values()))
     for point in _far_apart(first):
         axes.annotate(
@@ -57,7 +57,7 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
 
 
 def _far_apart(points: Rows) -> Rows:
-    """The points whose names do not cover each other, from the first on."""
+    """The points whose labels do not overlap, chosen in order, starting with the first."""
     places = np.array([(point["window"], point["bleu"]) for point in points], np.float64)
     places /= np.maximum(np.ptp(places, axis=0), 1e-9)
     kept = [0]

@@ -1,7 +1,8 @@
 """The copy task of Britz, Guan and Luong (2017), Table 1: copy_20_none to copy_200_bahdanau.
 
-The model and its training are the paper's: section 4.1.1 and google/seq2seq, Adam at 1e-4, 200,000
-updates. They are the same at every length; the length only says which data a preset is meant for.
+Models and training follow section 4.1.1 of the paper and google/seq2seq: Adam with learning rate
+1e-4, 200,000 updates. The options are the same at every length; the length in a preset's name only
+says which data the preset is meant for.
 """
 
 from seq2seq_memattn.config import ModelConfig

@@ -2,9 +2,9 @@
 
 Source: sections 5.1 and 5.4 of the paper. Details that these sections leave out are as in
 zomux/neuralmt, the authors' public baseline: the query is the state before the step, and the
-context enters the step. The decoder's first output is a tanh layer of the backward encoder's last
-output. The readout (our mixing layer) is linear and reads only the decoder's output. There is no
-dropout.
+context enters the step. A tanh layer makes the decoder's first output from the backward encoder's
+last output. The readout (our mixing layer) is linear and reads only the decoder's output. There is
+no dropout.
 """
 
 from typing import Any

@@ -30,7 +30,8 @@ def load_preset(name_or_file: str) -> Preset:
     names, or have their defaults. A run's config.json has the same tables.
 
     Raises:
-        ValueError: if the name is unknown, or the file has other or invalid content.
+        ValueError: if the name is unknown, or the file has invalid syntax, unknown keys or invalid
+            values.
     """
     if name_or_file in PRESETS:
         return PRESETS[name_or_file]
@@ -39,7 +40,7 @@ def load_preset(name_or_file: str) -> Preset:
         family = name_or_file.partition("_")[0]
         near = sorted(name for name in PRESETS if name.startswith(family)) or sorted(PRESETS)
         raise ValueError(
-            f"--config: expected a preset, or a file .toml or .json; got {name_or_file!r}; presets "
+            f"--config: expected a preset, or a .toml or .json file; got {name_or_file!r}; presets "
             f"are {', '.join(near)}"
         )
     content = _read(path)

@@ -9,7 +9,7 @@ from seq2seq_memattn.config import ModelConfig, TrainingConfig
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """Options of a model and of its training, as `--config` names them.
+    """Options of a model and of its training, which `--config` selects by name.
 
     Args:
         model: `ModelConfig`. Vocabulary sizes and the longest source come from the data.

@@ -1,8 +1,8 @@
 """Translation on small corpora, Multi30k and news test sets, trainable on two CPU cores.
 
-Models have one layer of 384 units in each direction and 4,000 pieces (results/multi30k_sizes.md),
-dropout and label smoothing. The learning rate rises for 200 updates and is later halved at
-intervals. Training takes 8 epochs, one to two hours on one core.
+Models have one layer of 384 units in each direction, a vocabulary of 4,000 subwords (see
+results/multi30k_sizes.md), dropout and label smoothing. The learning rate rises for 200 updates and
+is later halved at intervals. Training takes 8 epochs, one to two hours on one core.
 """
 
 from typing import Any

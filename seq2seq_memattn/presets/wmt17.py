@@ -1,7 +1,7 @@
 """WMT'17 translation of Britz, Guan and Luong (2017), Table 2: wmt17_en_de_k64_pe and others.
 
 The models have 512 units and train for 1,000,000 updates, as in the paper. Their score functions
-are those of its Figure 4: sigmoid while encoding and softmax while decoding. Table 2 reports the
+are those of Figure 4: sigmoid in the encoder and softmax in the decoder. Table 2 reports the
 best of four pairs of score functions and does not say which pair. `_pe` means position encodings.
 """
 

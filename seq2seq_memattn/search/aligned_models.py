@@ -27,6 +27,6 @@ def check_coverage(model: Any) -> None:
     for attention in (member.cell.attention for member in members(model)):
         if not attention.has_shares:
             raise ValueError(
-                "`coverage_penalty`: expected an attention whose alignments are shares of the "
-                f"source; got {type(attention).__name__}."
+                "`coverage_penalty`: expected an attention whose alignments distribute "
+                f"non-negative weights over the source positions; got {type(attention).__name__}."
             )

@@ -31,12 +31,14 @@ class Hypothesis(NamedTuple):
     Fields:
         tokens: int32 [length], without the end token.
         log_prob: float. Sum over tokens, in nats, the end token included.
-        normalised_log_prob: float. After the length penalty.
-        alignment: float [steps, source_length], or None if not requested. The end token is a step,
-            unless the limit cut it off.
-        positions_scored: float. Encoder states scored per step, or None if not requested.
+        normalised_log_prob: float. After the length penalty, with length reward and coverage
+            penalty.
+        alignment: float [steps, source_length], or None if not requested. There is one step for
+            each token, and one for the end token if there is one.
+        positions_scored: float. Mean number of encoder states scored per step, or None if not
+            requested.
         scores: float [steps, rows]. The attention's scores, including those of padding rows; None
-            if not requested or not a tensor.
+            if not requested or if they are not a tensor.
     """
 
     tokens: Ids
@@ -55,14 +57,15 @@ class BatchDecoder:
         options: `SearchOptions`.
         lengths: `Lengths`.
         return_alignments: see `beam_search`.
-        jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but each new
-            shape takes a second or more. None: true for 64 sources or more, unless the plain graph
-            is faster, which it is for batches of several sources with int8 products, a fixed-size
-            memory and a CPU with VNNI.
+        jit_compile: bool or None. Whether XLA compiles the steps: they run faster, but compiling
+            takes a second or more for each new shape. None: true for 64 sources or more, unless
+            the graph is faster without XLA: for batches of several sources with int8 products and
+            a fixed-size memory, on a CPU with VNNI.
         folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
-            once per source, instead of at each step. None: if that saves multiply-adds.
-        is_frozen: bool. Whether the weights never change and are read only once. Preparing them for
-            search takes longer than decoding a sentence.
+            once per source, instead of to the context at each step. None: if this saves
+            multiply-adds.
+        is_frozen: bool. Whether the weights never change, so that they need to be read and prepared
+            for search only once. Preparing them takes longer than decoding a sentence.
     """
 
     def __init__(
@@ -98,8 +101,8 @@ class BatchDecoder:
 
         Args:
             sources: int32 arrays [length].
-            batch_size: int > 0. Sources decoded at a time. A single source is searched in one
-                graph.
+            batch_size: int > 0. Sources decoded at a time. If this is 1, or there is only one
+                source, each search is a single graph.
             on_batch: called after each batch with its number of sources.
             prefixes: int32 arrays [length], the first tokens of each source's targets; None: no
                 prefixes. Targets are returned with their prefixes.
@@ -160,10 +163,10 @@ class BatchDecoder:
         return self._searches[batch_size, jit]
 
     def _is_faster_without_xla(self, batch_size: int) -> bool:
-        """Whether the plain graph is faster: it has an int8 kernel, and XLA would gain little else.
+        """Whether the graph is faster without XLA: it has an int8 kernel, and XLA adds little.
 
-        The kernel prepares a matrix at each call, so a single source gains nothing. Without a
-        fixed-size memory, the additive scores of long sources need XLA.
+        The kernel prepares a matrix at each call, so it gains nothing for a single source. If the
+        memory has no fixed size, the additive scores of long sources are slow without XLA.
         """
         is_int8 = all(rounds_to_int8(model.cell) for model in members(self._model))
         fits = batch_size > 1 and has_fixed_memory(self._model)
@@ -173,7 +176,7 @@ class BatchDecoder:
 def sorted_batches(
     sources: Sequence[Ids], batch_size: int
 ) -> Iterator[tuple[npt.NDArray[np.int64], Ids]]:
-    """Batches in order of falling length, each with the places of its sources.
+    """Yields batches in order of decreasing length, each with the indices of its sources.
 
     This order needs little padding, and the first batch shows how much memory is needed.
     """

@@ -44,11 +44,11 @@ def beam_search(
     done.
 
     Called in eager mode, a search with a `Seq2Seq`, a `Searchable` or an `Ensemble` is compiled.
-    For each choice of options, TensorFlow compiles it for the first shape of `source`, once more
-    for all other shapes, and once for single sources; JAX compiles it for each shape. If
-    `max_length` is an int, it is an option. An array's maximum is one only on JAX. A search with
-    another model is not compiled: call it inside a `tf.function` or `jax.jit`, where it is many
-    times as fast.
+    For each combination of options, TensorFlow compiles it for the shapes of the first call, once
+    more for all other shapes, and once for other calls with a single source; JAX compiles it for
+    each shape. An int `max_length` or `min_length` counts as an option. On JAX, so does the maximum
+    of an array `max_length`. A search with another model is not compiled: call it inside a
+    `tf.function` or `jax.jit`, where it is many times as fast.
 
     Constraints rule tokens out after the softmax: the log-probabilities of the other tokens stay as
     they are. If constraints leave fewer hypotheses than `n_best`, the result is filled up with
@@ -57,7 +57,7 @@ def beam_search(
     Args:
         model: `Seq2Seq`, `Searchable`, `Ensemble`, or anything with `start(source, num_queries)`
             and `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
-            they take and return, and `AlignedModel` for the methods that alignments also need.
+            they take and return, and `AlignedModel` for further methods that alignments require.
         source: int32 [batch, source_length]. Ids as in training, then padding. Models of
             `memattn train` expect the end token before the padding.
         beam_size: int > 0. Hypotheses kept per source.
@@ -72,14 +72,15 @@ def beam_search(
             positions_scored.
         min_length: int or int32 [batch]. The minimum number of tokens before the end token, unless
             the limit of a hypothesis is lower.
-        length_reward: float in -100..100. Added to the score for each token, without the end token.
+        length_reward: float in -100..100. Added to the score for each token except the end token.
         coverage_penalty: float in 0..100. Weight of the coverage penalty of Wu et al. (2016),
             equation 14, which prefers targets whose attention has read every source position:
             weight * sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i,
             is added to the score. The model must be an `AlignedModel` with one encoder output per
-            source id. Its alignments must be shares of the source, which excludes
-            `LinearAttention` and `NoAttention`. The time of a step then grows with the source.
-        no_repeat_ngram: int. No hypothesis has a sequence of this many tokens twice; 0: no rule.
+            source id. Its alignments must distribute non-negative weights over the source
+            positions, which excludes `LinearAttention` and `NoAttention`. With this penalty, the
+            time of a step grows with the length of the source.
+        no_repeat_ngram: int. No hypothesis repeats a sequence of this many tokens; 0: no such rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
             padded at the end with the id that pads sources. Hypotheses and their log-probabilities
@@ -95,12 +96,13 @@ def beam_search(
         `BeamResult`.
 
     Raises:
-        ValueError: if an option is not a number of its kind or is out of range; if `source` has
-            another rank or, for our own models, an id outside the vocabulary; if a prefix has a
-            start or end token, or is longer than `max_length`; if `banned` has the id of padding,
-            start or end; if the model lacks `start` and `step`, or with `return_alignments` or
-            `coverage_penalty` the other methods of `AlignedModel`; under `jax.jit`, if
-            `max_length` is an array; with `jit_compile`, inside a graph or with another model.
+        ValueError: if a numeric option has the wrong type or is out of range; if `source` has the
+            wrong rank or, for our own models, an id outside the vocabulary; if a prefix contains a
+            start or end token, or is longer than `max_length`; if `banned` contains the id of
+            padding, start or end; if the model lacks `start` and `step` or, with
+            `return_alignments` or `coverage_penalty`, the other methods of `AlignedModel`; under
+            `jax.jit`, if `max_length` is an array; with `jit_compile`, inside a graph or if the
+            model is not a `Seq2Seq`, a `Searchable` or an `Ensemble`.
 
     Example:
     >>> import numpy as np
@@ -150,7 +152,10 @@ def _beam_search(
 
 
 def banned_tokens(model: Any, banned: Sequence[int]) -> tuple[int, ...]:
-    """Search's tokens for banned ids, sorted; raises ValueError if one must not be banned."""
+    """Search's tokens, see `Preparable`, for banned ids, sorted.
+
+    Raises ValueError if an id must not be banned.
+    """
     tokens = sorted(set(plain_ids("banned", banned)))
     if tokens and isinstance(model, OURS):
         size = model.vocab_size

@@ -15,7 +15,7 @@ from keras import ops
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.step import Beam, Written, first_beam, nothing_written
 
-KEPT_CHUNK = 32  # steps of a chunk if no sentence is removed
+KEPT_CHUNK = 32  # steps of a chunk in a search that never removes sentences
 DROPPING_CHUNK = 8  # steps between two checks for finished sentences
 WORTH = 0.75  # share of a batch; if more is unfinished, removing the rest is not worth a copy
 
@@ -55,8 +55,8 @@ class Compaction(NamedTuple):
         chunk: int > 0. Steps between two checks for finished sentences.
         loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
         put: (found, index, rows, beam, written) -> `Results` with the results of chunk `index`.
-        keep: (unfinished, done) -> `Unfinished` without removed sentences, and whether any sentence
-            is not done yet.
+        keep: (unfinished, done) -> `Unfinished` without the sentences that the policy removes, and
+            whether any sentence is not done yet.
         drops: bool. Whether `keep` ever removes sentences.
     """
 
@@ -149,13 +149,13 @@ def _drop(unfinished: Unfinished, done: Any) -> tuple[Unfinished, Any]:
     alive = tf.where(~done)[:, 0]
     few = tf.cast(tf.size(alive), tf.float32) <= WORTH * tf.cast(tf.size(done), tf.float32)
     arrays = keras.tree.flatten(unfinished)
-    # None are left when all are done, which ends the loop.
+    # When all sentences are done, no rows are left, which ends the loop.
     kept = tf.cond(few, lambda: [tf.gather(array, alive) for array in arrays], lambda: arrays)
     return keras.tree.pack_sequence_as(unfinished, kept), tf.size(alive) > 0
 
 
 def _loop_of_any_batch(goes_on: Callable[..., Any], body: Callable[..., Any], start: Any) -> Any:
-    """`tf.while_loop` in which the batch of the third variable, a list of arrays, may change."""
+    """`tf.while_loop` whose third variable, a list of arrays, may change its batch size."""
     import tensorflow as tf
 
     start = keras.tree.map_structure(tf.convert_to_tensor, start)

@@ -58,12 +58,13 @@ class CompiledSearch:
         options: `SearchOptions`.
         return_alignments: see `beam_search`.
         batch_size: int > 0. The maximum number of sources in a call.
-        jit_compile: bool. Whether XLA compiles the steps: they run faster, but each new shape takes
-            a second or more. With XLA, which JAX always uses, batches are padded to `batch_size`,
-            half of it, and so on, and the sources of a `Seq2Seq`, which ignores padding, to a
-            multiple of 16 tokens if their length matters.
-        folded: bool or None. Whether to fold the maps of the context into the rows; None: if that
-            saves multiply-adds.
+        jit_compile: bool. Whether XLA compiles the steps: they run faster, but compiling takes a
+            second or more for each new shape. With XLA, which JAX always uses, batches are padded
+            to one of a few sizes: `batch_size`, half of it, and so on. The sources of a `Seq2Seq`,
+            which ignores padding, are padded to a multiple of 16 tokens if a graph that XLA
+            compiles depends on their length.
+        folded: bool or None. Whether to apply the linear maps of the context to the memory's rows,
+            see `folding.py`; None: if this saves multiply-adds.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class CompiledSearch:
         self._start = compiled(model, self._start_graph, jit_compile and self._is_alone)
         self._chunk = compiled(model, self._chunk_graph, jit_compile)
         self._whole: dict[int, Any] = {}  # by number of steps, 0 for any
-        # Compiled too: run operation by operation, they take as long as all steps of a small
-        # batch.
+        # These are compiled, too: run operation by operation, they would take as long as all steps
+        # of a small batch.
         self._take = compiled(model, _take_graph)
         self._finish = compiled(model, self._finish_graph)
         self._make_weights = compiled(model, self._prepared_weights)
@@ -153,7 +154,7 @@ class CompiledSearch:
         num_steps = int(sources.limits.max())
         found = first_results(len(source), self._options, num_steps, CHUNK)
         found = keras.tree.map_structure(np.array, found)  # writable
-        # Few different sizes, so that few graphs are compiled.
+        # The number of steps is rounded up, so that few different graphs are compiled.
         state = first_state(state, Rules(self._options, sources), round_up(num_steps, ALONE))
         unfinished = Unfinished(np.arange(len(source)), memory, state, found.beam)
 

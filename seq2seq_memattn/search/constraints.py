@@ -1,4 +1,4 @@
-"""What hypotheses must not write: banned tokens, repeated n-grams, an early end, another prefix."""
+"""What hypotheses must not write: banned tokens, repeated n-grams, an early end, a wrong prefix."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
 def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
-    """Sets the logits of tokens that must not follow to `DEAD` or below.
+    """Sets the logits of ruled-out tokens to `DEAD` or below.
 
     The logits of the other tokens do not change: search computes their log-probabilities over the
     whole vocabulary. Inside a prefix, only its next token may follow, and no other rule applies.
@@ -28,7 +28,7 @@ def allowed(logits: Any, history: Any, step: Any, rules: Rules) -> Any:
     if options.banned:
         size = logits.shape[-1]
         if max(options.banned) >= size:
-            # For models of other classes, the size of the vocabulary is known only here.
+            # For a model that is not one of our own, the vocabulary size is known only here.
             raise ValueError(f"`banned`: expected ids in 0..{size - 1}; got {max(options.banned)}.")
         bans = np.zeros(size, np.float32)
         bans[list(options.banned)] = DEAD
@@ -51,8 +51,8 @@ def repeating(history: Any, step: Any, size: int) -> Any:
     """The tokens that would repeat an n-gram of a hypothesis: int32 [batch, beam, n].
 
     Args:
-        history: int32 [batch, beam, steps]. Tokens written so far, then padding; as many steps as
-            an n-gram has tokens, or more.
+        history: int32 [batch, beam, steps]. Tokens written so far, then padding; at least as many
+            steps as an n-gram has tokens.
         step: int32 scalar. Steps taken before.
         size: int > 0. Tokens of an n-gram.
 

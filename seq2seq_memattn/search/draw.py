@@ -19,7 +19,7 @@ Numbers = Callable[[Any], Any]
 
 
 def row_seeds(seed: Any, rows: Any) -> Any:
-    """The keys of all random numbers of each sentence: uint32 [batch, 2].
+    """Each sentence's key, from which its random numbers are made: uint32 [batch, 2].
 
     Args:
         seed: int, or int32 [batch]. Seed of the search, or of each sentence.
@@ -51,7 +51,7 @@ def draw(logits: Any, seeds: Any, step: Any, sampling: Sampling) -> tuple[Any, A
     def numbers(tries: Any) -> Any:
         return ops.reshape(uniform(key, (queries, MAX_STEPS * tries + step)), (-1,))
 
-    # [rows, n], of the n tokens that follow padding and the start token.
+    # Logits [rows, n] of all n tokens except padding and the start token.
     candidates = ops.reshape(logits[:, :, END_ID:], (-1, logits.shape[2] - END_ID))
     tokens = None
     if 0 < sampling.top_k < candidates.shape[1]:
@@ -128,7 +128,7 @@ def _draw_place(weights: Any, numbers: Any) -> Any:
 
 
 def _search(weights: Any, target: Any) -> tuple[Any, Any]:
-    """The first place where the sum of weights exceeds a target, and the rest of the target there.
+    """The first place where the cumulative sum exceeds a target, and what is left of the target.
 
     Args:
         weights: float32 [rows, n].

@@ -17,14 +17,15 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
 class Inputs(NamedTuple):
-    """What the public searches take for the sources of a batch.
+    """The arguments of `beam_search` and `sample` that concern the sources of a batch.
 
     Fields:
         source: int32 [batch, source_length].
         max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
-        prefix: int32 [batch, n], or None. After `_checked`: search's tokens, and () for None.
+        prefix: int32 [batch, n], or None. After `_checked`: search's tokens, see `Preparable`, in
+            place of ids, and () in place of None.
         seed: int32 scalar, or None.
-        most_steps: int or None. The largest of `max_length`, which JAX must know to compile.
+        most_steps: int or None. The maximum of `max_length`, which JAX must know to compile.
     """
 
     source: Any
@@ -48,8 +49,8 @@ def call_compiled(
 
     Args:
         search: the function. It must not store what it computes from the inputs.
-        model: the model to search with. Search is compiled only with models of our own, since the
-            weights of other models are unknown.
+        model: the model to search with. The search is compiled only for our own models (`OURS`),
+            since the weights of other models are unknown.
         inputs: `Inputs`, not yet checked.
         options: hashable. A graph is made for each choice of them.
         with_xla: function that takes the arguments of `search` and compiles the steps with XLA.
@@ -83,8 +84,8 @@ def call_compiled(
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
     if shapes != first_shapes:
-        # One more graph is for all other shapes, and one for single sources: a batch of one is
-        # never reduced.
+        # One more graph serves all other shapes, and another serves single sources, since finished
+        # sentences are never removed from a batch of one.
         is_alone = inputs.source.shape[0] == 1
         free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
         free["source"][0] = 1 if is_alone else None
@@ -96,7 +97,9 @@ def call_compiled(
 def _check_for_xla(model: Any, is_outside_graphs: bool) -> None:
     if not isinstance(model, OURS):
         kinds = ", ".join(kind.__name__ for kind in OURS)
-        raise ValueError(f"`jit_compile`: expected a model of {kinds}; got {type(model).__name__}.")
+        raise ValueError(
+            f"`jit_compile`: expected the model to be one of {kinds}; got {type(model).__name__}."
+        )
     if not is_outside_graphs:
         raise ValueError(
             "`jit_compile`: expected a call outside graphs; compile the graph instead."
@@ -114,7 +117,7 @@ def kept_search(model: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> An
 
 
 def _checked(inputs: Inputs, ours: Any) -> Inputs:
-    """The inputs as tensors, with search's tokens in the prefix.
+    """Checks the inputs; returns them as tensors, with search's tokens in the prefix.
 
     Args:
         inputs: `Inputs`.
@@ -148,7 +151,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
 
 
 def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
-    """Checks that only padding lies beyond the longest length; returns `source`."""
+    """Checks that `source` has only padding after the first `longest` tokens; returns it."""
     width = source.shape[1]
     if (width is not None and width <= longest) or not is_visible(source):
         return source
@@ -180,7 +183,7 @@ def _as_ids(name: str, ids: Any) -> Any:
 
 
 def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:
-    """Checks an argument with one length for all sources or one for each, as far as it is visible.
+    """Checks lengths: one for all sources, or one for each; an array's values only if visible.
 
     Args:
         name: the argument's name.

@@ -29,9 +29,9 @@ class Ensemble:
             divided by its sum over the vocabulary).
 
     Raises:
-        ValueError: if there are fewer than two models or one of another class, if the sizes of
-            their vocabularies or their ids of padding, start and end differ, or if `mean` is
-            unknown.
+        ValueError: if there are fewer than two models, if one is neither a `Seq2Seq` nor a
+            `Searchable`, if the sizes of their vocabularies or their ids of padding, start and end
+            differ, or if `mean` is unknown.
 
     Example:
     >>> import numpy as np
@@ -100,7 +100,7 @@ class Ensemble:
         return sum(model.count_params() for model in self.models)
 
     def to_tokens(self, ids: Any) -> Any:
-        """Search's tokens for ids: the inverse of `to_ids`."""
+        """Search's tokens, see `Preparable`, for ids: the inverse of `to_ids`."""
         return self.models[0].to_tokens(ids)
 
     def to_ids(self, tokens: Any) -> Any:
@@ -133,7 +133,10 @@ class PreparedEnsemble:
         return tuple(memory for memory, _ in starts), tuple(state for _, state in starts)
 
     def step(self, tokens: Any, memory: Any, state: Any) -> tuple[Any, Any, Any]:
-        """See `SearchedModel`; the logits are logarithms of the arithmetic or geometric mean."""
+        """See `SearchedModel`.
+
+        The logits are logarithms of the arithmetic or geometric mean of the models' probabilities.
+        """
         steps = [
             part.step(tokens, *own) for part, *own in zip(self._parts, memory, state, strict=True)
         ]

@@ -1,8 +1,9 @@
 """Folding: applies linear maps of a context to the memory's rows, once per source.
 
-A context is a weighted sum of rows, so W (beta C) = beta (W C). The maps of the context into the
-lowest cell's gates and into the mixing layer then cost nothing inside the loop over steps. The loop
-only combines rows, which are as wide as both maps together.
+A context is a weighted sum beta C of the memory's rows C, so mapping it by a matrix W is the same
+as mapping the rows first: (beta C) W = beta (C W). The maps of the context into the lowest cell's
+gates and into the mixing layer then cost nothing inside the loop over steps. The loop only takes
+weighted sums of mapped rows, which are as wide as the outputs of both maps together.
 """
 
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ class FoldedStep(CellStep):
     Args:
         cell: the lowest cell.
         ahead: int > 0. How many of its inputs come before the context.
-        context_units: int > 0. How many inputs the context has.
+        context_units: int > 0. How many of its inputs are the context.
         gates: int > 0. Width of the gates. The argument `inside` of `take` may be wider; it is cut
             to this width.
     """
@@ -63,8 +64,8 @@ def fold(cell: AttentionCell) -> Folds | None:
     """The maps of a built cell's context, or None if they cannot be folded.
 
     They cannot be folded if the attention has its own `combine`, if the logits read the context
-    without a mixing layer, if this layer is quantised, or if the context is fed to a lowest cell
-    other than a standard `LSTMCell` or `GRUCell`.
+    without a mixing layer, if the mixing layer is quantised, or if the context is fed to a lowest
+    cell other than a standard `LSTMCell` or `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
     if not cell.attention.combines_plainly:
@@ -101,7 +102,8 @@ def folding_pays(folds: Folds, num_rows: int | None, num_queries: int) -> bool:
 
     Args:
         folds: the maps.
-        num_rows: int or None. Rows of the memory; None: as many as steps.
+        num_rows: int or None. Rows of the memory; None: one per source position, for which
+            `NUM_STEPS` is assumed.
         num_queries: int. Hypotheses of each source.
     """
     units, mapped = folds.context.shape

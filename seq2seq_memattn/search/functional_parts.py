@@ -10,7 +10,7 @@ from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import Call, attached_mask, calls_in, maker
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 
-# Tolerance, by whether the dtype is narrow: above the relative rounding error of a few layers.
+# Relative tolerance, above the rounding error of a few layers. True: for float16 and bfloat16.
 ROUNDING = {True: 0.03, False: 1e-3}
 
 
@@ -52,7 +52,7 @@ def _inputs_of(tensors: Any) -> list[Any]:
 
 
 def _is_behind(tensor: Any, end: Any) -> bool:
-    """Whether `end` is computed from a symbolic tensor."""
+    """Whether the symbolic tensor `end` is computed from `tensor`."""
     return any(one is tensor for one in _behind([end]))
 
 
@@ -78,8 +78,8 @@ def _taken(call: Call) -> list[Any]:
 class _AttachedMask(keras.layers.Layer):
     """The mask that Keras attaches to an array when the model runs; all true if there is none.
 
-    A symbolic output of an inner model, or of a layer of the user's own, has no mask, although the
-    array may have one.
+    The symbolic output of an inner model, or of a layer that a user wrote, has no mask, although
+    the array that is computed for it may have one.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -138,12 +138,13 @@ class _Replay(keras.layers.Layer):
 
 
 def _steps(name: str, start: Any, end: Any) -> Any:
-    """The layer, or a replay of the layers, between two tensors with the same steps.
+    """The layer, or a `_Replay` of the layers, that maps each step of `start` to one of `end`.
 
     Search calls it with one step at a time, so its output at a step may depend only on that step.
 
     Raises:
-        ValueError: if `end` needs more than `start`, or the layers do not treat each step alone.
+        ValueError: if `end` needs more inputs than `start`, or if the layers do not process each
+            step independently.
     """
     call = maker(end)
     is_alone = len(call.args) == 1 and call.args[0] is start
@@ -162,7 +163,8 @@ def _steps(name: str, start: Any, end: Any) -> Any:
     alone = np.array(ops.cast(ops.concatenate(parts, axis=1), "float32"))
     if np.abs(whole - alone).max() > rounding * np.abs(whole).max():
         raise ValueError(
-            f"`model`: expected layers for the {name} that treat each step alone; got layers "
-            "between the target's embedding and the logits that read other steps or positions."
+            f"`model`: expected layers for the {name} that process each step independently; got "
+            "layers between the target's embedding and the logits that read other steps or "
+            "positions."
         )
     return found

@@ -39,8 +39,8 @@ class BeamResult(NamedTuple):
             attention's scores are not a tensor.
         memory: the attention's memory record (for an `Ensemble`, a tuple with that of each model;
             for a model of another class, the memory from its `start`), or () if not requested.
-        positions_scored: float32 [batch, n_best]. Encoder states scored per step, mean over the
-            steps of each hypothesis; or () if not requested.
+        positions_scored: float32 [batch, n_best]. Mean number of encoder states scored per step of
+            each hypothesis, or () if not requested.
     """
 
     tokens: Any
@@ -72,7 +72,7 @@ def search_sources(
 
     Returns:
         memory, state: from the model's `start`.
-        result: `BeamResult`, with search's tokens in place of ids.
+        result: `BeamResult`, with search's tokens, see `Preparable`, in place of ids.
     """
     source, pad = inputs.source, pad_id(model)
     limits, num_steps = step_limits(
@@ -108,7 +108,7 @@ def search_in_graph(
         num_steps: int or int32 scalar. The maximum number of steps.
         compaction: the policy for finished sentences.
     """
-    # Memory that stays whole need not be one of the loop's variables.
+    # If no sentences are removed, the memory does not change and need not be a loop variable.
     carried = read_in_steps(model, memory, rules.options) if compaction.drops else ()
     batch = ops.shape(rules.sources.limits)[0]
     found = first_results(batch, rules.options, num_steps, compaction.chunk)

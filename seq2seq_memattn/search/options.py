@@ -18,7 +18,7 @@ RULES = (
 
 MOST_PENALTY = 10.0  # above, powers of lengths are infinite in float32
 MOST_NGRAM = 32
-MOST_WEIGHT = 100.0  # of what is added to scores; above, log-probabilities would lose their digits
+MOST_WEIGHT = 100.0  # of terms added to scores; above it, log-probabilities would lose precision
 LEAST_RATIO, MOST_RATIO = 0.01, 100.0  # of lengths; memory grows with the maximum number of steps
 
 
@@ -35,7 +35,7 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        # Outside, quotients of logits would be 0 or infinite.
+        # Outside this range, logits divided by the temperature could be 0 or infinite.
         check_number("temperature", self.temperature, 1e-4, 1e4)
         check_int("top_k", self.top_k, least=0)
         check_number("top_p", self.top_p)
@@ -57,7 +57,7 @@ class SearchOptions:
             beam search.
 
     Raises:
-        ValueError: if an option is not a number of its kind or is out of range.
+        ValueError: if a numeric option has the wrong type or is out of range.
     """
 
     beam_size: int = 10
@@ -98,7 +98,7 @@ class Lengths:
         max_length: int > 0 or None. Steps that a hypothesis may take, end token included. If this
             and `max_length_ratio` are None: twice the source's length plus 10, plus the length of
             the prefix, but at least 10 more than the minimum length, if there is one.
-        min_length: int. Tokens that a hypothesis has before its end token.
+        min_length: int. The minimum number of tokens before the end token.
         max_length_ratio: float or None. A limit on the steps, as a multiple of the source's length,
             both with the end token; rounded down, but at least one step.
         min_length_ratio: float or None. A minimum length, as a multiple of the source's length,
@@ -106,8 +106,8 @@ class Lengths:
             tighter limit holds.
 
     Raises:
-        ValueError: if a limit is not a number of its kind or is out of range, or a minimum is above
-            a maximum for every source.
+        ValueError: if a limit has the wrong type or is out of range, or if a minimum is above a
+            maximum for every source.
     """
 
     max_length: int | None = None
@@ -131,7 +131,7 @@ class Lengths:
 
 
 def samples(num_samples: int, sampling: Sampling, **options: Any) -> SearchOptions:
-    """The options of drawing samples."""
+    """The options for drawing samples."""
     check_int("num_samples", num_samples)
     sizes = (int(num_samples), int(num_samples))
     return SearchOptions(*sizes, early_stopping=False, sampling=sampling, **options)

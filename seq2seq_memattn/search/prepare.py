@@ -54,7 +54,7 @@ def prepared(model: Preparable | Ensemble, folded: Any = True, weights: Any = No
 
 
 def prepared_weights(model: Preparable | Ensemble, folded: Any = True) -> Any:
-    """The weights of a model, or a tuple with those of each model of an ensemble.
+    """The `PreparedWeights` of a model, or a tuple of them for the models of an ensemble.
 
     Args:
         model, folded: see `prepared`.

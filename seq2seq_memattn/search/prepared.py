@@ -40,12 +40,13 @@ class PreparedWeights(NamedTuple):
 class SearchMemory(NamedTuple):
     """What each step of a search reads.
 
-    Folded rows are kept beside the attention's record, because an attention may read its own rows
-    in `score` and `alignment`.
+    Folded rows (see `folding.py`) are kept next to the attention's record, because an attention may
+    read the record's own rows in `score` and `alignment`.
 
     Fields:
         attention: the record of the attention's `prepare`.
-        rows: float [batch, rows, n]. What scores combine: the record's rows, or folded ones.
+        rows: float [batch, rows, n]. The rows that are summed with the scores as weights: the
+            record's, or folded ones.
     """
 
     attention: Any
@@ -55,14 +56,15 @@ class SearchMemory(NamedTuple):
 class PreparedModel:
     """A `Seq2Seq` or `Searchable`, prepared for search; see `SearchedModel` and `AlignedModel`.
 
-    A table has each token's embedding, already projected for the lowest cell. A standard cell
-    needs one product per step, or two if it is a GRU with inputs made in the step. If `folded`, the
-    linear maps of the context are applied to the memory's rows.
+    A table has each token's embedding, already projected for the lowest cell. A standard LSTM or
+    GRU cell then needs one matrix product per step, or two if it is a GRU with inputs that are
+    computed in the step. If `folded`, the linear maps of the context are applied to the memory's
+    rows.
 
     Args:
         model: `Seq2Seq` or `Searchable`.
-        folded: bool. Whether to fold the maps of the context into the rows, where that is
-            possible; see `folding_pays`.
+        folded: bool. Whether to apply the linear maps of the context to the rows once per source,
+            where that is possible; see `fold`.
         weights: from `make_weights` with the same `folded`, if they are computed outside the graph
             that uses them. None: computed here.
     """
@@ -102,7 +104,10 @@ class PreparedModel:
     def step_below_logits(
         self, tokens: Any, memory: SearchMemory, state: AttentionCellState
     ) -> tuple[Any, Any, AttentionCellState]:
-        """A step up to the output layer: its inputs [batch, queries, n], scores and state."""
+        """A step without the output layer; returns that layer's inputs, scores and state.
+
+        The output layer's inputs are [batch, queries, n].
+        """
         weights = self.weights
         output, scores, state = self._cell.step_without_mixing(
             self._steps,
@@ -116,7 +121,7 @@ class PreparedModel:
         return self._mix(output, state.context), scores, state
 
     def to_logits(self, mixed: Any) -> Any:
-        """The model's logits, from the prepared matrix of the output layer."""
+        """The model's logits, from the prepared matrix of the output layer if there is one."""
         weights = self.weights
         if isinstance(weights.bias, tuple):
             return self.model.to_logits(mixed)

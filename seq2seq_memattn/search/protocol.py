@@ -7,8 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 class SearchedModel(Protocol):
     """The interface of a model for search that is neither a `Seq2Seq` nor a `Searchable`.
 
-    Every step reads the memory, which never changes. The state goes from step to step. Search
-    reorders its hypotheses, so the state is a structure of arrays [batch, queries, ...].
+    Every step reads the memory, which never changes. The state is passed from step to step. Search
+    reorders the hypotheses, which are the model's queries, so the state must be a structure of
+    arrays [batch, queries, ...].
 
     The ids of the model: 0 is padding, which search never writes, 1 starts a target, and 2 ends it.
     For a model with other ids, make a `Searchable`.
@@ -51,7 +52,8 @@ class Preparable(Protocol):
         cell: `AttentionCell`.
         pad_id: int. The id of padding in sources and targets.
         vocab_size: int. The number of target ids.
-        num_tokens: int. Search's tokens: more than there are ids, if one id has several roles.
+        num_tokens: int. The number of search's tokens: larger than `vocab_size` if one id has
+            several roles, such as padding and end.
         source_vocab_size: int or None. The number of source ids, if it is known.
         longest_source: int or None. The maximum number of tokens in a source, end token included;
             None: no limit.
@@ -80,7 +82,7 @@ class Preparable(Protocol):
         """The attention's memory of sources, and the cells' first states or None."""
 
     def token_embeddings(self) -> Any:
-        """What each token is fed back as: float [num_tokens, n]."""
+        """The vector that is fed back for each token: float [num_tokens, n]."""
 
     def output_map(self) -> tuple[Any, Any] | None:
         """Matrix [units, num_tokens] and bias of the output layer; None if it is not linear."""

@@ -20,9 +20,9 @@ def replay(
     """Steps a model along given targets and keeps what `watch` returns.
 
     Args:
-        watch: (logits, scores, written) -> arrays [batch, n, ...] to keep of a step; `written`
-            [batch, n] are the targets' tokens at this step. It is first called once to find the
-            shapes of the arrays.
+        watch: (logits, scores, written) -> arrays [batch, n, ...] to keep for a step; `written`
+            [batch, n] are the targets' tokens at this step. `watch` is called once more, before the
+            first step, to find the shapes of the arrays.
         model: the model.
         memory, state: from the model's `start`, for n queries or more.
         tokens: int32 [batch, n, max_length]. Targets, as in `BeamResult`.
@@ -78,7 +78,8 @@ def replay_attention(
 ) -> tuple[Any, Any, Any]:
     """What the attention read along given targets.
 
-    Search itself keeps no scores: it would keep them for every hypothesis that it later drops.
+    Search itself keeps no scores: it would have to keep them even for hypotheses that it later
+    drops.
 
     Args:
         model, memory, state, tokens: see `replay`.
@@ -88,8 +89,8 @@ def replay_attention(
         scores: float [batch, n, max_length, rows]. 0 after the last step taken. () if the
             attention's scores are not a tensor.
         alignments: float [batch, n, max_length, source_length]. 0 after the last step taken.
-        positions_scored: float32 [batch, n]. Mean over the real steps of each target; 0 if it has
-            none.
+        positions_scored: float32 [batch, n]. Mean number of encoder states scored per step taken; 0
+            if none was taken.
     """
     is_tensor = True
 

@@ -19,8 +19,8 @@ class SourceRules(NamedTuple):
 
     Fields:
         limits: int32 [batch, 1]. Steps that a hypothesis may take.
-        least: int32 [batch, 1]. Tokens that a hypothesis has before it may end.
-        prefix: int32 [batch, n]. The first tokens of its targets, then padding.
+        least: int32 [batch, 1]. The minimum number of tokens before the end token.
+        prefix: int32 [batch, n]. The first tokens of the source's targets, then padding.
         is_token: bool [batch, source_length]. Whether a position of a source is not padding.
         seeds: uint32 [batch, 2]. See `row_seeds`.
     """
@@ -45,7 +45,7 @@ class Rules(NamedTuple):
 
 
 def prefix_lengths(prefix: Any) -> Any:
-    """Tokens of each prefix: int32 [batch], or 0 without prefixes."""
+    """The number of tokens in each prefix: int32 [batch], or 0 without prefixes."""
     if isinstance(prefix, tuple):
         return 0
     return ops.sum(ops.cast(ops.not_equal(prefix, PAD_ID), "int32"), axis=1)
@@ -56,9 +56,8 @@ def limits_of(
 ) -> tuple[Any, Any]:
     """The limits of each source: how many steps its targets may take, and how many they must take.
 
-    The second limit does not count the end token.
-
-    A prefix is written whole, however long it is.
+    The second limit does not count the end token. The first always leaves room for the whole prefix
+    and one more step.
 
     Args:
         lengths: `Lengths`.
@@ -108,12 +107,12 @@ def default_limit(source_length: Any) -> Any:
 def step_limits(
     source: Any, max_length: Any, pad_id: int = PAD_ID, prefix: Any = (), most: int | None = None
 ) -> tuple[Any, Any]:
-    """Steps that each sentence may take, int32 [batch], and the largest of them, a scalar.
+    """Steps each sentence may take, int32 [batch], and a scalar: their maximum or an upper bound.
 
     Args:
         source, max_length: see `beam_search`.
         pad_id: the id of padding in sources.
-        prefix: int32 [batch, n], or (). The default limit does not count the prefix.
+        prefix: int32 [batch, n], or (). Its length is added to the default limit.
         most: int or None. The largest of the limits, if it is known.
     """
     if max_length is None:

@@ -17,14 +17,15 @@ from seq2seq_memattn.search.with_xla import search_with_xla
 
 
 class SampleResult(NamedTuple):
-    """Targets drawn for each source, in no order.
+    """Targets drawn for each source, not sorted.
 
     Fields:
         tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
         log_probs: float32 [batch, num_samples]. Sums over tokens of the model's log-probabilities,
-            in nats, end token included, without temperature, top_k and top_p. They equal those of
-            `beam_search` and `memattn score` and can be compared across settings. Unless all
-            settings are the defaults, targets are drawn with other probabilities.
+            in nats, end token included, without temperature, top_k and top_p. For the same target,
+            they equal those of `beam_search` and `memattn score`, and they can be compared across
+            settings. Unless all settings are the defaults, these are not the probabilities with
+            which targets are drawn.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """
@@ -84,10 +85,10 @@ def sample(
         `SampleResult`. Padding and the start token are never drawn.
 
     Raises:
-        ValueError: if an argument is out of range or of another kind or rank; for the prefixes and
-            banned ids that `beam_search` refuses; if the model has no `start` and `step`; under
+        ValueError: if an argument is out of range or has the wrong type or rank; for the prefixes
+            and banned ids that `beam_search` refuses; if the model has no `start` and `step`; under
             `jax.jit`, if `max_length` is an array or `seed` is None; with `jit_compile`, inside a
-            graph or with a model that is not one of ours.
+            graph or if the model is not a `Seq2Seq`, a `Searchable` or an `Ensemble`.
 
     Example:
     >>> import numpy as np

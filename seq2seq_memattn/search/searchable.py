@@ -17,11 +17,11 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
 def refuse_copy(model: Any, protocol: Any) -> NoReturn:
-    """Refuses a copy or a pickle: in it, layers that parts share would be layers of their own."""
+    """Refuses to copy or pickle: parts that share a layer would get separate copies of it."""
     del protocol
     raise TypeError(
         f"a `{type(model).__name__}` cannot be copied or pickled. Copy the Keras models, and make "
-        "it anew from them."
+        f"a new `{type(model).__name__}` from the copies."
     )
 
 
@@ -37,8 +37,8 @@ class Searchable:
     Args:
         encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
             outputs, float [batch, source_length, encoder_units], or to a list of the outputs, the
-            decoder's first states and a mask. The states (optional) are float [batch, units], one
-            by one or in a list, as `initial_state` of `AttentionDecoder` takes them. The mask
+            decoder's first states and a mask. The states (optional) are float [batch, units], as
+            separate entries or in one list, as for `initial_state` of `AttentionDecoder`. The mask
             (optional) is bool [batch, source_length]; by default the mask that Keras attached to
             the outputs, or else `source != pad_id`. Source ids are checked where their values can
             be seen (NumPy, eager mode, plain graphs), if a functional or sequential `encode`
@@ -108,12 +108,12 @@ class Searchable:
             check_size("embedding", "ids", embedding.input_dim, self.vocab_size)
         embedded = embedding.compute_output_spec(keras.KerasTensor((1, 1), "int32"))
         check_size("embedding", "width", embedded.shape[-1], self.cell.input_units)
-        # The ids by token number of search: those of padding, start and end, then all others.
+        # `ids[n]` is the id of search's token n: padding, start, end, then all others.
         special = (pad_id, start_id, end_id)
         others = [index for index in range(self.vocab_size) if index not in special]
         self.ids = np.array([*special, *others], np.int32)
         self._is_in_order = np.array_equal(self.ids, np.arange(self.vocab_size))
-        # An id with several roles counts once, in the last of them: padding, start, end.
+        # An id with several roles counts only in the last of these: padding, then start, then end.
         self._counts = np.ones(len(self.ids), bool)
         self._counts[:2] = pad_id not in (start_id, end_id), start_id != end_id
 
@@ -125,16 +125,16 @@ class Searchable:
         end_id: int = END_ID,
         pad_id: int = PAD_ID,
     ) -> "Searchable":
-        """Finds the parts of a functional model, also of a loaded one.
+        """Finds the parts of a functional model, which may be a loaded one.
 
         The encoder, the first states and the mask are those of the decoder's call, so search reads
-        what the decoder reads in training: also padding, if the encoder outputs have no mask.
+        what the decoder reads in training, including padding if the encoder outputs have no mask.
 
         Args:
             model: a functional model with inputs for source ids and target ids, one
                 `AttentionDecoder`, called once, and one output computed from the decoder's
-                outputs: the logits. Other layers that read the target must treat each step alone,
-                without positions or recurrence.
+                outputs: the logits. Other layers that read the target must process each step
+                independently, without positions or recurrence.
             start_id, end_id, pad_id: as for `Searchable`.
 
         Raises:
@@ -171,7 +171,7 @@ class Searchable:
         return memory, self.decoder.cell_states(states, outputs.shape[0]) if states else None
 
     def token_embeddings(self) -> Any:
-        """The vector that each of search's tokens is fed back as: float [num_tokens, n]."""
+        """The vector that is fed back for each of search's tokens: float [num_tokens, n]."""
         table = self.embedding(ops.arange(self.vocab_size, dtype="int32")[None])[0]
         return ops.cast(self._ordered(table, axis=0), self.cell.compute_dtype)
 
@@ -210,11 +210,11 @@ class Searchable:
 
     @property
     def num_tokens(self) -> int:
-        """The number of search's tokens: more than ids, if one id has several roles."""
+        """The number of search's tokens: more than there are ids if one id has several roles."""
         return len(self.ids)
 
     def to_tokens(self, ids: Any) -> Any:
-        """Search's tokens for ids: the inverse of `to_ids`."""
+        """Search's tokens, see `Preparable`, for ids: the inverse of `to_ids`."""
         inverse = np.zeros(self.vocab_size, np.int32)
         inverse[self.ids[::-1]] = np.arange(len(self.ids))[::-1]  # an id's first number
         return ops.take(inverse, ids)

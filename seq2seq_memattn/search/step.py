@@ -57,7 +57,7 @@ class BeamState(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What hypotheses wrote during some steps; the hypotheses are those after the last step.
+    """What was written during some steps by the hypotheses that are in the beam after them.
 
     Fields:
         tokens: int32 [batch, beam, steps].
@@ -133,7 +133,7 @@ def extend_beam(
 
     Returns:
         step, beam, state: after these steps.
-        written: what the hypotheses of `beam` wrote in these steps; padding where none was taken.
+        written: what the hypotheses of `beam` wrote in these steps; padding for steps not taken.
         done: bool [batch]. Which sentences are done; see `is_done`.
     """
     batch, beam_size = ops.shape(beam.tokens)[0], rules.options.beam_size
@@ -167,7 +167,7 @@ def extend_beam(
 def _noted(
     state: BeamState, model: Any, memory: Any, scores: Any, beam: Beam, step: Any, rules: Rules
 ) -> BeamState:
-    """The state with the last tokens of the hypotheses and this step's alignment."""
+    """Adds the last tokens of the hypotheses and this step's alignment to the state."""
     history, coverage = state.history, state.coverage
     if rules.options.no_repeat_ngram:
         last = ops.arange(ops.shape(history)[2], dtype="int32") == step - 1
@@ -254,7 +254,7 @@ def _extended(beam: Beam, frozen: Any, token: Any, log_probs: Any) -> Beam:
 def _successors(
     beam: Beam, go_on: Any, logits: Any, frozen: Any, options: SearchOptions
 ) -> Successors:
-    """The successors of hypotheses. A frozen hypothesis has only itself, in the field `end`."""
+    """The successors of hypotheses. A frozen hypothesis has one, itself, in the field `end`."""
     end = go_on + logits[:, :, END_ID]
     longer = beam.lengths + 1
     return Successors(

@@ -1,4 +1,4 @@
-"""The best successors of a beam's hypotheses: those with the best scores of beam x vocabulary."""
+"""The best successors of a beam's hypotheses, chosen from all beam x vocabulary candidates."""
 
 import math
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]
     Args:
         successors: `Successors`.
         logits: float32 [batch, beam, vocab_size]. Padding and the start token are ignored, since a
-            hardly trained model may prefer them.
+            model with little training may prefer them.
 
     Returns:
         log_probs: float32 [batch, beam].
@@ -70,13 +70,13 @@ def _from_all(
 def _from_blocks(
     successors: Successors, logits: Any, beam_size: int, vocab_size: int
 ) -> tuple[Any, Any, Any]:
-    """Two stages: the beam_size best successors are in the beam_size blocks of the best maxima."""
+    """Two stages: the beam_size best successors are in as many blocks, with the best maxima."""
     end, go_on, *factors = _for_each_token(successors)
     end_penalty, go_on_penalty, end_bonus, go_on_bonus = factors
     size = block_size(vocab_size - FIRST)
     num_blocks = (vocab_size - FIRST) // size
     rest = FIRST + size * num_blocks
-    # A block is every num_blocks-th token, so block maxima are maxima of whole vectors.
+    # A block holds every num_blocks-th token: block maxima are elementwise maxima of `size` rows.
     rows = ops.reshape(logits[:, :, FIRST:rest], (-1, beam_size, size, num_blocks))
     maxima = _ranked(ops.max(rows, axis=2) + go_on, go_on_penalty, go_on_bonus)
     _, blocks = ops.top_k(_flat(maxima), beam_size)

@@ -88,7 +88,7 @@ def test_a_file_that_says_something_else_is_named_in_the_error(
 
 
 def test_an_unknown_name_gives_those_that_are_near() -> None:
-    with pytest.raises(ValueError, match="expected a preset, or a file") as error:
+    with pytest.raises(ValueError, match="expected a preset, or a .toml") as error:
         load_preset("copy_30_k4")
     assert "copy_20_k4" in str(error.value) and "wmt17" not in str(error.value)
 

@@ -350,8 +350,8 @@ def test_coverage_needs_a_model_with_alignments() -> None:
 def test_coverage_needs_alignments_that_are_shares(attention: str, name: str) -> None:
     model = small_model(attention)
     expected = (
-        "`coverage_penalty`: expected an attention whose alignments are shares of the source; got "
-        f"{name}."
+        "`coverage_penalty`: expected an attention whose alignments distribute non-negative "
+        f"weights over the source positions; got {name}."
     )
     source = padded(sources_of(3))
     assert refused(beam_search, model, source, coverage_penalty=0.1) == expected

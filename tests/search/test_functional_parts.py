@@ -167,7 +167,7 @@ def test_layers_that_read_other_steps_are_refused(place: str, kind: str) -> None
     decoded = own.decoder(embedded, own.encode(source))
     decoded = other(decoded) if place == "logits" else decoded
     found = refused(Searchable.from_model, keras.Model([source, target], own.logits(decoded)))
-    assert found.startswith(f"`model`: expected layers for the {place} that treat each step alone")
+    assert found.startswith(f"`model`: expected layers for the {place} that process each step")
 
 
 @pytest.mark.filterwarnings("ignore:Layer 'sequential")  # that it does not hand the mask on

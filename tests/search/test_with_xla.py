@@ -100,7 +100,7 @@ def test_no_sources_have_no_targets() -> None:
 def test_models_and_places_that_cannot_be_compiled_are_refused() -> None:
     other = Stepped(own_parts.make())
     assert refused(beam_search, other, SOURCE, jit_compile=True) == (
-        "`jit_compile`: expected a model of Seq2Seq, Searchable, Ensemble; got Stepped."
+        "`jit_compile`: expected the model to be one of Seq2Seq, Searchable, Ensemble; got Stepped."
     )
     model = small_model("k_memory")
 
