@@ -45,8 +45,8 @@ class BahdanauAttention(Attention):
         super().__init__(**kwargs)
         units = check_int("units", units)
         self.units = units
-        self.key_projection = self._dense(units, "key")
-        self.query_projection = self._dense(units, "query")
+        self.key_projection = self.dense(units, "key")
+        self.query_projection = self.dense(units, "query")
         self.energy = energy_layer(self)
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
@@ -68,7 +68,7 @@ class BahdanauAttention(Attention):
 def energy_layer(attention: Any) -> keras.layers.Dense:
     """The layer whose kernel is v, initialised within +-sqrt(3 / units) as in google/seq2seq."""
     vector = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
-    return attention._dense(1, "energy", use_bias=False, kernel_initializer=vector)
+    return attention.dense(1, "energy", use_bias=False, kernel_initializer=vector)
 
 
 def energy_vector(layer: keras.layers.Dense, units: int) -> Any:

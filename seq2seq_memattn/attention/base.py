@@ -125,8 +125,17 @@ class Attention(keras.layers.Layer, abc.ABC):
         """The dtype of positions and of values computed from them: float32 at least."""
         return "float64" if self.compute_dtype == "float64" else "float32"
 
-    def _dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
-        """A dense sublayer with this layer's dtype policy; its name begins with this layer's."""
+    def dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
+        """A dense layer for `__init__`: float [..., n] to float [..., units].
+
+        It has this layer's dtype policy, and its name begins with this layer's. XLA can train it
+        inside a decoder's loop, unlike a plain `keras.layers.Dense` on inputs of three axes.
+
+        Args:
+            units: int > 0. Width of the output.
+            name: the second part of its name.
+            **kwargs: as for `keras.layers.Dense`.
+        """
         return _DenseOnRows(units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs)
 
     def _cast(self, x: Any) -> Any:

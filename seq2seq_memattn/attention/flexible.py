@@ -93,10 +93,10 @@ class FlexibleAttention(WindowedAttention):
         self.content = LuongAttention(
             "concat", units, dtype=self.dtype_policy, name=f"{self.name}_content"
         )
-        self.strength_hidden = self._dense(
+        self.strength_hidden = self.dense(
             units, "strength_hidden", activation="tanh", use_bias=False
         )
-        self.strength_energy = self._dense(1, "strength_energy")
+        self.strength_energy = self.dense(1, "strength_energy")
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
         mask = padding_last("mask", source_mask(encoder_outputs, mask))

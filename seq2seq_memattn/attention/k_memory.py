@@ -142,12 +142,12 @@ class KMemoryAttention(Attention):
         self.hidden_units, self.spread = hidden_units, spread
         start = _Spread(spread) if spread else "glorot_uniform"
         self.encoder_hidden = (
-            self._dense(hidden_units, "encoder_hidden", activation="tanh") if hidden_units else None
+            self.dense(hidden_units, "encoder_hidden", activation="tanh") if hidden_units else None
         )
-        self.encoder_energy = self._dense(
+        self.encoder_energy = self.dense(
             num_slots, "encoder_energy", use_bias=use_bias, kernel_initializer=start
         )
-        self.decoder_energy = self._dense(num_slots, "decoder_energy", use_bias=use_bias)
+        self.decoder_energy = self.dense(num_slots, "decoder_energy", use_bias=use_bias)
 
     @property
     def num_rows(self) -> int:

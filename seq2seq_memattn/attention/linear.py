@@ -57,8 +57,8 @@ class LinearAttention(Attention):
         super().__init__(**kwargs)
         units = check_int("units", units)
         self.units = units
-        self.key_projection = self._dense(units, "key", use_bias=False)
-        self.query_projection = self._dense(units, "query", use_bias=False)
+        self.key_projection = self.dense(units, "key", use_bias=False)
+        self.query_projection = self.dense(units, "query", use_bias=False)
 
     @property
     def num_rows(self) -> int:

@@ -98,10 +98,10 @@ class LocalAttention(WindowedAttention):
         )
         self.centre_hidden = self.centre_energy = None
         if centre == "predictive":
-            self.centre_hidden = self._dense(
+            self.centre_hidden = self.dense(
                 units, "centre_hidden", activation="tanh", use_bias=False
             )
-            self.centre_energy = self._dense(1, "centre_energy", use_bias=False)
+            self.centre_energy = self.dense(1, "centre_energy", use_bias=False)
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> SourceMemory:
         mask = padding_last("mask", source_mask(encoder_outputs, mask))

@@ -106,9 +106,7 @@ class LuongAttention(Attention):
         self.query_projection = self._projection("query") if score == "concat" else None
         self.energy = energy_layer(self) if score == "concat" else None
         self.location = (
-            self._dense(max_source_length, "location", use_bias=False)
-            if max_source_length
-            else None
+            self.dense(max_source_length, "location", use_bias=False) if max_source_length else None
         )
 
     def _projection(self, name: str) -> KeyProjection:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 from docs.extensions.commands import page
@@ -83,6 +84,16 @@ def test_the_attention_of_the_page_about_new_ones_gives_padding_no_weight(tmp_pa
     assert (found[:, 0, 2] == 0.0).all() and (found[1] == 0.0).all()
     counted = keras.ops.convert_to_numpy(attention.positions_scored(scores, memory))
     assert counted.tolist() == [[2.0], [0.0]]
+
+
+def test_xla_trains_the_attention_of_the_page_about_new_ones(tmp_path: Path) -> None:
+    decoder = run_code(TEXTS["new_attention"], "docs/new_attention.md", tmp_path)["decoder"]
+    inputs = [keras.Input((None, width)) for width in (4, 6)]
+    model = keras.Model(inputs, decoder(*inputs))
+    model.compile("sgd", "mse", jit_compile=True)
+    arrays = [np.ones((2, *shape), np.float32) for shape in ((5, 4), (9, 6), (5, 22))]
+    losses = model.fit(arrays[:2], arrays[2], epochs=2, verbose=0).history["loss"]
+    assert losses[1] < losses[0]
 
 
 @pytest.mark.slow
