@@ -5,7 +5,7 @@ BIN := .venv/bin
 PACKAGES := seq2seq_memattn experiments data_prep examples docs/extensions
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-# Without bytecode files, each of the tests' processes would compile TensorFlow's sources anew.
+# Without bytecode files, every test process would compile TensorFlow's Python sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all check docs links format
@@ -36,7 +36,7 @@ format: .venv/.installed_dev
 
 # venv writes pip last: without pip, the environment is missing or incomplete.
 VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-# --no-compile saves time: Python compiles modules at import, and only few are ever imported.
+# --no-compile saves time: Python compiles modules at import, and only a few are ever imported.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
 
 .venv/.installed: pyproject.toml constraints.txt

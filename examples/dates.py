@@ -38,7 +38,7 @@ options = parser.parse_args()
 keras.utils.set_random_seed(options.seed)
 start = time.perf_counter()
 
-# The data: a hundred years, so that two digits identify a year. In digits, the day comes first.
+# The data: a hundred years, so that two digits identify a year. In numeric dates, the day is first.
 
 FORMATS = (
     "{0.day} {0:%b} {0.year}",

@@ -1,8 +1,8 @@
 """Carries numbers and addresses through a translation untouched, with placeholders.
 
-A model has never seen most numbers. Here, sentences about rooms, times, prices and web pages are
-translated twice: as they are, and with placeholders in place of the numbers and addresses. The
-vocabulary needs no change, because subwords fall back to bytes.
+Training data cannot contain all numbers. Here, sentences about rooms, times, prices and web pages
+are translated twice: as they are, and with placeholders in place of the numbers and addresses.
+Placeholders need not be added to the vocabulary, because subwords fall back to bytes.
 
     python examples/placeholders.py
 
@@ -51,7 +51,7 @@ def masked(source: str, target: str | None = None) -> tuple[str, str, dict[str, 
 
 
 def unmasked(translation: str, values: dict[str, str]) -> str:
-    """Puts the values back; a placeholder that the source does not have stays."""
+    """Puts the values back; a placeholder that is not in the source stays as it is."""
     return re.sub(r"⟨ ?(\d+) ?⟩", lambda match: values.get(f"⟨{match[1]}⟩", match[0]), translation)
 
 

@@ -29,7 +29,7 @@ OPTIONS = {
     "num_updates": 3000,
     "validate_every": 125,
     "valid_examples": 300,
-    "stop_at_bleu": 99.0,  # learned; how long a better one takes depends on rounding
+    "stop_at_bleu": 99.0,  # learned; how long any higher score takes depends on rounding
     "checkpoint_minutes": 1.0,
 }
 # The better of 1e-3 and 2e-3 for each model, in trials.
@@ -64,7 +64,7 @@ def demo_study(run_dir: Path, max_length: int, options: dict[str, Any]) -> Study
                 name=f"copy_{max_length}_{name}",
                 options={**options, "learning_rate": rate},
                 data=copy_data(max_length),
-                # The paper has figures only for some lengths.
+                # `row.paper` has the paper's scores for length 20.
                 paper=row.paper if max_length == 20 else {},
                 length=max_length,
             )

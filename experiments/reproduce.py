@@ -5,10 +5,11 @@ and Luong (2017); flexible_table1 to flexible_table3, flexible_figure3 and flexi
 and Nakayama (2017); and the further questions multi30k_sizes, ambiguities, one_slot,
 unseen_lengths, memory_distillation, decoding and how_much_faster.
 
-The scales are full (the paper's set-up), small (fits two CPU cores) and tiny (a trial). Repeat an
-interrupted command to resume it; finished rows are not run again. `--rows` chooses rows. Results
-(one JSON file per row), tables and curves go to `--results_dir`, by default a folder beside the
-runs, so that the project's own results, in `results`, do not count as finished rows.
+The scales are full (the paper's set-up), small (fits two CPU cores) and tiny (a trial). `--rows`
+chooses rows of the study's table. Repeat an interrupted command to resume it; finished rows are not
+run again. Results (one JSON file per row), tables and curves go to `--results_dir`, by default a
+folder beside the runs, so that the project's own results, in `results`, do not count as finished
+rows.
 """
 
 import sys

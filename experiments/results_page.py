@@ -32,9 +32,9 @@ made from the JSON files beside them. Each file records the command, commit, mac
 seconds of a result. Conclusions and two pages are written by hand:
 [benchmarks.md](benchmarks.md) and [serving.md](serving.md). All studies are at scale `small`: a row
 trains in minutes to hours on two CPU cores or one GPU. Each page says how this set-up differs from
-the paper. Att is Bahdanau's attention, PE stands for position encodings. K-memory here has the
-softmax of equation 5 over the source, unless a row says "as printed" or "over slots", or has a
-sigmoid.
+the paper. Att is Bahdanau's attention, PE stands for position encodings. In K-memory, the softmax
+of equation 5 is taken over the source here, unless a row says "as printed" or "over slots", or
+uses a sigmoid instead.
 """
 VERDICTS = f"""
 Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
@@ -43,10 +43,10 @@ rules were written after most results existed. Applied to the paper's own number
 
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
-* *Undecided*: our runs cannot tell. Some are too short: {FEW_UPDATES},
+* *Undecided*: our runs cannot tell. Some are too short: after {FEW_UPDATES},
   a high score can confirm a finding, but a low one cannot refute it. In others, chance may explain
-  the difference: comparisons of two models need more than {MARGIN:g}/√n BLEU, where n is the
-  smaller number of seeds. By the spread of our seeds, chance alone exceeds that in about one
+  the difference: two models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller
+  number of seeds. Judging by the spread of our seeds, chance alone exceeds this in about one
   comparison in ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another
   machine by up to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further
   reasons.
@@ -105,7 +105,7 @@ def make_page(results_dir: Path) -> str:
         markdown_table(("what", "page"), _pages(linked)),
         "## Not run here",
         "Table 2 with WMT'17 needs several GPUs for days. Table 1 with 200,000 updates would take "
-        "about a day on one H100, 14 rows at a time, by the seconds of our runs:",
+        "about a day on one H100, 14 rows at a time, judging by the times of our runs:",
         code_block(*FULL),
     ]
     return "\n\n".join(sections) + "\n"
@@ -143,9 +143,9 @@ def _miniature(found: Results) -> str:
     models = [f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS]
     models += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
     said = prose(
-        "BLEU is of tokenised text, for the test set of Multi30k in lower case, with one value for "
-        "each seed. [Table 2](table2.md) has standard sacrebleu too. The difference from Att and "
-        "its p-value are those of the first seed. Figure 5 has other pairs of scores."
+        "BLEU is of tokenised text, with one value for each seed; on the test set of Multi30k, it "
+        "ignores case. [Table 2](table2.md) also has standard sacrebleu. The difference from Att "
+        "and its p-value are those of the first seed. Figure 5 has other pairs of scores."
     )
     return f"{said}\n\n{_translation_claims.summary(found, models)}"
 

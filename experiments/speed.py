@@ -1,9 +1,10 @@
 """Measures speed: python -m experiments.speed --lengths=20,50 --attentions=none,k_memory:64.
 
 Modes: "exact" decodes sources of exactly L tokens. "uniform" decodes sources of 0..L tokens, and
-"normal" of L tokens on average (`--deviation`, clipped to 1..100); both sort sources by length
-before batching. "train" takes updates. Weights are untrained, so every hypothesis is forced to the
-length of its source; the rows say so. With `--data_dir` and `--split`, the sources come from a data
+"normal" sources with normally distributed lengths (mean L, standard deviation `--deviation`,
+clipped to 1..100); both sort sources by length before batching. "train" times training updates.
+Weights are untrained, so every hypothesis is forced to the length of its source; the rows say so.
+With `--data_dir` and `--split`, the sources come from a data
 directory, and hypotheses are forced to the lengths of its targets (mode "data"). With `--run_dir`
 and `--source`, a trained run decodes the lines of a file (mode "run").
 
@@ -153,7 +154,10 @@ def define(flags: cli.Flags) -> None:
         "graphs", ["xla"], f"graphs of the decoding steps to time in turns: {' and '.join(GRAPHS)}"
     )
     flags.choice(
-        "folded", "auto", ["auto", "yes", "no"], "apply the context's maps to the memory's rows"
+        "folded",
+        "auto",
+        ["auto", "yes", "no"],
+        "apply the linear maps of the context to the memory's rows, once per source",
     )
     flags.integer("threads", None, "threads of TensorFlow; by default one per core", lower_bound=1)
     flags.boolean("parts", False, "also time the parts of a decoding step")
@@ -162,10 +166,10 @@ def define(flags: cli.Flags) -> None:
     flags.string("run_dir", None, "decode with this run instead of untrained models")
     flags.string("source", None, "file of sentences that the run decodes")
     flags.string("data_dir", None, "decode the sources of this data directory")
-    flags.string("split", None, "its split, such as valid")
+    flags.string("split", None, "split of --data_dir to decode, such as valid")
     flags.group("Output")
     flags.string("output", None, "JSON file for the rows")
-    flags.string("figure", None, "draw time by length: start of the files' names")
+    flags.string("figure", None, "draw time by length, to files whose names begin with this")
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -1,4 +1,4 @@
-"""Generates the page of commands from their docstrings and flags."""
+"""Generates the page about the commands from the commands' docstrings and flags."""
 
 import importlib
 import re
@@ -11,7 +11,7 @@ PAGE = "commands"
 
 
 def page() -> str:
-    """The generated part of the page, below its introduction: Markdown."""
+    """The generated part of the page, which follows its introduction, in Markdown."""
     parts = []
     for name in command_names():
         command = importlib.import_module(f"seq2seq_memattn.commands.{name}")

@@ -3,7 +3,7 @@
 A docstring is text with sections such as `Args`, `Call arguments`, `Fields`, `Symbols` or
 `Masking`, and `Returns` may list several values. Sphinx's own reader, napoleon, knows only some of
 these sections. Here each section becomes a bold word followed by a list or text. Backticks become
-code, and names in backticks that have an entry on the page of the API become links.
+code, and names in backticks that have an entry on the API page become links.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ NO_LINKS: Mapping[str, str] = {}
 
 
 def documented(page: str) -> dict[str, str]:
-    """The full names of the classes and functions of a page, by their last part."""
+    """Maps the last part of the name of each class and function on a page to its full name."""
     module, found = PACKAGE, {}
     for directive, name in re.findall(r"^\.\. (\w+):: (\S+)$", page, re.MULTILINE):
         if directive == "currentmodule":
@@ -166,7 +166,7 @@ def option_lines(kind: Any) -> list[str]:
 def setup(app: Any) -> dict[str, bool]:
     """Connects this extension to Sphinx."""
     found = documented(API.read_text(encoding="utf-8"))
-    # Functions of other modules, such as `plots.slots`, get no links: an argument may have the
+    # Functions of submodules, such as `plots.slots`, get no links, because an argument may have the
     # same name.
     links = {
         name: path

@@ -26,7 +26,7 @@ def repository() -> str:
 
 
 def on_site(target: str, folder: str) -> str:
-    """The target of a link on the site.
+    """The target that a link needs on the site.
 
     Args:
         target: the link's target in the file.

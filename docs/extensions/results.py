@@ -14,7 +14,7 @@ def copy_pages(app: Any) -> None:
     for path in (*RESULTS.glob("*.md"), *RESULTS.glob("*/*.png")):
         copy = copies / path.relative_to(RESULTS)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)  # with its time: unchanged pages are not built again
+        shutil.copy2(path, copy)  # keeps the modification time, so unchanged pages are not rebuilt
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -1,10 +1,10 @@
-"""Times decoding along references: python -m experiments.benchmarks.along_references.
+"""Times forced decoding of references: python -m experiments.benchmarks.along_references.
 
-As in section 5.5 of Shu and Nakayama (2017), each step is fed the token of the reference. All runs
-therefore take the same steps. Times include the output layer. The steps are those of search with
-one hypothesis per source, in TensorFlow's plain graph or compiled by XLA. The name of a run of
-flexible attention may end with a threshold, as in RUN:1.0. `--joined=4` joins every four lines to
-one, to time longer sources.
+As in section 5.5 of Shu and Nakayama (2017), each step is fed the reference's previous token, not
+the model's own. All runs therefore take the same steps. Times include the output layer. The steps
+are those of search with one hypothesis per source, in TensorFlow's plain graph or compiled by XLA.
+A run of flexible attention may be given with a threshold, as in RUN:1.0. `--joined=4` joins every
+four lines into one, to time longer sources.
 """
 
 import statistics
@@ -51,7 +51,7 @@ class Timed(NamedTuple):
 
 
 def join(lines: Sequence[str], count: int) -> list[str]:
-    """Joins every `count` lines to one; leaves out an incomplete rest."""
+    """Joins every `count` lines into one; drops the last lines if fewer than `count` are left."""
     return [" ".join(lines[i : i + count]) for i in range(0, len(lines) - count + 1, count)]
 
 
@@ -78,11 +78,11 @@ def load(name: str) -> tuple[Any, float | None]:
 
 
 def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
-    """Makes two functions that take the steps of search along the targets of a batch.
+    """Makes two functions that run the decoding steps along the targets of a batch.
 
     Returns:
-        decode: the log-probability of each target, float [batch].
-        window_of: encoder states scored per step of each target, float [batch].
+        decode: returns the log-probability of each target, float [batch].
+        window_of: returns the mean number of encoder states scored per step, float [batch].
     """
     from seq2seq_memattn.compute.backend import compiled
     from seq2seq_memattn.search.prepare import folds_rows
@@ -117,7 +117,7 @@ def make_decoder(model: Any, jit_compile: bool) -> tuple[Any, Any]:
 def make_rows(
     sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
 ) -> list[Timed]:
-    """Makes the rows that the flags describe, in the order of their turns."""
+    """Makes the rows that the flags describe, in the order in which they are timed."""
     from seq2seq_memattn.runs.translator import encode_lines
 
     timed = []
@@ -183,7 +183,7 @@ def define(flags: cli.Flags) -> None:
     flags.string("reference", None, "references, one per line", required=True)
     flags.integer("num_sentences", 100, "lines to decode", lower_bound=1)
     flags.items("batch_sizes", ["1", "32"], "sentences decoded at a time")
-    flags.items("joined", ["1"], "numbers of lines to join to one sentence")
+    flags.items("joined", ["1"], "numbers of lines to join into one sentence")
     flags.boolean("jit_compile", False, "let XLA compile the steps")
     flags.integer("threads", 1, "threads of TensorFlow", lower_bound=1)
     flags.integer("repeats", 5, "measured turns", lower_bound=1)

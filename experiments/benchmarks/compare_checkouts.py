@@ -93,7 +93,7 @@ def define(flags: cli.Flags) -> None:
         list(KINDS),
         f"what to measure: one or more of {', '.join(KINDS)}, separated by commas",
     )
-    flags.integer("rounds", 5, "rounds, in addition to the one of equal code", lower_bound=1)
+    flags.integer("rounds", 5, "rounds after the one that compares equal code", lower_bound=1)
     flags.integer("repeats", 3, "timed turns of each process", lower_bound=1)
     flags.number("max_elsewhere", QUIET, "cores that other programs may use", lower_bound=0.0)
     flags.string("output", None, "JSON file")

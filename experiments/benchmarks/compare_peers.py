@@ -74,7 +74,7 @@ def measure(command: Sequence[str]) -> Generator[dict[str, Any], None, None]:
     """Runs one system once; yields each row as soon as the system prints it.
 
     Raises:
-        RuntimeError: if the command fails; the message has the error's line of its standard error.
+        RuntimeError: if the command fails; the message has the line of stderr that names the error.
     """
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}  # all systems use the CPU
     with (
@@ -118,7 +118,7 @@ def take_turns(
         record: called with each row as soon as the row is measured.
 
     Returns:
-        The reason of each failure, by label.
+        The reason for each failure, by label.
     """
     failures: dict[str, str] = {}
     for turn in range(rounds):

@@ -1,9 +1,10 @@
-"""Translations that begin like the reference: python -m experiments.benchmarks.half_references.
+"""Checks search with given prefixes: python -m experiments.benchmarks.half_references.
 
-Search is given half of the words of each reference; in every fifth line, a quarter; in every
-seventh, none. It should find the best continuation. Translations must therefore begin as given, and
-the model must score them at least as high as the reference: a lower score is a search error.
-Sources and references must have the form of the training text.
+The given prefix of a translation is the first half of the words of its reference; in every fifth
+line, the first quarter; in every seventh, nothing. Search should find the best continuation.
+Translations must therefore begin with the prefix, and the model must score them at least as high as
+the reference: a lower score is a search error. Sources and references must have the form of the
+training text (tokenisation and case).
 """
 
 import sys
@@ -22,7 +23,7 @@ EQUAL = 0.01  # nats by which log-probabilities that count as equal may differ
 
 
 def beginnings(references: Sequence[str]) -> list[str]:
-    """What the translation of each line must begin with."""
+    """Returns the prefix with which the translation of each line must begin."""
     words = [line.split() for line in references]
     parts = [0 if i % 7 == 0 else 4 if i % 5 == 0 else 2 for i in range(len(words))]
     counts = [len(line) // part if part else 0 for line, part in zip(words, parts, strict=True)]
@@ -73,7 +74,7 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Checks the runs that the flags name."""
     pairs = run_flags.read_pair(arguments.source, arguments.reference)
-    # The model sees no empty sources.
+    # Empty sources never reach the model.
     kept = [pair for pair in zip(*pairs, strict=True) if pair[0]][: arguments.num_sentences]
     sources, references = [source for source, _ in kept], [target for _, target in kept]
     rows = []

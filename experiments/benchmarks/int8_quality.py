@@ -1,9 +1,9 @@
-"""What eight bits cost in quality: python -m experiments.benchmarks.int8_quality.
+"""Measures the quality of int8 translation: python -m experiments.benchmarks.int8_quality.
 
-Translates a test set with each run in float32 and in eight bits: by search, and by exported models.
-Reports BLEU of tokenised text, standard BLEU and chrF, how many translations differ from those in
-float32, and how log-probabilities change for equal translations. Sources and references must have
-the form of the training text.
+Translates a test set with each run in `float32` and in `int8_products`, both by search and with
+exported models. Reports BLEU of tokenised text, standard BLEU and chrF, how many translations
+differ from those in float32, and how log-probabilities change where translations are the same.
+Sources and references must have the form of the training text (tokenisation and case).
 """
 
 import sys
@@ -24,7 +24,7 @@ BATCH_SIZE = 100
 
 
 class Decoded(NamedTuple):
-    """Translations of one way to decode.
+    """Translations made by one way of decoding.
 
     Fields:
         texts: a translation of each source.
@@ -71,7 +71,7 @@ def exported(
 
 
 def differences(decoded: Decoded, reference: Decoded) -> dict[str, Any]:
-    """How translations and their log-probabilities differ from those of another way to decode.
+    """How translations and their log-probabilities differ from those of another decoding.
 
     Log-probabilities are compared where the translations are the same.
     """
@@ -90,7 +90,7 @@ def differences(decoded: Decoded, reference: Decoded) -> dict[str, Any]:
 def compare(
     name: str, sources: Sequence[str], references: Sequence[str], arguments: cli.Arguments
 ) -> list[dict[str, Any]]:
-    """The rows of one run: search and export, in float32 and in eight bits."""
+    """The rows of one run: search and export, in `float32` and in `int8_products`."""
     from seq2seq_memattn.metrics import corpus_scores
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.text.form import FormedLines

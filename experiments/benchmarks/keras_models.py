@@ -1,4 +1,4 @@
-"""Times your own Keras models: python -m experiments.benchmarks.keras_models --lengths=50.
+"""Times user-built Keras models: python -m experiments.benchmarks.keras_models --lengths=50.
 
 A functional model around `AttentionDecoder` is timed in turns with a `Seq2Seq` of the same sizes,
 with the loop over `AttentionCell` that `AttentionDecoder` replaces, and with attention in plain
@@ -30,7 +30,7 @@ ATTENTIONS = {
     "k_memory:64": lambda units: seq2seq_memattn.KMemoryAttention(64),
     "bahdanau": lambda units: seq2seq_memattn.BahdanauAttention(units),
 }
-Work = Callable[[], float]  # does some work and returns its seconds
+Work = Callable[[], float]  # does some work and returns the seconds it took
 
 
 class Parts:
@@ -163,7 +163,7 @@ def plain_keras(attention: str, data: Data, units: int, vocab_size: int) -> dict
 
 
 def loop_over_cells(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
-    """The work of a Python loop over `AttentionCell`; it cannot search."""
+    """The work of a Python loop over `AttentionCell`: only training, as the model cannot search."""
     from experiments.benchmarks.plain_keras import LoopOverCells
 
     parts = Parts(units, vocab_size)
@@ -178,7 +178,7 @@ OTHERS = {"seq2seq": reference, "plain keras": plain_keras, "loop over cells": l
 def compare(
     attention: str, other: str, data: Data, units: int, vocab_size: int, rounds: int
 ) -> list[dict[str, Any]]:
-    """Times a functional model and another model; returns one row for each work that both have."""
+    """Times a functional model and another model; returns one row for each task that both have."""
     ours, theirs = (
         make(attention, data, units, vocab_size) for make in (functional, OTHERS[other])
     )
@@ -224,7 +224,7 @@ def define(flags: cli.Flags) -> None:
     flags.integer("units", 256, "units of all layers", lower_bound=1)
     flags.integer("vocab_size", 4000, "ids on each side", lower_bound=NUM_SPECIAL_IDS + 1)
     flags.integer("batch_size", 128, "sentences at a time", lower_bound=1)
-    flags.integer("num_batches", 4, "batches of training in a turn", lower_bound=1)
+    flags.integer("num_batches", 4, "training batches in a turn", lower_bound=1)
     flags.integer("rounds", 5, "timed turns, after one that compiles", lower_bound=1)
     flags.string("output", None, "JSON file for the rows")
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-QUIET = 0.1  # cores: a measurement during which other programs used more is disturbed
+QUIET = 0.1  # cores; if other programs use more, the measurement counts as disturbed
 
 
 class Stopwatch:

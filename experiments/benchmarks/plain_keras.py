@@ -1,7 +1,7 @@
 """Attention in plain Keras, as users write it without this package.
 
-`keras.layers.RNN` takes no memory, so the cell carries the flattened encoder outputs from step to
-step as a state. Decoding calls a compiled step from Python.
+`keras.layers.RNN` cannot pass encoder outputs to its cell, so the cell carries them, flattened,
+from step to step as a state. Decoding calls a compiled step from Python.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ class CarryingCell(keras.layers.Layer):
         self.output_size = units
 
     def build(self, input_shape: Any) -> None:
-        # Without the layer of the keys: `first_states` has already built it.
+        # `self.key` is not built here, because `first_states` has already built it.
         units, encoder_units = self.output_size, self.source[1]
         self.lstm.build((None, input_shape[-1] + encoder_units))
         for layer, width in (
@@ -117,7 +117,7 @@ class PlainKeras(keras.Model):
 
 
 class LoopOverCells(keras.Model):
-    """A Python loop over `AttentionCell`, which `AttentionDecoder` replaces.
+    """A model with the Python loop over `AttentionCell` that `AttentionDecoder` replaces.
 
     Args:
         encode, embedding, logits: layers, see `PlainKeras`.

@@ -1,7 +1,7 @@
 """Measures preparing text and reading batches: python -m experiments.benchmarks.preparation.
 
-For each number in `--lines`, the benchmark makes a corpus with that number of pairs by repeating
-and varying the given one, and prepares it with `data_prep.parallel_text`. It then reads batches as
+For each number in `--lines`, the benchmark makes a corpus of that many pairs by repeating and
+varying the given corpus, and prepares it with `data_prep.parallel_text`. It then reads batches as
 training does, without a model. It prints one line of figures for each corpus, and writes all
 figures to `--output`.
 """
@@ -28,7 +28,7 @@ from seq2seq_memattn.text.files import check_output, read_lines
 
 VALID_PAIRS = 1000
 POLL_SECONDS = 0.1
-STAGES = ("counts", "vocabularies")  # their files appear when they end; encoding follows
+STAGES = ("counts", "vocabularies")  # each writes a file when it ends; encoding follows
 BATCH_SIZE = 64
 
 
@@ -96,7 +96,7 @@ def measure_input(data: Path, seconds: float) -> dict[str, Any]:
     from seq2seq_memattn.data.splits import SplitData
 
     batches = iter(SplitData(data, "train", BATCH_SIZE).tf_dataset())
-    np.asarray(next(batches)["source"])  # the first batch waits for the first group
+    np.asarray(next(batches)["source"])  # waits until the first group of shards is read
     tokens, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < seconds:
         tokens += int(np.count_nonzero(np.asarray(next(batches)["target_outputs"])))
@@ -106,11 +106,11 @@ def measure_input(data: Path, seconds: float) -> dict[str, Any]:
 def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.items("source", None, "files of a small corpus, source side", required=True)
-    flags.items("target", None, "the same, target side", required=True)
+    flags.items("target", None, "files of the same corpus, target side", required=True)
     flags.items("lines", ["1000000", "4000000"], "numbers of pairs to prepare")
     flags.integer("vocab_size", 16_000, "ids of the vocabulary", lower_bound=5)
-    flags.number("input_seconds", 20.0, "seconds in which batches are read")
-    flags.string("work_dir", "runs/preparation", "folder for the corpora; they are removed again")
+    flags.number("input_seconds", 20.0, "how many seconds to read batches for")
+    flags.string("work_dir", "runs/preparation", "folder for the corpora, removed afterwards")
     flags.string("output", None, "JSON file for the figures")
 
 

@@ -19,7 +19,7 @@ def process_tree_mib(pid: int) -> float:
         ValueError: if the system does not report proportional set sizes.
     """
     if not (PROC / "self" / "smaps_rollup").exists():
-        raise ValueError("expected a system with /proc/PID/smaps_rollup, as Linux has it")
+        raise ValueError("expected a system with /proc/PID/smaps_rollup, such as Linux")
     return sum(_own_mib(one) for one in _tree(pid))
 
 

@@ -2,11 +2,11 @@
 
 Each run is exported with each of the `--precisions` and served on this machine. The load generator
 wrk simulates clients. Each client sends a sentence, waits for the answer and sends the next one;
-the file is repeated. One load is measured while another version of the model is exported, one while
-versions are replaced, with the memory after each replacement.
+the file is repeated. Load is also measured while another version of the model is exported, and
+while versions replace each other, with the server's memory after each replacement.
 Further rows time sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns.
-The last row decodes all sentences as a file in float32, and compares the translations with those of
-the exported model in a separate process.
+For the last row, the run translates all sentences as one file in float32. These translations are
+compared with those of the exported model, which runs in a separate process.
 """
 
 import contextlib
@@ -151,10 +151,10 @@ def caller(export_dir: Path) -> Callable[[str], None]:
 def time_singles(
     over_http: Callable[[str], None], direct: Callable[[str], None], lines: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Times lines one after the other, each in both ways in turns.
+    """Times lines one after the other, each over HTTP and directly, in alternating order.
 
     Returns:
-        Percentiles over HTTP, with `overhead_ms`, the median difference to a direct call of the
+        Percentiles over HTTP, with `overhead_ms`, the median difference from a direct call for the
         same line; and percentiles of direct calls.
     """
     times = np.zeros([2, len(lines)])
@@ -173,12 +173,12 @@ def time_singles(
 
 
 def compare_file(run_dir: Path, export_dir: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """Decodes all sentences as a file, twice, and compares them with the exported model.
+    """Translates all sentences as one file, twice; compares the result with the exported model's.
 
     Returns:
-        sentences_per_second: speed of the second time, without XLA's compilation.
+        sentences_per_second: speed of the second pass, without XLA's compilation.
         different: number of translations that differ from those of the exported model.
-        near_ties: number of these whose best two hypotheses differ only by rounding.
+        near_ties: number of these whose best two hypotheses have equal scores up to rounding.
     """
     from seq2seq_memattn.runs.directory import load_run
     from seq2seq_memattn.runs.translator import Translator
@@ -297,7 +297,7 @@ class Measurement:
         export(self._run_dir, self._exports[beam_size], beam_size, self._precision)
 
     def _loads(self, server: Server) -> Iterator[dict[str, Any]]:
-        """Load with each number of clients; the last again during an export and replacements."""
+        """Measures load by number of clients; for the last, also during export and replacements."""
         numbers = cli.positive_numbers("clients", self._arguments.clients)
         for clients in numbers:
             yield self._load(server, clients)
@@ -309,7 +309,7 @@ class Measurement:
         yield {**self._replacements(server, numbers[-1]), "version_at_end": self._version(server)}
 
     def _replacements(self, server: Server, clients: int) -> dict[str, Any]:
-        """Load while copies of the first version become new versions; memory after each."""
+        """Measures load while copies of version 1 become new versions, and memory after each."""
         export_dir, count = self._exports[BEAM_SIZES[0]], self._arguments.replacements
         first, memory = max(version_folders(export_dir)) + 1, []
         with ThreadPoolExecutor(1) as threads:

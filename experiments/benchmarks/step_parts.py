@@ -57,7 +57,7 @@ def step_parts(setting: Setting) -> dict[str, float]:
 
 
 class _Parts:
-    """The parts of a step: each takes fixed values, and its own result of the step before.
+    """The parts of a step: each takes fixed values, and its own result from the previous step.
 
     Args:
         model: `Seq2Seq`.

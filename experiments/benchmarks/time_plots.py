@@ -8,13 +8,13 @@ from experiments.reproduction.results import Result, Results
 
 
 def draw_times(rows: Results, path: Path, paper: Results = ()) -> list[Path]:
-    """Draws time by source length, one figure per mode, format and graph.
+    """Draws time by source length, one figure per mode, number format and graph.
 
     Args:
         rows: rows of `experiments.speed`.
         path: start of the files' names.
-        paper: records of a paper's times, see `plots.time_by_length`. Its ratios are dashed in the
-            figure of sources of 0 to L tokens.
+        paper: records of a paper's times, see `plots.time_by_length`. Its ratios are drawn dashed
+            in the figure for sources of 0 to L tokens.
 
     Returns:
         The files written.
@@ -46,8 +46,8 @@ def draw_step_times(rows: Results, path: Path) -> list[Path]:
     """Draws the time of a decoder step by source length.
 
     Args:
-        rows: rows of `experiments.speed` with one mode and format, from one machine.
-        path: the files' name without its ending.
+        rows: rows of `experiments.speed` with one mode and number format, from one machine.
+        path: the files' path without the extension.
 
     Returns:
         The files written.

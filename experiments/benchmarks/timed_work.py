@@ -37,9 +37,10 @@ class Setting:
         vocab_size: int > 0. Symbols, without the special ones; for "data", those of the data.
         deviation: float >= 0. Standard deviation of the lengths in mode "normal".
         input_feeding: bool.
-        precision: `load_run`'s, or `TrainingConfig.precision` in mode "train".
+        precision: as in `load_run`, or in mode "train" as in `TrainingConfig`.
         jit_compile: bool. Whether XLA compiles the steps of decoding.
-        folded: "auto", "yes" or "no". Whether the maps of the context are folded into the rows.
+        folded: "auto", "yes" or "no". Whether the linear maps of the context are applied to the
+            memory's rows, once per source.
         run_dir: the run of mode "run".
         source: the file of mode "run", one sentence per line.
         data_dir, split: the data of mode "data".
@@ -89,7 +90,7 @@ class Setting:
         return LONGEST_NORMAL if self.mode == "normal" else self.length
 
     def described(self) -> dict[str, Any]:
-        """The fields that matter for the figures in this mode, for the row."""
+        """The fields that affect the measurements in this mode, to be recorded in the row."""
         decoding, made_up = (
             ("beam_size", "jit_compile", "folded"),
             ("length", "units", "vocab_size", "input_feeding", "folded"),
@@ -111,7 +112,8 @@ class Work(NamedTuple):
     Fields:
         batches: the parts of the work, in order; each returns its number of target tokens, end
             tokens included.
-        encode: does the decoding before the steps; None for training, runs and single sentences.
+        encode: does the work before the first decoding step; None for training, runs and single
+            sentences.
         num_steps: int. Steps of all batches together; 0 if `encode` is None.
     """
 
@@ -211,13 +213,13 @@ def _decoding(setting: Setting, sources: Sequence[np.ndarray], targets: Sequence
 
     return Work(
         [functools.partial(decode, *batch) for batch in batches],
-        encode if setting.batch_size > 1 else None,  # a single sentence has one graph for all
+        encode if setting.batch_size > 1 else None,  # for one sentence, one graph does everything
         sum(int(lengths.max()) + 1 for _, lengths in batches),
     )
 
 
 def endless(model: Any) -> Any:
-    """Keeps a model from writing the end token: hypotheses reach their limits."""
+    """Keeps a model from writing the end token, so that hypotheses reach their length limits."""
     bias = np.array(model.logits.bias)
     bias[END_ID] = NEVER
     model.logits.bias.assign(bias)
@@ -246,7 +248,7 @@ def _run_work(setting: Setting) -> Work:
 
 
 def is_folded(setting: Setting, model: Any) -> bool:
-    """Whether decoding folds the context's maps into the rows, by the setting or by rule."""
+    """Whether decoding folds the context's maps into the memory's rows, as set or by rule."""
     if setting.folded == "auto":
         from seq2seq_memattn.search.prepare import folds_rows
 

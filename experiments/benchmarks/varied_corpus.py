@@ -9,7 +9,7 @@ from seq2seq_memattn.text.files import open_output
 
 REPEATED = 0.1  # share of the pairs that are exact repetitions
 REPLACED = 0.15  # share of the words in other pairs that are replaced by words of the corpus
-NUMBERED = 0.01  # share of these words that get a number, so that new words keep appearing
+NUMBERED = 0.01  # share of the words in these pairs that get a number, so new words keep appearing
 
 
 def write_varied(

@@ -18,7 +18,7 @@ Verdict = Literal[
     "not judged yet",
 ]
 # BLEU by which two trainings must differ to count as different. Seeds of one row differ by up to
-# 0.9; a test compares.
+# 0.9; a test checks that the margin is larger.
 MARGIN = 1.0
 SHORT = 0.1  # share of the paper's updates below which a low score decides nothing
 FEW_UPDATES = f"less than {100 * SHORT:g} % of the paper's updates"
@@ -101,12 +101,12 @@ def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
 
 
 def saves_half(ratio: float, paper: float) -> bool:
-    """Whether a ratio of times saves at least half of the time that the paper's saves."""
+    """Whether a ratio of times saves at least half as much time as the paper's ratio."""
     return 1.0 - ratio >= 0.5 * (1.0 - paper)
 
 
 def is_short(results: Results, paper_updates: int) -> bool:
-    """Whether one of the results may have had too few updates for the paper's score."""
+    """Whether one of the results may have had too few updates to reach the paper's score."""
     return min(_updates(results)) < SHORT * paper_updates
 
 
@@ -122,7 +122,7 @@ def several(values: Sequence[float], form: str = ".1f") -> str:
 
 
 def made_by(results: Results) -> str:
-    """The largest number of updates, and the number of seeds of each model, as text.
+    """The limit on the number of updates, and the number of seeds of each model, as text.
 
     For fine-tuned models, these are additional updates.
     """
@@ -153,6 +153,6 @@ def by_eye(what: str, paper: str, results: Results, judged: Verdict) -> Claim:
         judged: the person's verdict.
     """
     claim = Claim(
-        what, paper, "A person compares the figure with the paper's; its page has the reason."
+        what, paper, "A person compares the figure with the paper's; the study page has the reason."
     )
     return claim.judged("judged by eye", judged, made_by(results)) if results else claim

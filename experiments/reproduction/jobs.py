@@ -18,11 +18,12 @@ R = TypeVar("R")
 
 
 class Commands:
-    """Runs commands, and passes SIGTERM and SIGINT on as SIGTERM, so that trainings save.
+    """Runs commands; passes SIGTERM and SIGINT on as SIGTERM, so that trainings save a checkpoint.
 
-    A context manager for the main thread, because only the main thread may set signal handlers. A
-    single command at a time shares our standard error. Several commands at a time share the cores,
-    and the lines of each are shown under its name, without progress bars.
+    A context manager for the main thread, because only the main thread may set signal handlers. If
+    commands run one at a time, they write to this process's standard error. Commands that run at
+    the same time share the cores, and each line they write is shown under the command's name,
+    without progress bars.
 
     Args:
         jobs: int > 0. How many commands run at a time.

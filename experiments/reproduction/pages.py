@@ -26,9 +26,9 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     """Writes the page of a study with the tables and figures of finished rows; returns its path.
 
     The page is `NAME.md` (`NAME_SCALE.md` for scales other than small); its parts are in the folder
-    NAME. If NAME/SCALE_conclusion.md exists, the page includes this text, which people write. Its
-    links are relative to its own folder and are rewritten for the page. The conclusion and one
-    figure precede the tables; a figure that the conclusion shows is not repeated.
+    NAME. If NAME/SCALE_conclusion.md exists, the page includes this hand-written text. Links in it
+    are relative to its own folder and are rewritten for the page. The conclusion and one figure
+    precede the tables; a figure that the conclusion shows is not repeated.
     """
     definition, folder = load_definition(name), results_dir / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _linked_from_above(text: str, folder: str) -> str:
 
 
 def _row_of(result: Result) -> str:
-    """The name of the row that a result belongs to; a timed part has several results."""
+    """The name of the row that a result belongs to; in studies of times, of the part."""
     return str(result.get("part", result["name"]))
 
 
@@ -139,7 +139,7 @@ def trained_on(result: Result) -> str:
 
 
 def trained_at(results: Results) -> str:
-    """A sentence: the machines and commits that trained results."""
+    """A sentence that names the machines and commits with which results were trained."""
     commits: dict[str, set[str]] = {}
     for result in results:
         commits.setdefault(trained_on(result), set()).add(commit_in_words(result["commit"]))

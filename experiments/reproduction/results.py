@@ -57,7 +57,7 @@ def portable(argument: str) -> str:
 
 
 def commit(checkout: Path = ROOT) -> str:
-    """The commit of a checkout, with a plus sign if files outside results differ; or "unknown"."""
+    """The commit of a checkout, with "+" if files outside results/ differ from it; or "unknown"."""
     if not (checkout / ".git").exists():  # an installation, perhaps inside another repository
         return "unknown"
     git = ["git", "-C", str(checkout)]

@@ -100,7 +100,8 @@ class Row:
         """The configuration of the row: model and training.
 
         Args:
-            runs_dir: Path or None. Has the teacher's run; None: the row's name stands for its path.
+            runs_dir: Path or None. Folder with the teacher's run; if None, the teacher row's name
+                stands for the run's path.
         """
         teacher = str(runs_dir / self.teacher) if runs_dir and self.teacher else self.teacher
         return load_preset(self.config).with_options({**self.options, "teacher": teacher})
@@ -133,9 +134,10 @@ def identity(row: Row, rows: Mapping[str, Row] | None = None) -> dict[str, Any]:
 def is_result_of(row: Row, found: Mapping[str, Any], rows: Mapping[str, Row] | None = None) -> bool:
     """Whether a result was made with the row's current data and options.
 
-    The options of the rows that it needs count, if the result has recorded them; see `identity`.
+    The options of the rows that the row needs must also match, if the result has recorded them; see
+    `identity`.
 
-    An option that is newer than the result counts as having had its default. The options in
+    An option that is newer than the result is taken to have had its default. The options in
     `WATCHING` may differ.
     """
     made = identity(row, rows)
@@ -177,7 +179,7 @@ def _flag(value: Any) -> str:
 
 
 def run_of_first_weights(row: Row, run_dir: Path) -> Path | None:
-    """The run with whose weights the run of a row starts; None for random weights."""
+    """The run whose weights a row's training starts from; None for random weights."""
     return run_dir.with_name(row.init_from) if row.init_from else None
 
 

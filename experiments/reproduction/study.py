@@ -80,7 +80,7 @@ class Study:
         return {row.name: row for row in self.rows}
 
     def run(self) -> Results:
-        """Runs the unfinished rows among the chosen ones; returns all chosen results in order."""
+        """Runs unfinished chosen rows; returns the results of all chosen rows, in order."""
         by_name = self._by_name
         chosen = [by_name[name] for name in reversed(self.names())]
         waiting: dict[str, Row] = {}
@@ -117,7 +117,7 @@ class Study:
             if not missing:
                 return made
             for name in sorted(missing):
-                print_note(f"{name}: finished, but another row needs its lost run: made again")
+                print_note(f"{name}: run again, because another row needs its run, which is lost")
             made |= missing
 
     def _is_finished(self, row: Row) -> bool:
@@ -126,7 +126,7 @@ class Study:
             return False
         fits = is_result_of(row, read_json(path), self._by_name)
         if not fits:
-            print_note(f"{row.name}: the result has other options and is made again")
+            print_note(f"{row.name}: the result was made with other options: run again")
         return fits
 
     def finished(self) -> list[Result]:
@@ -169,7 +169,7 @@ class Study:
     def _with_translations(self, data: DataSource, run: Callable[[list[str]], Any]) -> list[str]:
         """Translates the sources of `data` if needed; returns the command that makes its directory.
 
-        The command may read files of the data of the row that translates.
+        The command may also read files from the data directory of the row that translates.
         """
         if self.source_dir is None:
             raise ValueError(
@@ -194,7 +194,7 @@ class Study:
         return command
 
     def _set_translations_aside(self, row: Row) -> None:
-        """Renames the data that an earlier training of this row has translated."""
+        """Renames the data that an earlier run of this row has translated."""
         for folder in {one.data.folder for one in self.rows if one.data.translated_by == row.name}:
             for made in (self.data_dir / folder, self.data_dir / f"{folder}.gz"):
                 if made.exists():
@@ -249,7 +249,7 @@ class Study:
 def evaluate(
     run: Callable[[list[str]], dict[str, Any]], evaluation: Evaluation, data: Path, run_dir: Path
 ) -> dict[str, Any]:
-    """Evaluates a run with a function that runs a command; leaves out this machine's folders."""
+    """Evaluates a run with a command, executed by `run`; leaves out this machine's folders."""
     found = run(evaluate_arguments(evaluation, data, run_dir))
     return {**found, "run_dir": portable(str(run_dir))}
 
@@ -264,7 +264,8 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     """Whether an existing run fits the row and can resume.
 
     Training could resume with other options of validation, too, but the best weights so far were
-    chosen by the old ones. A run with more updates than the row may have later best weights.
+    chosen by the old ones. In a run that took more updates than the row allows, the best weights
+    may be from one of the later updates.
     """
     from seq2seq_memattn.data.model_sizes import fit_to_data
     from seq2seq_memattn.runs.checkpoints import CheckpointFolder
@@ -277,7 +278,7 @@ def _goes_on(row: Row, data: Path, run_dir: Path) -> bool:
     except ValueError:
         return False
     path = run_dir / CONFIG_NAME
-    before = read_json(path)["training"] if path.exists() else {}  # a start may have been killed
+    before = read_json(path)["training"] if path.exists() else {}  # missing if the start was killed
     wanted = preset.training.to_dict()
     same = all(before.get(name, wanted[name]) == wanted[name] for name in VALIDATING)
     last = CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).last_update
@@ -315,8 +316,8 @@ class Definition(NamedTuple):
         chosen: returns the names of the rows to run by default; none means all.
         run: makes the missing results.
         results: returns the existing results, with all measurements.
-        draw: draws figures into files whose names start with a path; returns a title for each
-            ending of these names.
+        draw: draws figures into files whose paths begin with the given one; returns titles by the
+            endings of these paths.
         claims: returns the findings of the paper, judged by the results.
     """
 

@@ -16,7 +16,7 @@ def measure_times(
     """Runs a command of `experiments.speed`, unless the file has the times of this command.
 
     Args:
-        path: the JSON file. It is replaced if another command wrote it. It gets the fields
+        path: the JSON file. It is replaced if another command wrote it. It contains the fields
             of `provenance`, with the measuring command as "command", and "rows".
         arguments: arguments of `experiments.speed`.
         prepare: called before the measurement.
@@ -37,6 +37,6 @@ def is_of_command(path: Path, words: Sequence[str]) -> bool:
 
 
 def origin(found: dict[str, Any]) -> str:
-    """The text of a page about the origin of times: hardware, commit and command."""
+    """The text with which a page tells where times are from: hardware, commit and command."""
     commit = commit_in_words(found["commit"])
     return f"{found['hardware']}, commit {commit}:\n\n{code_block(found['command'])}"

@@ -13,15 +13,15 @@ MAX_SLOTS = 8  # more would be drawn too small; the title counts the others
 
 WHAT = """
 The figures show the product of the decoder's and the encoder's scores, beta and alpha (section 5),
-along the best hypothesis of beam search (10): for each of the most used slots, and summed over all
-slots. Source tokens run downwards and target tokens to the right, end tokens included. The sample
-is the first line of the validation set with this number of tokens. If no line has it, the first
-line with the next smaller number is drawn.
+along the best hypothesis of a beam search with beam size 10: for each of the most used slots, and
+summed over all slots. Source tokens run downwards and target tokens to the right, end tokens
+included. The sample is the first line of the validation set with the number of symbols or words
+named above or, if there is none, with the next smaller number.
 """.strip()
 
 
 def draw_sample(num_tokens: int) -> Draw:
-    """Returns the `draw` of a study that draws a sample for its last row, by slot and combined.
+    """Returns a `draw` that draws the last row's alignment of a sample, by slot and combined.
 
     If the run no longer exists, existing figures stay as they are. If there are no figures either,
     `draw` raises a `MissingRun` that says what is needed.

@@ -90,8 +90,8 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
     claim = Claim(
         f"copies, {what}",
         span(paper),
-        f"Reproduced if every row is within {MARGIN:g} BLEU of the paper's or above, partly if "
-        f"some are; otherwise not, or undecided after {FEW_UPDATES}.",
+        f"Reproduced if every row is at most {MARGIN:g} BLEU below the paper's, partly if some "
+        f"are; otherwise not, or undecided after {FEW_UPDATES}.",
     )
     of_cells = [_row(found, length, name) for length, name in cells]
     pairs = [(row["bleu"], theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]
@@ -110,8 +110,8 @@ def _without_attention(found: Results) -> Claim:
     claim = Claim(
         "no attention fails as L grows",
         several([PAPER[length]["none"][0] for length in LENGTHS]),
-        f"Reproduced if BLEU falls by more than {MARGIN:g} from each L to the next, partly if from "
-        "some, otherwise not. Low scores after "
+        f"Reproduced if BLEU falls by more than {MARGIN:g} from each L to the next, partly if it "
+        "does so from some L, otherwise not. Low scores after "
         f"{FEW_UPDATES} leave this undecided.",
     )
     rows = [row for length in LENGTHS if (row := _row(found, length, "none"))]
@@ -157,16 +157,17 @@ def _times(timed: Mapping[int, Result]) -> Claim:
     """Judges the decoding times of K = 64 and Bahdanau's attention on sources of 0 to L tokens.
 
     Args:
-        timed: the file of times of each L.
+        timed: the content of the file of times, by L.
     """
     paper = [PAPER[n]["k64"][1] / PAPER[n]["bahdanau"][1] for n in LENGTHS]
     claim = Claim(
         "decoding time of K = 64 over Att, by L",
         several(paper, ".2f"),
-        f"K = 64 is faster at every L from {LONGER[0]} on, and its share of Att's time falls with "
-        f"L; at L = {LONGER[-1]}, it saves at least half of the share that it saves in the paper. "
-        "Reproduced if both hold, partly if one does, otherwise not. If repeats at "
-        f"L = {LONGER[-1]} overlap, undecided instead of partly.",
+        f"Two conditions: K = 64 is faster than Att at every L from {LONGER[0]} on, and the ratio "
+        f"of their times falls with L; at L = {LONGER[-1]}, K = 64 saves at least half as large a "
+        "share of Att's time as in the paper. Reproduced if both hold, partly if one does, "
+        "otherwise not; but undecided instead of partly if the repeats of the two models at "
+        f"L = {LONGER[-1]} overlap.",
     )
     if missing := set(LENGTHS) - set(timed):
         return claim.incomplete(len(LENGTHS) - len(missing), len(LENGTHS))

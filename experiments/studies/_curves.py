@@ -37,7 +37,7 @@ def scores_of(result: Result) -> str:
 
 
 def pair_of_scores(encoder: str, axis: str, decoder: str) -> str:
-    """The name of a pair of scores, encoder / decoder; a softmax of the encoder has its axis.
+    """The name of a pair of scores, encoder / decoder; an encoder softmax is named with its axis.
 
     Args:
         encoder, decoder: "softmax" or "sigmoid".

@@ -1,7 +1,7 @@
 """The common part of the studies of Shu and Nakayama (2017): how small a window is enough?
 
 Source: sections 5.1, 5.2 and 5.4 of the paper. The small scale has the paper's set-up with narrower
-layers, a higher learning rate and dropout, on corpora of some ten thousand short sentences.
+layers, a higher learning rate and dropout, on corpora of tens of thousands of short sentences.
 """
 
 import dataclasses
@@ -16,8 +16,8 @@ from experiments.reproduction.study import Study
 from experiments.studies import table2
 
 # Tables 1 and 2 of the paper, by corpus and row: window per step (words or characters), BLEU, and
-# for English-Japanese RIBES. The first rows are the trained attentions, without a threshold. Then
-# follows flexible attention with a threshold, before and after fine-tuning.
+# for English-Japanese RIBES. "global", "local" and "flexible" are without a threshold. "threshold"
+# and "tuned" are flexible attention with a threshold, before and after fine-tuning.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "en_ja": {
         "global": (24.4, 34.87, 0.810),
@@ -65,12 +65,12 @@ SMALL: dict[str, Any] = {
 
 
 class Corpus(NamedTuple):
-    """The corpus of a group of rows, and how it is trained on.
+    """The corpus of a group of rows, and how models are trained on it.
 
     Fields:
         title: title of the group.
         short: short name of the corpus.
-        paper: name of the figures in `PAPER` and of the presets.
+        paper: key in `PAPER`; presets have it in their names.
         data: `DataSource`.
         test: name of the test set.
         epoch: updates in one pass over the training set.
@@ -142,7 +142,7 @@ CORPORA = {
         halved_from=6,
         rows=("global", "flexible"),
     ),
-    # The paper's training set is of WMT'15, and is filtered differently.
+    # The paper's training set is from WMT'15, and is filtered differently.
     "wmt17_de_en": Corpus(
         "WMT'17, German-English, words",
         "WMT'17",
@@ -267,13 +267,13 @@ def introduction(scale: Scale) -> str:
         "attention skips positions with a penalty of τ or more. The full-penalty window is the "
         "mean window that τ would leave if the penalty had its full strength (g = 1) at every step "
         "and were centred on each source position equally often. "
-        "BLEU is of tokenised text; learning curves have the mean of smoothed BLEU over sentences, "
+        "BLEU is of tokenised text; learning curves show the mean smoothed BLEU of sentences, "
         "by which the best weights are chosen, as in the paper. We chose the threshold τ on the "
-        f"validation set: of {', '.join(map(str, SEARCHED))} the one with the smallest window "
+        f"validation set: of {', '.join(map(str, SEARCHED))}, the one with the smallest window "
         f"whose BLEU is at most {LOSS} below that of flexible attention without fine-tuning and "
-        "without a threshold. If none is that good, these rows have none (∞). As in the paper, "
-        "global attention is Luong's with the score concat, local attention the predictive one, "
-        "with a half-window of 10."
+        "without a threshold. If none is that good, the row has no threshold (∞). As in the paper, "
+        "global attention is Luong's with the concat score, and local attention is the predictive "
+        "variant (local-p) with a half-window of 10."
     )
     if scale == "full":
         return text
@@ -325,7 +325,7 @@ def tables(results: Results) -> str:
 
 
 def curves(results: Results) -> dict[str, list[Result]]:
-    """The rows trained from scratch on each corpus; fine-tuning, one epoch, has no curve."""
+    """The rows trained from scratch on each corpus; one epoch of fine-tuning has no curve."""
     named = [
         {**result, "curve_name": result["configuration"]["model"]["attention"]}
         for result in results

@@ -52,7 +52,7 @@ def _rate(training: TrainingConfig) -> str:
     """The learning rate and its schedule."""
     falls = {
         "constant": "",
-        "inverse_sqrt": ", later falls with the root of the updates",
+        "inverse_sqrt": ", later falls with the inverse root of the updates",
         "exponential": ", later falls exponentially",
         "plateau": f", times {training.decay_rate:g} when validation BLEU does not rise",
     }
@@ -96,7 +96,7 @@ def setup_table(
 
     Args:
         paper: the paper's settings by name, `COPY` or `TRANSLATION`.
-        presets: our settings. If they differ in one, the table has each value.
+        presets: our settings. If they differ in a setting, the table has each of its values.
         corpora: further lines, for the top of the table.
     """
     lines = [

@@ -51,12 +51,12 @@ PAPER: dict[str, dict[str, tuple[float, ...]]] = {
 PAPER_UPDATES = 1_000_000
 MULTI30K = "multi30k_en_de"
 CORPORA = {MULTI30K: "Multi30k", "wmt_news_en_de": "news"}
-# Corpora by which findings are judged. News is not one of them: no row has learned it.
+# Corpora by which findings are judged. News is not one of them: no row learned to translate it.
 JUDGED = (MULTI30K, *(f"wmt17_{pair}" for pair in PAPER))
 AHEAD_RULE = (
-    f"Reproduced if the mean gain is above {MARGIN:g} BLEU over the root of the number of pairs of "
-    "trainings, contradicted if it is as far below 0, otherwise undecided. Without news, where "
-    "every row is below 10 BLEU."
+    f"Reproduced if the mean gain is above {MARGIN:g} BLEU divided by the square root of the "
+    "number of pairs of trainings, contradicted if it is as far below 0, otherwise undecided. News "
+    "is left out, because every row is below 10 BLEU there."
 )
 
 
@@ -120,9 +120,10 @@ def _near_attention(found: Results) -> Claim:
     claim = Claim(
         "K = 64 is close to Att, test BLEU",
         f"{span(paper, '+.2f')} in {len(paper)} pairs",
-        "The bound is the paper's largest gap. Reproduced if our mean gap is smaller by more than "
-        f"{MARGIN:g} BLEU over the root of the number of pairs of trainings, not if it is as much "
-        "larger, otherwise undecided. Without news, where every row is below 10 BLEU.",
+        "The bound is the paper's largest gap. Reproduced if our mean gap is smaller than the "
+        f"bound by more than {MARGIN:g} BLEU divided by the square root of the number of pairs of "
+        "trainings; not reproduced if it is larger by as much; otherwise undecided. News is left "
+        "out, because every row is below 10 BLEU there.",
     )
     compared = _compare(found, "k64", "bahdanau")
     if not compared.rows:
@@ -166,7 +167,7 @@ def beside_the_paper(found: Results) -> str:
     parts = [
         prose(
             "BLEU, with its difference from Att in brackets. Only the differences can be compared, "
-            "because the corpora differ. Ours is the first seed."
+            "because the corpora differ. Our scores are those of the first seed."
         )
     ]
     for title, score in (("validation", 0), ("test", 1)):

@@ -36,7 +36,7 @@ WITH_ENCODINGS = ("k32_sigmoid_softmax", "k32_softmax_time_softmax", "k4_sigmoid
 WITH_BRIDGE = ("k32_softmax_slots_softmax", "k4_softmax_time_softmax")  # best for each K, L = 20
 # The best two readings at L = 20, over both K, are also trained on longer sequences.
 BEST = ("k32_softmax_time_softmax", "k32_softmax_slots_softmax")
-# By L: a reading that needs more updates than this is worse than those that converge.
+# By L. A reading that has not converged within this budget is worse than those that have.
 BUDGETS = {20: {"num_updates": 2000}, 50: {"num_updates": 2500}}
 
 

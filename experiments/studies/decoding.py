@@ -25,7 +25,8 @@ EVERY = (
 MAIN = ("none", "k_memory:32", "k_memory:64", "linear", "luong_general", "bahdanau")
 CONTRASTED = ("none", "k_memory:64", "bahdanau")
 ONE_BATCH = "--num_sentences=128"
-# The parts of a trial, one of each kind, and their flags: of a flag given twice, the last counts.
+# The parts that are timed at scale "tiny", one of each kind, and the flags added for it: of a flag
+# given twice, the last counts.
 TINY_PARTS = ("by_length", "attentions", "growth", "memory", "parts", "single_256_beam_1")
 TINY = (
     *("--attentions=none,k_memory:2,bahdanau", "--lengths=3,5", "--num_sentences=4"),
@@ -66,7 +67,7 @@ def _single(units: int, tokens: int, beam_size: int) -> Part:
             *(f"--vocab_size={tokens}", "--graphs=xla,plain", "--repeats=3", "--parts"),
         ),
         ("p50", "p95", "of Att"),
-        '"of Att" compares times of all 50 sentences; p50 and p95 are quantiles over sentences.',
+        '"of Att" compares total times of 50 sentences; p50 and p95 are quantiles over sentences.',
     )
 
 
@@ -139,7 +140,7 @@ PARTS = (
     ),
 )
 
-# Fields that shape a row, with their titles; a table has a column for each that varies.
+# Fields that make up a row's shape, with their titles; a table has a column for each that varies.
 SHAPE = {
     "mode": "sources",
     "length": "L",
@@ -285,7 +286,7 @@ def claims(found: Results) -> list[Claim]:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Draws time by length for the main attentions, and time per step for them and for all."""
+    """Draws time by length for the main attentions, and time per step for a few and for all."""
     del study
     drawn = {}
     by_length = [row for row in found if row["part"] == "by_length"]

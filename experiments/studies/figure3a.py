@@ -40,7 +40,7 @@ def _quick(found: Results) -> Claim:
         "K = 32 and 64 learn almost as quickly as Att",
         "almost",
         f"Always undecided: the paper's curves, over {PAPER_UPDATES:,} updates, do not show how "
-        f"much later K-memory learns. We count the updates until validation BLEU is {LEARNED:g}.",
+        f"much later K-memory learns. We count updates until validation BLEU reaches {LEARNED:g}.",
     )
     rows = {result["curve_name"]: result for result in found}
     names = ("k_memory:32", "k_memory:64", "bahdanau")

@@ -48,8 +48,8 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "K = 64 + PE, sigmoid / softmax, is on a par with Att",
         f"{gaps[0]:+.2f} en-fi, {gaps[1]:+.2f} en-tr",
-        f"Reproduced if the best validation BLEU of K = 64 + PE is on no corpus more than "
-        f"{MARGIN:g} below Att's, partly if on some, otherwise not.",
+        f"Reproduced if, on every corpus, the best validation BLEU of K = 64 + PE is at most "
+        f"{MARGIN:g} below Att's; partly if this holds on some corpora; otherwise not.",
     )
     gains, rows = [], []
     for corpus in table2.by_pair(found).values():

@@ -51,9 +51,9 @@ def claims(found: Results) -> list[Claim]:
         "two softmaxes are worst",
         "badly",
         "For each reading of equation 5 that has all four pairs: reproduced if two softmaxes are "
-        f"more than {MARGIN:g} validation BLEU below each other pair; contradicted if they are as "
-        f"far above some pair, but not after {FEW_UPDATES}; otherwise undecided. Undecided also if "
-        "readings disagree.",
+        f"more than {MARGIN:g} validation BLEU below every other pair; contradicted if they are as "
+        f"far above some pair, except after {FEW_UPDATES}; otherwise undecided. If the readings "
+        "disagree, undecided too.",
     )
     scores: dict[str, list[float]] = {}
     for result in found:

@@ -33,8 +33,8 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "little is lost until half of the window is gone",
         "half, words",
-        f"Reproduced if, on every corpus, half of the window can be dropped for {_flexible.LOSS:g} "
-        "test BLEU; partly if a fifth can; otherwise not.",
+        "Reproduced if, on every corpus, half of the window can be dropped at a cost of at most "
+        f"{_flexible.LOSS:g} test BLEU; partly if a fifth can; otherwise not.",
     )
     needed = len(chosen("small"))
     if len(found) < needed:

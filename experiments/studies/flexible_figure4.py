@@ -19,7 +19,7 @@ from seq2seq_memattn.text.files import read_lines
 
 RUNS_OF = "flexible_table1"
 NUM_SENTENCES = 6
-LONG = 0.2  # the sentences are drawn from this share of the set, the longest ones
+LONG = 0.2  # share of the set: the longest sentences, from which some are drawn
 JUDGED: Verdict = "partly"
 
 introduction = _flexible.introduction

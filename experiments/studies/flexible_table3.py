@@ -1,6 +1,6 @@
 """Flexible Attention, Table 3: decoding speed.
 
-Shu and Nakayama (2017): the time to decode along given references, with and without windows, for
+Shu and Nakayama (2017): the time of forced decoding of references, with and without windows, for
 models of their Table 2.
 """
 
@@ -24,7 +24,7 @@ from experiments.studies._flexible import (
 RUNS_OF = "flexible_table2"
 COMPARED = ("global", "flexible_tuned")
 PAPER = {"luong_concat": 751, "flexible": 677}  # milliseconds on one CPU core
-JOINED = (1, 2, 4)  # lines joined to one sentence, to find the length at which windows pay
+JOINED = (1, 2, 4)  # lines joined into one, to find the length from which windows pay off
 BATCH_SIZES = (1, 32)
 TIMES = "decoding"  # key of a result
 HEADER = (
@@ -33,9 +33,10 @@ HEADER = (
 )
 INTRODUCTION = """
 Is decoding faster if only a window of the source is scored? The table has milliseconds per sentence
-of the test set, decoded along its reference with one hypothesis and one thread. Decoding runs in
-TensorFlow's plain graph, because only this graph skips positions outside the window. Times are
-medians of runs in turns. Longer sources are joined lines of the set.
+of the test set, with one hypothesis and one thread. Decoding is forced: each step is fed the
+reference's previous token. It runs in TensorFlow's plain graph, because only this graph skips
+positions outside the window. Times are medians of several runs, with the models taking turns.
+Longer sources are several lines of the set joined into one.
 """
 
 rows = flexible_table2.rows
@@ -47,7 +48,7 @@ def chosen(scale: Scale) -> list[str]:
 
 
 def run(study: Study) -> Results:
-    """Trains the rows, then times them along the references, the rows of a corpus in turns."""
+    """Trains the rows, then times forced decoding with them, the rows of a corpus in turns."""
     study.run()
     folders = {row.name: row.data.folder for row in study.rows}
     for name, members in by_corpus(chosen_with_thresholds(study)).items():

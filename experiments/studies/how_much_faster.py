@@ -1,7 +1,7 @@
 """How much faster K-memory decodes.
 
-All ratios in one place, by what they compare, from files that other studies and `compare_peers`
-have written.
+Collects all ratios of speeds, grouped by what they compare, from files that other studies and
+`compare_peers` have written.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ PEERS_HEADER = (
 )
 
 INTRODUCTION = """
-How many times as fast as attention over the whole source does K-memory decode?
+How much faster does K-memory decode than attention over the whole source?
 The first table compares K = 64 with this project's own Bahdanau attention. All
 other code is the same, so the ratio is the gain of the memory itself. The second table compares
 both with a PyTorch model that we wrote ("pytorch bahdanau"), OpenNMT-py and TensorFlow Addons. The
@@ -46,8 +46,8 @@ lead of this project's Bahdanau attention over the PyTorch model comes from the 
 rest of K-memory's lead comes from the memory. OpenNMT-py also has another attention and half the
 encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour
 a fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
-average. Beam 10, batches of 128, float32 and XLA unless stated. "Plain graph" is TensorFlow without
-XLA, as in exports and in `beam_search` without `jit_compile`.
+average. Beam size 10, batches of 128, float32 and XLA, unless a row says otherwise. "Plain graph"
+is TensorFlow without XLA, as in exports and in `beam_search` without `jit_compile`.
 """
 
 
@@ -93,7 +93,7 @@ def _over_bahdanau(timed: dict[str, Any], what: str, file: str) -> Result:
 
 
 def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
-    """The ratios over each other system in float32 at each length, from one file."""
+    """The ratios over every other system in float32 at each length, from one file."""
     found = []
     for lengths in dict.fromkeys(row["lengths"] for row in compared["summary"]):
         speeds = {

@@ -1,7 +1,7 @@
 """K-memory with and without a teacher.
 
 Not in the papers, but named there as future work: how close does K-memory come to attention over
-the source in translation, if it is trained for longer, uses its slots, or has a teacher?
+the source in translation, if it is trained for longer, uses more of its slots, or has a teacher?
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from seq2seq_memattn.presets import small_text
 
 UPDATES = 3600  # of the screening, as in Table 2
 LONGER = 2 * UPDATES
-BASELINES = ("att", "att_long")  # for the rows of UPDATES, and of LONGER
+BASELINES = ("att", "att_long")  # for rows trained for UPDATES, and for LONGER
 FLICKR, MSCOCO = "flickr_lowercase", "mscoco_lowercase"
 TESTS = (
-    # No choice saw this set.
+    # No choice was based on this set.
     Evaluation(MSCOCO, "test_2017_mscoco", ("--lowercase",), keeps_lines=False),
-    Evaluation(FLICKR, "test_2016_flickr", ("--lowercase",)),  # the one compared with attention
+    Evaluation(FLICKR, "test_2016_flickr", ("--lowercase",)),  # for the comparison with attention
 )
 TEACHER, COPY_TEACHER = "att", "copy_att"
 
@@ -86,7 +86,7 @@ TRIALS = {
 TRIALS["all_distilled"] = TRIALS["all"]._replace(
     label=f"{TRIALS['all'].label}, translations", is_translated=True
 )
-# What trials are made of, in the order of the colours of figures.
+# What trials consist of, in the order of the colours in figures.
 PARTS = (
     *("slot dropout", "hidden", "spread", "balanced use"),
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
@@ -95,7 +95,7 @@ K32 = ("", "hidden_spread", "all")
 COPY_LENGTH = 100  # symbols
 COPIES = ("", "alignments", "both_start", "all")  # trials of the copy task
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
-# For each figure of learning curves: K, whether training is longer, whether there is a teacher.
+# For each figure: K, whether training is longer, whether there is a teacher (None: either).
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "slots": (64, False, False),
     "teacher": (64, False, True),
@@ -116,25 +116,26 @@ def introduction(scale: Scale) -> str:
     text = (
         "What does it take for K-memory to be as good as attention over the source? The data, "
         "models and training are those of Multi30k, en-de, in [Table 2](table2.md). BLEU is of "
-        "beam search (10) with the weights of the best validation. Test BLEU is of tokenised text "
-        "and ignores case; validation BLEU does not. Choices were made by validation BLEU, and no "
-        'choice saw test_2017_mscoco. "±" is half a 95 % interval, by bootstrap resampling of '
-        'the test set, not over seeds. "Against Att" is the difference on test_2016_flickr from '
-        "attention, trained as long, with its first seed, and p its two-sided p-value by "
+        "beam search (beam size 10) with the weights of the best validation, on tokenised text. "
+        "Test BLEU ignores case; validation BLEU does not. Choices were made by validation BLEU, "
+        'and none was based on test_2017_mscoco. "±" is half the width of the 95 % confidence '
+        "interval from bootstrap resampling of the test set; it does not cover the variation "
+        'between seeds. "Against Att" is the difference on test_2016_flickr from attention, '
+        "trained for as many updates with its first seed, and p its two-sided p-value by "
         "approximate randomisation."
     )
     if scale == "tiny":
         return text
     return (
         f"{text} The teacher of all rows is attention after {UPDATES:,} updates, with its first "
-        "seed. To train a row that has it, or starts with its weights, thus takes these updates "
-        "too.\n\n"
+        "seed. Training a row that has this teacher, or starts with its weights, therefore takes "
+        "these updates too.\n\n"
         '"Hidden" is a hidden layer before the scores of '
         f'the slots, with {HIDDEN["slot_hidden"]} units. With "spread", the weights of these '
-        f"scores start orthogonal, with gain {SPREAD['slot_spread']:g}. The loss of contexts "
-        f"weighs {CONTEXTS['context_weight']:g}, that of alignments "
-        f"{ALIGNMENTS['alignment_weight']:g}: what each computes is in the "
-        "[guide](../docs/teachers.md)."
+        f"scores are orthogonal at the start, with gain {SPREAD['slot_spread']:g}. The loss on "
+        f"contexts has weight {CONTEXTS['context_weight']:g}, that on alignments "
+        f"{ALIGNMENTS['alignment_weight']:g}; the [guide](../docs/teachers.md) says what each "
+        "computes."
     )
 
 
@@ -201,7 +202,7 @@ def chosen(scale: Scale) -> list[str]:
 
 
 def _seeds_and_lengths(model: str, name: str, trial: Trial, scale: Scale) -> list[Row]:
-    """A trial with two seeds, each also for longer."""
+    """A trial with two seeds, each also trained for longer."""
     found = []
     for updates in (UPDATES, LONGER):
         for seed in (0, 1):
@@ -354,7 +355,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 
 def _groups(found: Results) -> dict[str, list[Result]]:
-    """Results by figure; attention is in the figures of all models trained as long."""
+    """Results by figure; attention is in every figure whose models were trained as long as it."""
     groups: dict[str, list[Result]] = {}
     for result in _of_text(found):
         is_plain = result["label"].endswith(TRIALS[""].label)

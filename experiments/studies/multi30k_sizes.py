@@ -15,7 +15,7 @@ WIDTHS = ("embedding_dim", "encoder_units", "decoder_units", "attention_units")
 BASELINE = "multi30k_en_de_bahdanau"
 # Size of the joint vocabulary, and units of all layers.
 CANDIDATES = ((2000, 256), (4000, 256), (8000, 256), (4000, 384))
-# Shorter than the rows of Table 2; the learning rate falls equally far.
+# Training is shorter than in Table 2, but the learning rate falls as far.
 BUDGET = {"num_updates": 2000, "decay_start": 700, "decay_every": 350}
 
 

@@ -74,22 +74,22 @@ TIMES_HEADER = (
 )
 
 INTRODUCTION = """
-How well do models copy random sequences of at most L symbols, out of 20? BLEU is of beam search
-(10) on 1,000 validation sequences, with the weights of the best validation. Updates and minutes of
-training are counted up to that validation. There is no separate test set, so the scores of models
-that vary between validations are a little too high. The paper trains for 200,000 updates with a
-learning rate of 1e-4. Its text names L = 10, 50, 100 and 200; its Table 1 has L = 20 instead of 10.
-We follow the table.
+How well do models copy random sequences of at most L symbols from an alphabet of 20? BLEU is of
+beam search (beam size 10) on 1,000 validation sequences, with the weights of the best validation.
+Updates and minutes of training are counted up to that validation. There is no separate test set, so
+the scores of models that vary between validations are a little too high. The paper trains for
+200,000 updates with a learning rate of 1e-4. Its text names L = 10, 50, 100 and 200; its Table 1
+has L = 20 instead of 10. We follow the table.
 
 Equation 5 is read as a softmax over the source, so that each slot is an average of the source. The
-paper prints it over the K slots. The paper does not say which pair of scores Table 1 has; here both
-are softmaxes, without position encodings. [What the memory paper leaves open](ambiguities.md)
-compares these readings.
+paper prints it over the K slots. The paper does not say whether the encoder's and the decoder's
+scores in Table 1 are softmaxes or sigmoids; here both are softmaxes, without position encodings.
+[What the memory paper leaves open](ambiguities.md) compares these readings.
 """
 DECODING = """
 Times are seconds for decoding 1,000 sources of 0 to L symbols, sorted by length. The models are
 untrained and have the same shapes; each hypothesis is forced to the length of its source. Times are
-medians of runs in turns. The paper measured on a K40m GPU.
+medians of several runs, with the models taking turns. The paper measured on a K40m GPU.
 """
 
 

@@ -82,12 +82,12 @@ def introduction(scale: Scale) -> str:
     """The text of the page before its table."""
     text = (
         "How close does K-memory come to attention over the source in translation? BLEU is of "
-        "beam search (10) with the weights of the best validation; updates are counted up to that "
-        'validation. Validation BLEU is of tokenised text. "Against Att" is the difference in '
-        "tokenised test BLEU from the first row, and p its two-sided p-value by approximate "
-        "randomisation. PE stands for position encodings. In each cell of its Table 2, the paper "
-        "has the best of four pairs of scores, chosen on the validation set, and does not say "
-        "which."
+        "beam search (beam size 10) with the weights of the best validation; updates are counted "
+        'up to that validation. Validation BLEU is of tokenised text. "Against Att" is the '
+        "difference in tokenised test BLEU from the first row, and p its two-sided p-value by "
+        "approximate randomisation. PE stands for position encodings. The scores of encoder and "
+        "decoder can each be a softmax or a sigmoid. Each cell of the paper's Table 2 has the "
+        "best of four pairs, chosen on the validation set; the paper does not say which."
     )
     if scale == "full":
         here = (
@@ -97,7 +97,7 @@ def introduction(scale: Scale) -> str:
     return (
         f"{text}\n\nHere, corpora and models are much smaller. Both scores are softmaxes unless a "
         "row names others. Equation 5 is read as a softmax over the source, so that each slot is "
-        "an average of the source. The paper prints it over the K slots; rows with this reading "
+        "an average of the source. The paper prints it over the K slots; rows with that softmax "
         'are named "softmax over slots". Each row is one training with the seed shown. Tokenised '
         "test BLEU of Multi30k ignores case."
     )
@@ -317,7 +317,7 @@ def first_and_last(result: Result) -> tuple[Result, Result]:
 
 
 def _signatures(results: Results) -> Iterator[str]:
-    """The sacrebleu signatures of a table's scores, each different one once."""
+    """The sacrebleu signatures of a table's scores, without repetitions."""
     found: dict[str, None] = {}
     for result in results:
         standard, tokenised = first_and_last(result)

@@ -33,12 +33,12 @@ def introduction(scale: Scale) -> str:
     """The text of the page before its table."""
     _, pieces, sentences, units = SIZES[scale]
     return (
-        f"How long does decoding {sentences:,} sentences of newstest2015 en-de take, sorted by "
+        f"How long does it take to decode {sentences:,} sentences of newstest2015 en-de, sorted by "
         f"length, with {pieces:,} subwords, {units} units and a beam of 10? Models are untrained "
         "and have the paper's shapes; hypotheses are forced to the lengths of the references. "
-        "Times are in seconds, medians of runs in turns. For the longest batch, the parts of a "
-        "step were also timed one by one. The last column is the share of output layer and "
-        "selection in the sum of these times."
+        "Times are in seconds, medians of several runs, with the models taking turns. For the "
+        "batch with the longest sources, the parts of a step were also timed one by one. The last "
+        "column is the share of output layer and selection in the sum of these times."
     )
 
 
@@ -80,8 +80,8 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "decoding time of K = 32, 64 over Att",
         several(paper, ".2f"),
-        "Reproduced if each K saves at least half of the share of Att's time that it saves in the "
-        "paper, partly if one does, otherwise not.",
+        "Reproduced if each K saves at least half as large a share of Att's time as in the paper, "
+        "partly if one does, otherwise not.",
     )
     if not found:
         return [claim]

@@ -26,14 +26,15 @@ from seq2seq_memattn.text.files import read_lines
 
 ATTENTIONS = ("k32", "k64", "bahdanau")
 TRAINED = 50  # L of the rows, in symbols
-FACTOR = 4  # the longest test sequence is this many times as long
+FACTOR = 4  # the longest test sequence is this many times as long as in training
 
 INTRODUCTION = f"""
 How well do models copy longer sequences than they were trained on? Models are trained as in Table
-1, on at most L = {TRAINED} symbols. They then copy 1,000 sequences of at most {FACTOR} L, the
-validation set of Table 1 with L = {FACTOR * TRAINED}, by beam search (10). The table has BLEU and,
-in brackets, the share of lines that are exactly right, for quarters of these sequences by length.
-The paper does not try this. One seed each.
+1, on at most L = {TRAINED} symbols. They then copy 1,000 sequences of at most {FACTOR * TRAINED}
+symbols, the validation set of Table 1 with L = {FACTOR * TRAINED}, by beam search (beam size 10).
+The table has BLEU and, in brackets, the share of lines that are exactly right. The sequences are
+divided by length into four groups of about equal size. The paper does not try this. Each model has
+one seed.
 """
 
 
@@ -45,8 +46,8 @@ def rows(scale: Scale) -> list[Row]:
 def run(study: Study) -> Results:
     """Trains the rows, and decodes longer sequences with them.
 
-    If a row has a result but its run does not exist here and was not tested before, the row is left
-    out with a note.
+    A row that has a result is left out, with a note, if its run does not exist here and was not
+    tested before.
     """
     by_name = {row.name: row for row in study.rows}
     for result in study.run():

@@ -31,7 +31,7 @@ def test_without_results_no_claim_of_a_training_or_a_measurement_is_judged(tmp_p
     assert "not run: `python -m experiments.reproduce table1 --scale=small`" in page
     _, _, rules = scoreboard.partition("## Rules of the verdicts")
     assert rules.count("Reproduced if K = 1 is ahead by more than 1 BLEU at every L") == 1
-    assert "\n1. Reproduced if every row is within 1 BLEU of the paper's" in rules
+    assert "\n1. Reproduced if every row is at most 1 BLEU below the paper's" in rules
     assert {line.split(" | ")[5] for line in lines_of(page, "Copies")} == {"1"}
     assert "reproduce table2 --scale=full --source_dir=CORPORA" in page
 

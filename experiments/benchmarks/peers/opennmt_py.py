@@ -1,9 +1,10 @@
 """OpenNMT-py with its own encoder, decoder, beam search and loss.
 
 `--attention` is `luong` (OpenNMT-py's "general") or `bahdanau` (its "mlp"). OpenNMT-py halves the
-units of each encoder direction. The option `full_units` doubles all widths instead: each encoder
-direction then has the setting's units, and the decoder has twice as many units as in other systems.
-`int8` decodes with products of eight bits, as OpenNMT-py's `--precision int8` does.
+units of each encoder direction. The option `full_units` doubles all widths except those of the
+embeddings: each encoder direction then has the setting's units, and the decoder has twice as many
+units as in other systems. `int8` decodes with int8 matrix products, as OpenNMT-py's
+`--precision int8` does.
 """
 
 import warnings
@@ -40,7 +41,7 @@ NUM_SPECIAL = 4
 # OpenNMT-py's names. The last one, a line break within a sentence, does not occur.
 SPECIAL = {"<unk>": UNKNOWN, "<blank>": PADDING, "<s>": START, "</s>": END, "｟newline｠": UNKNOWN}
 SCORES = {"luong": "general", "bahdanau": "mlp"}
-CERTAIN = 1e3  # a log-probability larger in size than the sum over any hypothesis
+CERTAIN = 1e3  # a log-probability larger in absolute value than that of any hypothesis
 
 
 class Vocabulary(dict[str, int]):

@@ -2,7 +2,7 @@
 
 `--attention` accepts all attentions of this project. Options: `no_feeding` turns input feeding off,
 `plain` decodes in a plain TensorFlow graph without XLA, `bfloat16` multiplies in bfloat16, `int8`
-decodes with products of eight bits.
+decodes with int8 matrix products.
 """
 
 import numpy as np
@@ -52,7 +52,8 @@ def examples(batch: Batch) -> list[np.ndarray]:
 def make_decoder(setting: Setting) -> Decode:
     """Returns a function that decodes with `CompiledSearch`, as `translate` does.
 
-    With VNNI, `translate` decodes `int8` K-memory in the plain graph: add the option `plain`.
+    On CPUs with VNNI, `translate` decodes K-memory with `int8` in the plain graph. To measure this,
+    add the option `plain`.
     """
     hardware.use_threads(setting.threads)
     search = CompiledSearch(
@@ -63,7 +64,7 @@ def make_decoder(setting: Setting) -> Decode:
     )
 
     def decode(batch: Batch) -> list[list[int]]:
-        # The model never writes an end token. One more step replaces the end token's.
+        # The model never writes an end token. Its last token takes the end token's place.
         found = search(with_ends(examples(batch)), batch.lengths + 1)
         return [
             (tokens[: length - 1] - NUM_SPECIAL_IDS).tolist()

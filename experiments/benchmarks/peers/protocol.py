@@ -66,14 +66,14 @@ class Batch:
         self.lengths = np.array([len(sentence) for sentence in self.sentences])
 
     def ids(self, num_special: int, padding: int) -> np.ndarray:
-        """The ids in a system with so many special ids: int64 [batch, source_length]."""
+        """The ids in a system with `num_special` special ids: int64 [batch, source_length]."""
         ids = np.full([len(self.sentences), self.lengths[0]], padding)
         for row, sentence in zip(ids, self.sentences, strict=True):
             row[: len(sentence)] = sentence + num_special
         return ids
 
 
-Decode = Callable[[Batch], Sequence[Sequence[int]]]  # returns the best hypotheses, without end
+Decode = Callable[[Batch], Sequence[Sequence[int]]]  # returns best hypotheses without end tokens
 Update = Callable[[Batch], float]  # performs one update; returns the loss
 
 
@@ -299,7 +299,7 @@ def _lengths(words: str) -> list[str]:
 
 
 def run(system: System, words: Sequence[str] | None = None) -> None:
-    """Measures a system as flags say, by default those of the process; prints the rows."""
+    """Measures a system with the given flags, by default those in `sys.argv`; prints the rows."""
     flags = make_parser(system).parse_args(words)
     names = ("beam", "n", "units", "vocab", "attention", "threads")
     shared = {name: getattr(flags, name) for name in names}

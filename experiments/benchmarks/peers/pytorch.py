@@ -4,9 +4,9 @@ The equations are those of this project's model. The following saves time:
 
 * The encoder reads a batch in groups of similar lengths, which leaves most of the padding out.
   `pack_padded_sequence` would leave all of it out, but PyTorch's LSTM has its fast kernels (oneDNN)
-  only for padded batches. In training with lengths of 1..50 and batches of 128, on one thread, the
-  encoder's CPU time was 1.2 to 1.4 times that of whole padded batches if it read packed batches,
-  and 0.64 times if it read groups of 32.
+  only for padded batches. Compared with whole padded batches, the encoder's CPU time in training
+  (lengths of 1..50, batches of 128, one thread) was 1.2 to 1.4 times as long with packed batches
+  and 0.64 times as long with groups of 32.
 * Keys are computed once per source, and sources are not repeated for the hypotheses of a beam.
 * A table holds what each token adds to the gates of the lower layer.
 * Beam search stores parents instead of copying growing hypotheses.
@@ -42,7 +42,7 @@ BLOCK = 128  # columns per block, when the best columns are found in two stages
 MANY_BLOCKS = 32  # two stages are used from this number of blocks on
 GROUP = 32  # sentences that the encoder reads together; 16 are as fast, 64 are slower
 STAYS = 0.9  # above this share of unfinished sentences, none is removed: removing copies data
-ROWS = 16  # training drops finished rows in multiples of this: dropping copies in the backward pass
+ROWS = 16  # training drops finished rows in multiples of this: each drop costs a copy in backprop
 
 
 class Source(NamedTuple):
@@ -188,7 +188,7 @@ def best(scores: Any, number: int) -> tuple[Any, Any]:
 
 
 class History:
-    """The tokens chosen at each step, and the hypotheses that each token continues.
+    """The tokens chosen at each step, and the hypothesis that each token continues.
 
     Args:
         num_steps, num_sentences, beam: int > 0.
@@ -250,7 +250,7 @@ class BeamSearch:
     @torch.inference_mode()
     def __call__(self, ids: Any, lengths: Any) -> list[list[int]]:
         """Returns the ids of the best hypothesis of each sentence, including the end token."""
-        beam, sentences = self.beam, torch.arange(len(ids))  # the sentences in the batch
+        beam, sentences = self.beam, torch.arange(len(ids))  # sentences still in the batch
         history = History(int(lengths.max()) + 1, len(ids), beam)
         source, state = self.model.encode(ids, lengths), self.model.first_state(len(ids) * beam)
         limits = lengths.repeat_interleave(beam)
@@ -329,7 +329,7 @@ def rows_of_steps(lengths: np.ndarray) -> list[int]:
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with Adam.
 
-    Before the loop over steps, one matrix product computes the share of each target token in the
+    Before the loop over steps, one matrix product computes what each target token adds to the
     gates. After the loop, another one computes the logits of all steps.
     """
     model = make_model(setting).train()

@@ -16,7 +16,7 @@ from seq2seq_memattn.notes import print_note
 
 ENVIRONMENTS = "runs/peers"  # default folder of the environments
 TORCH = ("numpy==2.4.6", "torch==2.13.0")
-# The arguments of `pip install`, for one call after the other.
+# The arguments of each call of `pip install`, in order.
 PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "pytorch": (TORCH,),
     "opennmt_py": (
@@ -49,7 +49,7 @@ def set_up(names: Sequence[str], environments: Path, python: str) -> None:
     """Makes the environments; existing ones are completed.
 
     Raises:
-        ValueError: if a command fails; the message has its last line of standard error.
+        ValueError: if a command fails; the message has the last line of its standard error.
     """
     for name in names:
         for command in commands(name, environments, python):

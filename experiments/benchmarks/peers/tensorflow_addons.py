@@ -172,7 +172,7 @@ def make_decoder(setting: Setting) -> Decode:
 def make_trainer(setting: Setting) -> Update:
     """Returns a function that trains with TensorFlow Addons' decoder and loss and Keras's Adam.
 
-    The logits take one matrix product for all steps.
+    One matrix product computes the logits of all steps.
     """
     model = make_model(setting)
     optimizer = tf.keras.optimizers.Adam()
