@@ -5,6 +5,7 @@ from typing import Any
 from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.protocol import AlignedModel
+from seq2seq_memattn.search.searchable import Searchable
 
 
 def check_aligned(option: str, model: Any) -> None:
@@ -24,9 +25,14 @@ def check_coverage(model: Any) -> None:
     if not isinstance(model, OURS):
         check_aligned("coverage_penalty", model)
         return
-    for attention in (member.cell.attention for member in members(model)):
+    for member in members(model):
+        attention = member.cell.attention
         if not attention.has_shares:
             raise ValueError(
                 "`coverage_penalty`: expected an attention whose alignments distribute "
                 f"non-negative weights over the source positions; got {type(attention).__name__}."
+            )
+        if isinstance(member, Searchable) and not member.has_output_per_id:
+            raise ValueError(
+                "`coverage_penalty`: expected an encoder with one output for each source id."
             )

@@ -156,7 +156,8 @@ def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
     if (width is not None and width <= longest) or not is_visible(source):
         return source
     is_padding = ops.all(ops.equal(source[:, longest:], pad_id))
-    problem = f"`source`: expected at most {longest} tokens, the attention's `max_source_length`"
+    because = "as the attention's `max_source_length` demands"
+    problem = f"`source`: expected at most {longest} tokens, {because}"
     return checked(source, is_padding, problem)
 
 

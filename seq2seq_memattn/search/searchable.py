@@ -1,5 +1,7 @@
 """`Searchable`: makes other Keras models searchable."""
 
+import bisect
+import functools
 import math
 from typing import Any, NoReturn
 
@@ -99,7 +101,6 @@ class Searchable:
         mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
         self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
         self.pad_id = pad_id
-        self.longest_source = self.cell.attention.longest_source
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
@@ -141,6 +142,24 @@ class Searchable:
             ValueError: if the model has other parts, or they do not fit together.
         """
         return cls(*parts_of(model), start_id, end_id, pad_id)
+
+    @functools.cached_property
+    def has_output_per_id(self) -> bool:
+        """Whether the encoder has one output for each source id."""
+        length = self.cell.attention.longest_source or 64
+        try:
+            return _num_outputs(self.encoder, length) == length
+        except ValueError:  # the encoder itself limits the lengths
+            return True
+
+    @functools.cached_property
+    def longest_source(self) -> int | None:
+        """The maximum number of ids in a source that the attention can read; None: no limit."""
+        limit = self.cell.attention.longest_source
+        if limit is None or self.has_output_per_id:
+            return limit
+        lengths = range(1, 64 * limit)
+        return bisect.bisect_right(lengths, limit, key=lambda n: _num_outputs(self.encoder, n))
 
     @property
     def variables(self) -> list[Any]:
@@ -238,6 +257,12 @@ def _check_logits(layer: Any, cell: Any) -> None:
             "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` and "
             "search take the softmax themselves."
         )
+
+
+def _num_outputs(encode: Any, length: int) -> int:
+    """The number of encoder outputs for sources of a length."""
+    spec = encode.compute_output_spec(keras.KerasTensor((1, length), "int32"))
+    return keras.tree.flatten(spec)[0].shape[1] or length
 
 
 def _input_units(layer: Any) -> int | None:
