@@ -1,1 +1,1 @@
-"""Launchers for a checkout of the commands that prepare data directories."""
+"""Launchers, for use in a checkout, of the commands that prepare data directories."""

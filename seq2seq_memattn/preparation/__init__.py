@@ -1,1 +1,1 @@
-"""Makes data directories from raw files."""
+"""Makes data directories from text files or, for the copy task, from random symbols."""

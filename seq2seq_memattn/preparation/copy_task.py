@@ -34,7 +34,7 @@ class CopyTaskOptions(Options):
     num_train: int = option(100_000, "training examples")
     num_valid: int = option(1_000, "validation examples")
     vocab_size: int = option(20, "different symbols")
-    seed: int = option(0, "seed of the generator; the splits get separate streams of it")
+    seed: int = option(0, "random seed; each split gets its own stream of random numbers")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,13 +50,13 @@ class CopyTaskOptions(Options):
 def generate(
     num_examples: int, max_length: int, vocab_size: int, seed: int | np.random.SeedSequence
 ) -> list[Symbols]:
-    """Draws sequences of uniform length and uniform symbols.
+    """Draws sequences whose lengths and symbols are uniformly distributed.
 
     Args:
         num_examples: sequences to draw.
         max_length: longest length in symbols; lengths are uniform in 0..max_length inclusive.
         vocab_size: symbols are uniform in 0..vocab_size - 1.
-        seed: an int, or the stream of one split.
+        seed: an int, or the `SeedSequence` of one split.
 
     Returns:
         One int array [length] per example.

@@ -42,14 +42,14 @@ def fetch(
         url: URL of the file.
         path: where the file goes; its directory must exist.
         sha256: the expected checksum in hexadecimal, or "".
-        attempts: int > 0. The download fails after this many attempts in a row that got no further
-            in the file.
+        attempts: int > 0. The download fails after this many failed attempts in a row; an attempt
+            that made progress counts as the first.
         wait_seconds: seconds before the second attempt, doubled before each further one.
 
     Raises:
         OSError: if the file cannot be downloaded; the message names the URL. The bytes received are
             kept. `MissingFile` if the server does not have the file.
-        ValueError: if the file, downloaded or found, has a wrong checksum.
+        ValueError: if the file, just downloaded or already there, has a wrong checksum.
     """
     if not path.exists():
         with locked(path.parent, "downloading to this directory", waits=True):

@@ -1,8 +1,8 @@
 """Finds duplicate pairs in constant memory, with the help of two files.
 
 Each pair is identified by a 64-bit BLAKE2b hash. Every duplicate is found. A pair that is not a
-duplicate is mistaken for one only if its hash equals the hash of an earlier pair. Among n different
-pairs, this happens at all with a probability below n^2 / 2^65: 7e-5 for 52 million pairs.
+duplicate is mistaken for one only if its hash equals the hash of an earlier pair. The probability
+that this happens at least once among n different pairs is below n^2 / 2^65: 7e-5 for 52 million.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ class DuplicateFinder:
     def find(self) -> Path:
         """Writes one byte per pair, 1 if an earlier pair is equal, and returns the file.
 
-        The hashes are sorted in several passes. A pass takes the hashes with one remainder of
-        division by the number of passes, so equal hashes are always in the same pass.
+        The hashes are sorted in several passes. Pass i takes the hashes whose remainder modulo the
+        number of passes is i, so equal hashes are always in the same pass.
         """
         self._write()
         self.close()

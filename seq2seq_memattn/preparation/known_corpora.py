@@ -1,8 +1,8 @@
 """Corpora that can be prepared by name.
 
-A TOML file in `corpora/` describes each corpus: where its files are and how their text was
-processed. This module reads the description, finds or downloads the files, and prepares them as
-`parallel_text` does.
+Each corpus is described by a TOML file in `corpora/`, which says where its files are and how their
+text was processed. This module reads the description, finds or downloads the files, and prepares
+them as `parallel_text` does.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class CorpusOptions(TextOptions):
         dataclasses.MISSING, "source and target language, such as en-de", group="Files"
     )
     source_dir: str = option(
-        "", "folder with the corpus files; nothing is downloaded", group="Files"
+        "", "folder with the corpus files; if given, nothing is downloaded", group="Files"
     )
     download_dir: str = option(
         "",
@@ -89,7 +89,7 @@ def read_corpus(name: str, pair: str, url: str = "") -> Corpus:
 
     Args:
         name: name of the file in `FOLDER`, without suffix.
-        pair: source and target language, such as "en-de"; both directions are known.
+        pair: source and target language, such as "en-de"; either direction is accepted.
         url: replaces the server's address if given.
 
     Raises:
@@ -159,7 +159,7 @@ class CorpusFiles:
             missing = f"{folder} has no {archive}"
         except (MissingFile, MissingMember) as error:
             missing = str(error)
-        print_note(f"{missing}; without it, translate does not truecase sources")
+        print_note(f"{missing}; without the truecase model, translate does not truecase sources")
         return ""
 
     def _pair(self, name: str) -> FilePair:

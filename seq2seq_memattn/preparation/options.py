@@ -41,7 +41,7 @@ class TextOptions(Options):
     )
     vocab_sentences: int = option(
         1_000_000,
-        "train a vocabulary on at most this many lines, sampled by the seed",
+        "train a vocabulary on at most this many lines, sampled at random with the seed",
         group="Vocabulary",
     )
     max_length: int = option(

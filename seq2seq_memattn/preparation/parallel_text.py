@@ -61,7 +61,7 @@ class ParallelTextOptions(TextForm, TextOptions):
             name = PurePath(pair[0]).name.partition(".")[0]
             if not name or name in ("train", *sets):
                 raise ValueError(
-                    f"test_source: expected a name of its own for {pair[0]}, got {name!r}"
+                    f"test_source: expected a unique set name for {pair[0]}, got {name!r}"
                 )
             sets[name] = pair
         form = {field.name: getattr(self, field.name) for field in dataclasses.fields(TextForm)}
@@ -70,7 +70,7 @@ class ParallelTextOptions(TextForm, TextOptions):
     def inputs(self) -> dict[str, str]:
         """Returns the input files by option name.
 
-        A number is added for test sets, and if an option names several files.
+        For test sets, and if an option names several files, ", file N" follows the option name.
         """
         files = {}
         for option_name in ("train", "valid", "test"):
@@ -118,8 +118,8 @@ def _file_pairs(name: str, sources: str, targets: str) -> tuple[FilePair, ...]:
 def _input_bytes(options: ParallelTextOptions) -> dict[str, int]:
     """Returns the sizes of the input files, by option.
 
-    If the directory is ready, an input file that no longer exists counts with its recorded size,
-    because it is not needed any more.
+    If the directory is ready, the recorded size is used for an input file that no longer exists,
+    because the file is no longer needed.
     """
     recorded: Mapping[str, int] = {}
     if (Path(options.output_dir) / MANIFEST_NAME).exists():

@@ -1,4 +1,4 @@
-"""Makes a data directory from files of parallel text; all text commands use it."""
+"""Makes a data directory from files of parallel text; all commands that prepare text use it."""
 
 import dataclasses
 import functools
@@ -73,7 +73,7 @@ def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextFor
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """The figures that a command prints: sizes of the splits, and pairs left out by filter."""
+    """The figures that a command prints: split sizes, and training pairs dropped by each filter."""
     found: dict[str, Any] = {}
     for name, split in manifest.splits.items():
         found[f"num_{name}"] = split.num_examples

@@ -17,7 +17,7 @@ from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
 from seq2seq_memattn.vocabulary import END_ID, vocabulary_from_dict
 
-FILTERS = ("empty", "duplicate", "over_long", "length_ratio")  # a pair counts for the first match
+FILTERS = ("empty", "duplicate", "over_long", "length_ratio")  # the first that matches is counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +148,7 @@ class ShardWriter:
 
 
 def finished_shard(directory: Path, name: str) -> Shard | None:
-    """Returns the `Shard` that an interrupted preparation wrote; None if it is not finished."""
+    """Returns the `Shard` that an interrupted preparation recorded; None if it recorded none."""
     path = _record_path(directory, name)
     if not path.exists():
         return None

@@ -65,7 +65,7 @@ class TextPreparation:
     """Makes the files of a data directory, in stages.
 
     Args:
-        directory: where the files are made; its folder `WORK_NAME` holds what resuming needs.
+        directory: where the files are made; its folder `WORK_NAME` holds what is needed to resume.
         files: what to prepare.
         options: how to prepare them.
     """
@@ -88,7 +88,7 @@ class TextPreparation:
         return self.directory / WORK_NAME
 
     def _once(self, name: str, stage: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Runs a stage and stores its result; if a result is stored already, returns that one."""
+        """Returns a stage's stored result; without one, runs the stage and stores its result."""
         path = self._work / f"{name}.stage"
         if not path.exists():
             result = stage()
@@ -104,7 +104,7 @@ class TextPreparation:
         return {"train": self._scan(), **evaluation}
 
     def _copy(self, name: str, pair: FilePair) -> int:
-        """Copies a split's text, uncompressed, for later scores; returns the number of pairs."""
+        """Copies a split's text, uncompressed, for later scoring; returns the number of pairs."""
         paths = [self.directory / _text_name(name, side) for side in SIDES]
         count = 0
         with atomic_binary(paths[0]) as sources, atomic_binary(paths[1]) as targets:

@@ -111,7 +111,7 @@ def _subwords(options: VocabularyOptions, sample: Path, name: str) -> SubwordVoc
 
 
 def _reason(message: str, size: int) -> str:
-    """Returns a clear message why SentencePiece cannot train a model."""
+    """Returns a clear message that says why SentencePiece cannot train a model."""
     if found := TOO_HIGH.search(message):
         return f"expected at most {found[1]}, the number of pieces in its text, got {size}"
     if found := TOO_LOW.search(message):
@@ -125,7 +125,7 @@ def _reason(message: str, size: int) -> str:
 def _listed(
     options: VocabularyOptions, sample: Path, name: str
 ) -> WordVocabulary | CharacterVocabulary:
-    """Lists the most frequent words or characters; equally frequent ones in Unicode order."""
+    """Makes a vocabulary of the most frequent words or characters; ties are in Unicode order."""
     kind = LISTS[options.kind]
     counts: Counter[str] = Counter()
     for line in iterate_lines(sample):

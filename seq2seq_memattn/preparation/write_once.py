@@ -26,7 +26,7 @@ from seq2seq_memattn.text.files import (
 )
 from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
-WORK_NAME = "work"  # folder with the files that only resuming a preparation needs
+WORK_NAME = "work"  # folder with files that are needed only to resume a preparation
 _STATE_NAME = "state.json"
 
 
@@ -83,10 +83,10 @@ def prepare_resumably(
 ) -> tuple[Manifest, bool]:
     """Makes a data directory like `prepare_once`, and can resume an interrupted preparation.
 
-    The files are written into `.NAME.preparing-kept` beside the directory NAME. Files that are only
-    needed to resume go to the folder `WORK_NAME` in it. A ValueError means bad input and removes
-    the unfinished directory. After a kill, a full disk, Ctrl-C or the loss of an input file, the
-    unfinished directory is kept for the next start.
+    Beside the directory NAME, the files are written into an unfinished directory,
+    `.NAME.preparing-kept`. Its folder `WORK_NAME` holds the files that are needed only to resume. A
+    ValueError means bad input and removes the unfinished directory. After a kill, a full disk,
+    Ctrl-C or the loss of an input file, the unfinished directory is kept for the next start.
 
     Args:
         output_dir, task, options: see `prepare_once`.
@@ -135,7 +135,7 @@ def prepare_resumably(
 
 
 def _take_name(temporary: Path, final: Path) -> bool:
-    """Renames a prepared directory; False if another process has prepared it meanwhile."""
+    """Renames `temporary` to `final`; False if another process has prepared `final` meanwhile."""
     try:
         temporary.replace(final)
     except OSError as error:
@@ -146,7 +146,7 @@ def _take_name(temporary: Path, final: Path) -> bool:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Returns the versions of what shapes prepared data, including the given packages."""
+    """Returns the versions of software that affects prepared data, including `packages`."""
     return {
         "seq2seq_memattn": __version__,
         "numpy": np.__version__,
@@ -189,7 +189,8 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
     """Records what is being prepared; returns what identifies the inputs.
 
     Raises:
-        ValueError: if the directory belongs to something else.
+        ValueError: if the directory is from a preparation of another task, or with other options or
+            inputs.
     """
     path = directory / WORK_NAME / _STATE_NAME
     if path.exists():
@@ -199,7 +200,7 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
         if found != json.loads(json.dumps(state)) or known != inputs():
             raise ValueError(
                 f"{directory}: an interrupted preparation with other options or input files; "
-                "remove it, or repeat its own command"
+                "remove it, or repeat the command that began it"
             )
         return known
     try:

@@ -21,7 +21,7 @@ with needed():  # packages of the extra `serving`
     from seq2seq_memattn.serving.http.connections import Connection
     from seq2seq_memattn.serving.service import Service
 
-PATIENCE = 30  # seconds for open requests after the signal to end
+PATIENCE = 30  # seconds that open requests may still take after SIGTERM or SIGINT
 MAX_CONNECTIONS = 4096  # limit on open connections, idle ones included
 OTHER_FILES = 256  # open files that are not connections: models, libraries, the folder's listing
 MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # characters that need no quoting in a path
@@ -124,8 +124,8 @@ class _Server(uvicorn.Server):
 def _quick_collections() -> Iterator[None]:
     """Keeps garbage collection away from imported modules while the block runs.
 
-    A collection that includes them stops all threads for more than half a second; unloading a
-    version causes one.
+    A collection that includes them stops all threads for more than half a second, and unloading a
+    version triggers a collection.
     """
     gc.freeze()
     try:
@@ -150,8 +150,8 @@ def _access_log(is_wanted: bool) -> Iterator[None]:
 def _ended_by_signals() -> Iterator[list[int]]:
     """Catches SIGTERM and SIGINT while the block runs, so that they end only uvicorn.
 
-    When uvicorn has ended, it raises its signals again for the previous handlers. The command would
-    then fail, although the user asked the server to end.
+    When uvicorn has ended, it re-raises the signals that it caught, for the previous handlers. The
+    default handlers would make the command fail, although the user asked the server to end.
 
     Yields:
         A list to which the caught signals are added.

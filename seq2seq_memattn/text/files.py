@@ -44,7 +44,7 @@ def iterate_bytes(
             gzip file, compressed bytes.
 
     Yields:
-        The bytes of each line. A newline at the end of the file starts no further line.
+        The bytes of each line. A newline at the end of the file does not start another line.
 
     Raises:
         ValueError: if the file is missing, a directory, empty, damaged or not UTF-8. The message
@@ -82,7 +82,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         path: the file, compressed with gzip if its name ends in `.gz`, or `-` for standard output.
 
     Yields:
-        A text stream in UTF-8 whose newlines are written as they are.
+        A UTF-8 text stream that does not translate newlines.
     """
     if os.fspath(path) == STANDARD_STREAM:
         with naming_errors("standard output"), _text_stream(sys.stdout.buffer) as stream:
@@ -99,11 +99,11 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
-    """Raises ValueError if a file could not be written or is a source; call before long work.
+    """Raises ValueError if a file cannot be written or is an input; call it before long work.
 
     Args:
         path: the file, or `-` for standard output.
-        sources: input files, which the file must not be.
+        sources: input files; `path` must not be one of them.
     """
     name = os.fspath(path)
     if name == STANDARD_STREAM:
@@ -124,8 +124,8 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
 def atomic_binary(path: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path`, which replaces `path` when the block ends.
 
-    The temporary file is synced to disk before it replaces `path`. If the block raises, it is
-    removed and `path` stays as it was.
+    The temporary file is synced to disk before it replaces `path`. If the block raises, the
+    temporary file is removed and `path` stays as it was.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -154,16 +154,16 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
     for leftover in path.glob(".*.*.tmp"):
         pid = leftover.name.split(".")[-2]
         if not (pid.isdecimal() and len(pid) <= PID_DIGITS and leftover.is_file()):
-            continue  # another program's
+            continue  # not one of our temporary files
         if not (is_shared and is_another_process(int(pid))):
             leftover.unlink(missing_ok=True)
 
 
 def is_another_process(pid: int) -> bool:
-    """Whether a process with this id runs on this machine and is not this one.
+    """Whether another process with this id is running on this machine.
 
-    Ids are reused, quickly in containers. A file with this process's id, found before this process
-    has written anything, is from an earlier process.
+    Ids are reused, in containers after a short time. If a file's name has the id of this process
+    before this process has written anything, the file is from an earlier process.
     """
     if pid == os.getpid():
         return False
@@ -190,25 +190,25 @@ def display_name(path: str | os.PathLike[str]) -> str:
 
 
 def open_binary_output(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Opens a file atomically; opens pipes and devices directly, which a rename would destroy.
+    """Opens a file for atomic writing, but pipes and devices directly: a rename would destroy them.
 
     If the path is a symbolic link, the link's target is replaced, not the link.
     """
     if _is_replaced(path):
         return atomic_binary(path.resolve())
     descriptor = _descriptor(path)
-    # A copied descriptor writes on at its position; opening the path again would empty the file.
+    # A duplicated descriptor keeps its position; opening the path again would truncate the file.
     return open(path if descriptor is None else os.dup(descriptor), "wb")
 
 
 def _is_replaced(path: Path) -> bool:
-    """Whether a written file replaces `path`; false for pipes, devices and open descriptors."""
+    """Whether a new file will replace `path`; false for pipes, devices and open descriptors."""
     is_file = not path.exists() or stat.S_ISREG(path.stat().st_mode)
     return is_file and _descriptor(path) is None
 
 
 def _descriptor(path: Path) -> int | None:
-    """The open file of this process that a path such as /dev/stdout or /dev/fd/63 stands for."""
+    """This process's file descriptor behind a path such as /dev/stdout or /dev/fd/63, or None."""
     own = Path(f"/proc/{os.getpid()}/fd")
     path = path.absolute()
     for _ in range(MOST_LINKS):
@@ -222,11 +222,11 @@ def _descriptor(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def naming_errors(name: str, temporary: str | None = None) -> Iterator[None]:
-    """Adds the name of a file to an OSError without one, such as that of a full disk.
+    """Adds a file's name to an OSError that names no file, such as the one for a full disk.
 
     Args:
         name: name of the file.
-        temporary: a file whose name in an error is replaced too.
+        temporary: name of a temporary file; in an error, it is replaced by `name`.
     """
     try:
         yield
@@ -238,7 +238,7 @@ def naming_errors(name: str, temporary: str | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _standard_input() -> Iterator[BinaryIO]:
-    """Opens standard input as a separate file.
+    """Opens standard input as a separate file object.
 
     A thread that waits for `sys.stdin` itself would keep Python from exiting cleanly.
     """
@@ -278,7 +278,7 @@ def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Binary
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields lines as bytes; an error of gzip about a damaged file names the file."""
+    """Yields lines as bytes; if a gzip file is damaged, the error names the file."""
     try:
         yield from stream  # splits at b"\n" alone
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -52,7 +52,7 @@ class TextForm(Options):
     )
     truecase_model: str = option(
         "",
-        "model file of truecase.perl for sources; in a manifest, a file beside the manifest",
+        "truecase.perl's model file for sources; in a manifest, name of a file beside the manifest",
         group="Form of the text",
     )
     is_lowercased: bool = option(False, "the text was lower-cased", group="Form of the text")
@@ -64,7 +64,7 @@ class TextForm(Options):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes the form that a record describes; its truecase model must be a file beside it."""
+        """Makes the form from a dict, whose `truecase_model` must be a name without directories."""
         if values.get("truecase_model", ""):
             check_file_name("truecase_model", values["truecase_model"])
         return super().from_dict(values)
@@ -76,9 +76,10 @@ class TextForm(Options):
 
     @property
     def tokenises_sources(self) -> bool:
-        """Whether `as_trained` tokenises.
+        """Whether `as_trained` tokenises sources.
 
-        In a language written without spaces, the words must already have spaces between them.
+        Sources in a language written without spaces are not tokenised: their words must already
+        have spaces between them.
         """
         return self.is_tokenised and self.source_language not in UNSPACED_LANGUAGES
 
@@ -93,7 +94,7 @@ class TextForm(Options):
         return self.source_converter(folder)(sources)
 
     def source_converter(self, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-        """A function that does what `as_trained` does, without reading the folder again."""
+        """A function that does what `as_trained` does, but reads the truecase model only once."""
         steps: list[Callable[[str], str]] = []
         if self.tokenises_sources:
             steps.append(_normaliser(self.source_language))
@@ -112,9 +113,9 @@ class TextForm(Options):
         return convert
 
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
-        """Converts plain beginnings of target lines to the form of the corpus.
+        """Converts beginnings of target lines from plain text to the form of the corpus.
 
-        Their case changes only for lower-cased corpora: there is no truecase model of targets.
+        Their case changes only for lower-cased corpora: there is no truecase model for targets.
         """
         lines = list(beginnings)
         if self.is_tokenised and self.target_language not in UNSPACED_LANGUAGES:
@@ -153,10 +154,10 @@ def looks_tokenised(lines: Sequence[str]) -> bool:
 
 
 class FormedLines:
-    """Target lines in the two forms that scores need; each is made at its first use and kept.
+    """Target lines in the two forms that scores need; each form is computed at first use and kept.
 
     Args:
-        lines: str each.
+        lines: target lines, str.
         form: `TextForm` of the lines. With the default, no line is changed.
 
     Attributes:
@@ -217,15 +218,16 @@ def _truecaser(model_file: Path) -> Callable[[str], str]:
 
 @lru_cache(maxsize=4)  # models are large, and a server may read many
 def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
-    del changed  # a key of the cache: a replaced file is read again
+    del changed  # part of the cache key, so that a replaced file is read again
     with needed():
         from sacremoses import MosesTruecaser
 
-    MosesTruecaser.MAX_MODEL_ENTRIES = sys.maxsize  # the models of large corpora have more
+    MosesTruecaser.MAX_MODEL_ENTRIES = sys.maxsize  # models of large corpora may exceed the default
     truecaser: Any = MosesTruecaser(model_file)
     if not truecaser.model["best"]:
         raise ValueError("it has no words")
-    # As in truecase.perl: inside a sentence, a word keeps its case if the model knows that form.
+    # As in truecase.perl: inside a sentence, a word keeps its case if the model knows the word in
+    # that case.
     return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
 
 

@@ -1,4 +1,4 @@
-"""Lines of a text file in chunks; from a stream, the lines that have arrived."""
+"""Reads a text file in chunks of lines; a chunk of a stream has the lines that have arrived."""
 
 import os
 import queue
@@ -27,13 +27,13 @@ def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
     """Yields the lines of a text file in chunks, in order.
 
     Args:
-        path: as `iterate_lines` takes it.
+        path: see `iterate_lines`.
         size: int > 0. The maximum number of lines in a chunk. A chunk of a stream has the lines
-            that arrived while the chunk before was processed, at least one line. Chunks of other
-            files are full, except the last.
+            that arrived while the previous chunk was processed, but at least one line. Chunks of
+            other files are full, except the last.
 
     Raises:
-        ValueError: as `iterate_lines`, after all lines before the error.
+        ValueError: see `iterate_lines`. From a stream, all lines before the error come first.
     """
     lines = iterate_lines(path)
     if is_stream(path):
@@ -45,7 +45,7 @@ def line_chunks(path: str | os.PathLike[str], size: int) -> Iterator[list[str]]:
 
 def _as_they_come(lines: Iterator[str], size: int) -> Iterator[list[str]]:
     """Yields chunks of the lines that a background thread reads."""
-    # A line, or how the lines ended: with an error, or with None.
+    # The lines, then how reading ended: an exception, or None at the end of the file.
     coming: queue.Queue[str | Exception | None] = queue.Queue(size)
 
     def read() -> None:

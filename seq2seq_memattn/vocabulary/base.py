@@ -13,7 +13,7 @@ START_ID = 1  # first of target_inputs
 END_ID = 2  # last of source and target_outputs
 UNKNOWN_ID = 3  # only in kinds with an unknown token; an ordinary id in others
 NUM_SPECIAL_IDS = 3  # pad, start and end, which mean the same in every kind
-UNKNOWN = "<unk>"  # how people name the unknown token
+UNKNOWN = "<unk>"  # how users write the unknown token
 
 
 class Vocabulary(abc.ABC):
@@ -23,7 +23,7 @@ class Vocabulary(abc.ABC):
     data that it needs, such as a model file, are in the data directory.
 
     Attributes:
-        unknown_id: int. The id that stands for what the vocabulary lacks; None if there is none.
+        unknown_id: int or None. The id of the unknown token; None if the kind has none.
     """
 
     unknown_id: int | None = None

@@ -38,13 +38,13 @@ def vocabulary_from_dict(spec: Mapping[str, Any], directory: Path | str) -> Voca
 
 
 def vocabulary_files(*specs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the files that vocabularies need beside their dicts, each once."""
+    """Returns the names of the files that the dicts of vocabularies refer to, without repeats."""
     return tuple(dict.fromkeys(spec["file"] for spec in specs if "file" in spec))
 
 
 def have_same_ids(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether the vocabularies of two dicts have the same ids for every text."""
-    # Equal checksums mean equal files under any name; `splits_at_spaces` only sets the speed.
+    # Equal checksums mean equal files under any name; `splits_at_spaces` affects only speed.
     first, second = (
         {k: v for k, v in spec.items() if k not in ("file", "splits_at_spaces")}
         for spec in (first, second)

@@ -1,4 +1,4 @@
-"""Vocabularies of words and characters: rare ones share the unknown token."""
+"""Vocabularies of words or characters; those not in the list share the unknown token."""
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,14 @@ UNKNOWN_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 
 
 class ListedVocabulary(FileVocabulary):
-    """A list of tokens after the unknown token; its file has one per line, in the order of ids.
+    """A vocabulary given by a list of tokens; its file has one per line, in the order of ids.
 
-    A kind defines how a line is split and joined, and what stands for the unknown token.
+    The unknown token has id 3 and is not in the list. A subclass defines how a line is split and
+    joined, and which text stands for the unknown token.
 
     Args:
         tokens: the tokens in the order of their ids, from id 4 on. They are distinct, not empty,
-            have no newline, and differ from what stands for the unknown token.
+            have no newline, and differ from the text that stands for the unknown token.
         file: name of the file in the data directory.
 
     Raises:
@@ -110,7 +111,7 @@ class WordVocabulary(ListedVocabulary):
 
 @final
 class CharacterVocabulary(ListedVocabulary):
-    r"""Vocabulary of characters (code points), with spaces; an unknown one is decoded as U+FFFD.
+    r"""Vocabulary of characters (code points), including space; unknown ones are decoded as U+FFFD.
 
     Args:
         tokens: the characters in the order of their ids, from id 4 on. They are distinct, and none

@@ -9,7 +9,7 @@ from seq2seq_memattn.vocabulary.base import END_ID, NUM_SPECIAL_IDS, PAD_ID, STA
 from seq2seq_memattn.vocabulary.files import FileVocabulary, read_content
 
 SPACE_MARK = "\u2581"  # stands for a space inside SentencePiece's pieces
-MAX_CACHED_WORDS = 1 << 17  # of each of two caches, together about 70 MiB
+MAX_CACHED_WORDS = 1 << 17  # in each of two caches, together about 70 MiB
 # Longer "words" are text written without spaces, or noise: they hardly ever occur again.
 LONGEST_CACHED = 32  # characters
 
@@ -30,13 +30,13 @@ class SubwordVocabulary(FileVocabulary):
     Args:
         model: the bytes of the model file.
         file: name of the model file in the data directory.
-        splits_at_spaces: whether no piece spans a space and the text is not normalised, as in the
-            models that `preparation` trains with "identity". Words can then be encoded one by one
-            and cached, which gives the same ids and is three times as fast.
+        splits_at_spaces: whether no piece spans a space and the model does not normalise text, as
+            in the models that `preparation` trains with normalisation "identity". Words can then be
+            encoded one by one and cached, which gives the same ids and is three times as fast.
 
     Attributes:
         id_offset: 0 or 3, the vocabulary's id minus the model's.
-        has_byte_fallback: whether every character can be expressed.
+        has_byte_fallback: whether each byte has a piece, so that every character can be encoded.
 
     Raises:
         ValueError: if `model` is not a SentencePiece model.
@@ -63,8 +63,8 @@ class SubwordVocabulary(FileVocabulary):
         pieces = range(self._processor.get_piece_size())
         self.has_byte_fallback = sum(map(self._processor.is_byte, pieces)) == 256
         self._splits_at_spaces = splits_at_spaces
-        # When the cache is full, it replaces the old cache. A word that only the old cache has is
-        # copied back when it is used, so rare words never push out frequent ones.
+        # When the cache is full, it becomes the old cache and a new one is begun. A word that is
+        # only in the old cache is copied to the new one when used, so frequent words stay cached.
         self._cache: dict[str, list[int]] = {}
         self._old_cache: dict[str, list[int]] = {}
 
@@ -91,7 +91,7 @@ class SubwordVocabulary(FileVocabulary):
         return super().to_dict() | {"splits_at_spaces": self._splits_at_spaces}
 
     def _encode_new(self, word: str) -> list[int]:
-        """Encodes a word that is not in the first cache, and puts it there."""
+        """Encodes a word that is not in `_cache`, and adds it unless it is too long."""
         if len(word) > LONGEST_CACHED:
             return self._encode(word)
         pieces = self._old_cache.get(word)

@@ -37,7 +37,7 @@ class SymbolVocabulary(Vocabulary):
         for symbol in self._symbols:
             if symbol.split() != [symbol]:
                 raise ValueError(
-                    f"symbols: expected no white space and no empty one, got {symbol!r}"
+                    f"symbols: expected non-empty ones without white space, got {symbol!r}"
                 )
         self._ids = {symbol: i for i, symbol in enumerate(self._symbols, NUM_SPECIAL_IDS)}
         if len(self._ids) != len(self._symbols):
@@ -57,8 +57,8 @@ class SymbolVocabulary(Vocabulary):
         return NUM_SPECIAL_IDS + len(self._symbols)
 
     def encode(self, text: str) -> list[int]:
-        # Only a space separates symbols. A tab or carriage return would belong to a symbol, so that
-        # symbol is unknown, which is an error.
+        # Only spaces separate symbols. A tab or carriage return becomes part of a symbol, which is
+        # then unknown, and so an error.
         symbols = [symbol for symbol in text.split(" ") if symbol]
         try:
             return [self._ids[symbol] for symbol in symbols]

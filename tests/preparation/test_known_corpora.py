@@ -216,7 +216,7 @@ def test_text_may_come_without_its_truecase_model(
         assert manifest.text_form["truecase_model"] == ""
         said = capsys.readouterr().err
         assert message in said
-        assert "without it, translate does not truecase sources" in said
+        assert "without the truecase model, translate does not truecase sources" in said
 
 
 def test_a_start_without_the_files_does_not_stand_in_the_way_of_one_with_them(

@@ -84,7 +84,7 @@ def test_test_sets_are_named_by_their_files_and_keep_every_pair(tmp_path: Path) 
     [
         ("a,b", "a", "test_source and test_target: expected as many files, got 2 and 1"),
         ("", "a", "got 0 and 1"),
-        ("x/valid.en", "x/valid.de", "test_source: expected a name of its own for x/valid.en"),
+        ("x/valid.en", "x/valid.de", "test_source: expected a unique set name for x/valid.en"),
         ("a.en,b/a.en", "a,b", "got 'a'"),
     ],
 )

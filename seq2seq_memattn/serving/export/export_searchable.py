@@ -39,7 +39,7 @@ def export_searchable(
     target_language: str = "",
     **search: Any,
 ) -> Path:
-    """Exports your own Keras model as a new version, as `export` does a run.
+    """Exports your own Keras model as a new version, as `export` does for a run.
 
     `memattn serve` and TensorFlow Serving can serve the result. Its signatures are
     `serving_default`, `align`, `score` and, if asked for, `complete` and `sample`; the page
@@ -112,7 +112,7 @@ def export_searchable(
 
 @contextlib.contextmanager
 def _without_cudnn(searchable: Searchable) -> Iterator[None]:
-    """Keeps Keras's recurrent layers from cuDNN: servers without a GPU cannot run it."""
+    """Keeps Keras's recurrent layers from using cuDNN: servers without a GPU cannot run it."""
     kept = [
         (layer, layer.use_cudnn)
         for layer in (searchable.encoder, *layers_inside(searchable.encoder))

@@ -92,8 +92,8 @@ class ServingGraph:
         self._options = options
         self.modules = [served.source_text, served.target_text]
         self._folded = folds_rows(self._model, options.beam_size)
-        # The weights for search are made once and stored as variables: a graph would otherwise make
-        # them at every call.
+        # The weights for search are computed once and stored as variables; otherwise, a graph would
+        # compute them at every call.
         self._rounded = RoundedWeights(self._model.variables) if in_int8 else None
         stored = self._rounded.stored if self._rounded else partial(tf.Variable, trainable=False)
         weights = prepared_weights(self._model, self._folded)
@@ -160,7 +160,7 @@ class ServingGraph:
 
         Args:
             text: string [batch].
-            prefix: string [batch]. "" leaves a translation free.
+            prefix: string [batch]. "" does not restrict a translation.
 
         Returns:
             The outputs of `translate`. Translations and log-probabilities include the prefix.
@@ -249,7 +249,7 @@ class ServingGraph:
                 else is in the batch. A seed below 0 gives new ones at each call.
 
         Returns:
-            The outputs of `translate`, with num_samples in place of n_best and in no order.
+            The outputs of `translate`, with num_samples in place of n_best, not sorted.
             log_probs are the model's own; temperature, top_k and top_p do not change them.
         """
         sources, decoder = self._read(text), self._decoder()
@@ -335,7 +335,8 @@ class ServingGraph:
 def _steps(sources: _Sources, found: BeamResult) -> Any:
     """The steps of each translation; 0 if its text is empty or its hypothesis is dead.
 
-    The tokens of a dead hypothesis mean nothing, and a vocabulary may lack some of them.
+    A dead hypothesis (see `is_dead`) fills a place for which the search found no hypothesis. Its
+    tokens mean nothing, and a vocabulary may lack some of them.
     """
     has_none = sources.is_empty[:, None] | is_dead(found.log_probs)
     return tf.where(has_none, 0, found.steps)
@@ -371,7 +372,7 @@ def _column(ids: Any, token: int) -> Any:
 
 
 def _padded(ids: Any, pad_id: int) -> Any:
-    """Pads ragged ids, to at least one column: a loop over no columns has no shapes."""
+    """Pads ragged ids to at least one column: in a graph, an RNN over no columns fails."""
     padded = ids.to_tensor(pad_id)
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     return tf.pad(padded, [[0, 0], [0, missing]], constant_values=pad_id)

@@ -60,8 +60,8 @@ def graph_vocabulary(
             `keras.layers.TextVectorization.get_vocabulary` returns it, for texts with spaces
             between tokens; or None for texts of ids. With a list, unknown tokens become `UNKNOWN`
             if the list has it, and are errors otherwise.
-        num_ids: int or None. With a list or None as vocabulary: texts contain only smaller ids.
-        left_out: with a list or None as vocabulary: ids that texts do not contain.
+        num_ids: int or None. With a list or None as vocabulary: texts may contain only smaller ids.
+        left_out: with a list or None as vocabulary: ids that texts may not contain.
 
     Raises:
         ValueError: if the vocabulary is of another kind, has a token twice or no token, or a list
@@ -214,7 +214,7 @@ class _Numbers(tf.Module):
         return tf.ragged.map_flat_values(tf.strings.as_string, ids)
 
     def _numbers(self, words: Any) -> tuple[Any, Any]:
-        """The number of each word, and whether texts cannot contain the word."""
+        """The number that each word stands for, and whether the word is not allowed in texts."""
         is_number = tf.strings.regex_full_match(words, f"[0-9]{{1,{_DIGITS}}}")
         numbers = tf.strings.to_number(tf.where(is_number, words, "0"), tf.int32)
         is_unknown = ~is_number | (numbers >= self._num_ids)

@@ -49,7 +49,7 @@ prefix; `prefix_is_cut` [batch] |
 
 SAMPLES = """\
 | `sample` | `text`, `seed` (int32 [batch]) | those of `serving_default`, but num_samples \
-translations drawn at random, in no order. The same text and seed give the same ones; a seed below \
+translations drawn at random, not sorted. The same text and seed give the same ones; a seed below \
 0 gives new ones at each call |
 """
 
@@ -174,7 +174,7 @@ def _search(description: Mapping[str, Any]) -> str:
         limits.append(f"{ratio:g} times as many tokens as its source")
     text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
     if description["prefix"]:
-        text += " A prefix is written whole, however long it is."
+        text += " With a prefix, a translation may be longer, so that the prefix fits."
     form = description["text_form"]
     if form["is_tokenised"]:
         cases = {"is_truecased": " and truecased", "is_lowercased": " and lower-cased"}

@@ -29,12 +29,12 @@ class ExportOptions:
 
     Fields:
         max_source_length: int or None. See `SourceReader`.
-        num_samples: int. Translations of the signature `sample`; 0: the model does not have it.
+        num_samples: int. Translations that the signature `sample` draws; 0: no such signature.
         banned: ids that are never written.
         prefix: bool. Whether the model has the signature `complete`.
 
     Raises:
-        ValueError: if an option is not a number of its kind or is out of range.
+        ValueError: if an option has the wrong type or is out of range.
     """
 
     beam_size: int = 10

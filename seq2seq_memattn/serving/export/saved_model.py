@@ -45,7 +45,7 @@ def export(
         The version's folder.
 
     Raises:
-        ValueError: if Keras has another backend than TensorFlow, `example` cannot be encoded, or
+        ValueError: if Keras's backend is not TensorFlow, `example` cannot be encoded, or
             another process is exporting to the folder.
         OSError: if the folder cannot be written.
     """

@@ -37,7 +37,7 @@ MAX_OPEN = 1024  # limit on predictions whose bodies or answers are in memory
 MODEL = "/v1/models/{name}"
 VERSION = MODEL + "/versions/{version}"
 PAGE = Path(__file__).with_name("page")
-mimetypes.add_type("text/javascript", ".js")  # the machine may map .js otherwise
+mimetypes.add_type("text/javascript", ".js")  # some systems map .js to another type
 
 
 def make_app(service: Service, options: ServerOptions, token: str | None = None) -> Starlette:
@@ -56,7 +56,7 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
     routes = [
         Route("/", endpoints.page),
         Route(MODELS_PATH, endpoints.models),
-        # Some installers make links of files, which would not be served without `follow_symlink`.
+        # Some installers link files instead of copying them; links need `follow_symlink`.
         Mount(OPEN_FOLDER, StaticFiles(directory=PAGE, follow_symlink=True)),
         Route(HEALTH_PATH, endpoints.health),
         Route("/metrics", endpoints.metrics),

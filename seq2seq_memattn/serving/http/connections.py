@@ -13,20 +13,20 @@ from seq2seq_memattn.serving.protocol.predict import JSON_TYPE, format_error
 
 HEAD_SECONDS = 10.0  # time limit for a request's line and headers
 SEND_SECONDS = 60.0  # between two checks that a client is taking its answer
-MOST_REFUSED = 128  # connections that may wait for the refusal of their request
+MOST_REFUSED = 128  # limit on the connections beyond the maximum, whose requests are refused
 
 
 class Connection(H11Protocol):
     """A connection that a silent client cannot keep open, and whose errors are JSON.
 
     If as many connections are open as uvicorn's option `limit_concurrency` allows, requests on
-    further ones are refused with status 503. If `MOST_REFUSED` such connections are open, more are
-    cut off. The time limit for bodies is in `app.py`.
+    further connections are refused with status 503. If `MOST_REFUSED` further connections are open,
+    any others are cut off. The time limit for bodies is in `app.py`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # uvicorn itself would refuse requests of all connections, with plain text.
+        # At the limit, uvicorn itself would refuse requests of all connections, in plain text.
         self._max_connections, self.limit_concurrency = self.limit_concurrency, None
         self._head_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
@@ -58,11 +58,11 @@ class Connection(H11Protocol):
         self._end(400, f"Malformed request: {msg}")
 
     def _look_at_answer(self, cycle: Any, num_bytes: int) -> None:
-        """Ends a connection whose client took nothing of its answer since the last look.
+        """Ends a connection whose client has read nothing of its answer since the last check.
 
         Args:
-            cycle: the request that was answered at the last look.
-            num_bytes: bytes that waited to be sent then.
+            cycle: the request that was being answered at the last check.
+            num_bytes: bytes that were waiting to be sent at that time.
         """
         waiting = self.transport.get_write_buffer_size()
         if cycle is self.cycle and waiting and waiting >= num_bytes > 0:

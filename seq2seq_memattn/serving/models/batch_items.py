@@ -52,7 +52,7 @@ class Request:
         self.outputs: list[Arrays | None] = [None] * num_items
         self.num_missing = num_items
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Requests of one group may share a batch: same function, and rows of the same shape.
+        # Requests of one group may share a batch: same model, signature and shape of a row.
         shapes = tuple(array.shape[1:] for array in inputs.values())
         self.group = (id(model), self.signature, shapes)
 

@@ -20,7 +20,7 @@ class Batcher:
     """Computes the requests for one model in batches.
 
     When the model is idle, the row that has waited longest starts a batch. Rows for the same
-    signature and version join it, nearest length first, because padding also costs time. An idle
+    signature and version join it, closest in length first, because padding also costs time. An idle
     model first waits, for at most `max_wait`, until as many rows are waiting as when the last batch
     was taken: answered clients often send their next request at once. A lone client therefore never
     waits for others.
@@ -34,9 +34,9 @@ class Batcher:
         max_batch: int > 0. The maximum number of rows in a batch.
         max_wait: float >= 0. The longest time in seconds that an idle model waits for more rows.
         max_queue: int > 0. The maximum number of waiting rows.
-        parallel_batches: int > 0. Batches computed at the same time. A batch with large products
-            uses all cores by itself. Several batches at a time share the cores; they help if most
-            of the time passes between operations.
+        parallel_batches: int > 0. Batches computed at the same time. A batch with large matrix
+            products uses all cores by itself. Several batches at a time share the cores; they help
+            if most of the time passes between operations.
         on_batch: called with signature, number of rows and seconds of each computed batch, or None.
     """
 

@@ -49,7 +49,7 @@ class LoadedModel:
         self.version = int(folder.name)
         try:
             self.signature_defs = read_signature_defs(folder)
-            # Exports need no gradients, but TensorFlow warns of each function without one.
+            # Exports need no gradients, but TensorFlow warns about each function that has none.
             logging.getLogger("absl").addFilter(_is_no_warning_of_gradients)
             self._model = tf.saved_model.load(str(folder))
             matrices = getattr(self._model, "matrices", [])  # of exports in eight bits
@@ -69,11 +69,11 @@ class LoadedModel:
             raise ValueError(f"{folder}: the model cannot be loaded: {first}") from error
 
     def check(self, inputs: Arrays) -> None:
-        """Checks each text of a request, so that a wrong one does not spoil a batch.
+        """Checks each text of a request, so that an invalid one does not make its batch fail.
 
         Raises:
             RequestError: status 400 if the model says that it cannot encode a text. Models of other
-                projects have no such function, so they fail only in `run`.
+                projects offer no such check, so they fail only in `run`.
         """
         checks = {name: check for name, check in self._complaints.items() if name in inputs}
         if not checks:

@@ -63,7 +63,7 @@ class Signature:
     def rows_are_separate(self) -> bool:
         """Whether rows of several requests may be computed in one batch.
 
-        If an output has a second axis of any size, such as source_length of the alignments, its
-        rows are padded to the longest row of the batch, and are not separate.
+        If an output has an axis of variable size besides the batch axis, such as source_length of
+        the alignments, its rows are padded to the longest row of the batch, and are not separate.
         """
         return self.has_rows and all(spec.rows_are_alike for spec in self.outputs.values())

@@ -65,7 +65,7 @@ class _Failure:
 
     @classmethod
     def after(cls, previous: "_Failure | None") -> "_Failure":
-        """A failure now, after a previous one of the same version or after none."""
+        """The record of a failure now; `previous` is the last one of the same version, or None."""
         pause = min(2 * previous.pause, LAST_PAUSE) if previous else FIRST_PAUSE
         return cls(pause, time.monotonic() + pause)
 
@@ -76,8 +76,8 @@ class ServedModel:
     While a newer version loads, the old one serves. Then new requests go to the new version; the
     old version answers the requests it has and is unloaded. If a version cannot be loaded, the
     error is reported and logged, and the old version continues to serve. This also holds if the
-    files of the old version were replaced, so that the version that failed has the same number. The
-    failed version is tried again after ever longer pauses. If the folder of the newest version is
+    files of the old version were replaced: the failed version then has the same number. The failed
+    version is tried again after ever longer pauses. If the folder of the newest version is
     removed, the version before it is loaded again. If all folders are removed, the loaded version
     continues.
 
@@ -190,7 +190,7 @@ class ServedModel:
         current = self._current.version
         if newest is None or stamps[newest] == self._stamp:
             return
-        if newest < current and current in versions:  # only the current one's files are damaged
+        if newest < current and current in versions:  # the current one's new files failed to load
             return
         if newest != current:
             self._report(VersionStatus(newest, State.LOADING))
@@ -253,7 +253,7 @@ def _release_memory() -> None:
     gc.collect()  # its functions and variables form reference cycles
     with contextlib.suppress(AttributeError, OSError):  # only glibc has this function
         # Freed blocks are scattered over the heaps of many threads. Without this call, a server
-        # would stay larger by one model, and grow slowly with each further one.
+        # would keep the memory of one unloaded model, and grow slowly with each further one.
         ctypes.CDLL(None).malloc_trim(0)
 
 

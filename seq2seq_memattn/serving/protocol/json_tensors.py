@@ -9,15 +9,15 @@ import numpy as np
 
 from seq2seq_memattn.serving.models.signatures import TensorSpec
 
-MAX_RANK = 32  # most axes that every version of NumPy supports
+MAX_RANK = 32  # the maximum number of axes that every version of NumPy supports
 
-# The largest numbers of each type; float64 holds every number that Python reads from JSON.
+# The largest number of each type. Float64 needs no limit: values are converted to it beforehand.
 _FLOAT_LIMITS = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float16, np.float32)}
 
 
 @dataclass(frozen=True)
 class InputBounds:
-    """Limits of the size of a request's inputs.
+    """Limits on the size of a request's inputs.
 
     Args:
         max_rows: the maximum number of rows in a request.
@@ -51,7 +51,7 @@ def from_nested(value: Any, spec: TensorSpec, bounds: InputBounds) -> np.ndarray
         leaves = _flattened(leaves, axis, size)
     convert = _CONVERTERS.get(spec.dtype.kind)
     if convert is None:
-        raise ValueError(f"values of {spec.dtype} have no form in JSON")
+        raise ValueError(f"values of {spec.dtype} cannot be written in JSON")
     flat = np.empty(len(leaves), spec.dtype)
     for index, leaf in enumerate(leaves):
         flat[index] = convert(leaf, spec, bounds)
@@ -73,7 +73,7 @@ def to_nested(array: np.ndarray, is_binary: bool) -> Any:
         return _reshaped([write(value) for value in array.ravel()], array.shape)
     if array.dtype.kind in "biu" or array.dtype == np.float64:
         return array.tolist()
-    # The shortest decimals that give the same number in the array's precision, not in float64.
+    # The shortest decimals that give the same float32 number; those of float64 would be longer.
     flat = [float(str(value)) for value in array.astype(np.float32).ravel()]
     return _reshaped(flat, array.shape)
 

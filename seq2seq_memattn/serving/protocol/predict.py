@@ -153,7 +153,7 @@ def _columns(instances: Any, signature: Signature) -> dict[str, Any]:
         raise invalid(f'expected a list of one or more "instances", got {kind_of(instances)}')
     if not _has_names(instances[0]):
         if any(_has_names(one) for one in instances):
-            raise invalid('expected "instances" that are all objects with inputs by name, or none')
+            raise invalid('expected all or none of "instances" to be objects with inputs by name')
         return {_only_input(signature): instances}
     names = list(instances[0])
     for number, one in enumerate(instances):

@@ -28,8 +28,8 @@ def format_metadata(
 ) -> bytes:
     """Writes the JSON form of a GetModelMetadataResponse.
 
-    Like TensorFlow Serving, it leaves out the type that protobuf's own JSON adds to the map of
-    signatures.
+    As in TensorFlow Serving's JSON, the type that protobuf itself adds to the map of signatures is
+    left out.
 
     Args:
         name: name of the model.

@@ -32,7 +32,7 @@ export async function loadModels(token) {
  * Translates one text.
  *
  * @param {object} model One of the models of `loadModels`.
- * @param {string} text Text of any length; the server checks its limits.
+ * @param {string} text Text of any length; the server refuses one that is too long.
  * @param {string} token The server's bearer token, or "".
  * @param {AbortSignal} signal Aborts the request.
  * @returns {Promise<object>} prediction: the signature's outputs; totalMs: milliseconds until the

@@ -9,7 +9,8 @@ import { alignmentOf, highestOf, largest, slotMap } from "./weights.js";
 
 const NUM_STRONGEST = 3;
 const NOTHING = { target: null, source: null };
-// A share of the map's highest value. A piece whose weights are all smaller is lit only weakly.
+// A share of the map's highest value. If all weights of a piece are smaller, its partners are lit
+// only weakly.
 const SMALLEST_FULL_LIGHT = 0.2;
 const HELP = "Point at a piece, tap it, or move through the pieces with the arrow keys. "
   + "The pieces that it attends to or that attend to it light up.";
