@@ -349,7 +349,9 @@ def test_mistakes_of_an_attention_of_ones_own_are_told(attention: Attention, got
 def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
     cell = keras.layers.GRUCell(UNITS, dropout=0.2)
     message = refused(AttentionDecoder, cell, KMemoryAttention(4))
-    assert message.startswith("`cell`: expected a cell without dropout; got 0.2. Use the `dropout` of")
+    assert message.startswith(
+        "`cell`: expected a cell without dropout; got 0.2. Use the `dropout` of"
+    )
     cell = keras.layers.GRUCell(UNITS, recurrent_dropout=0.3)
     assert "without recurrent_dropout; got 0.3" in refused(
         AttentionDecoder, cell, KMemoryAttention(4)
