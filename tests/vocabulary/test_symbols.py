@@ -60,7 +60,7 @@ def test_an_id_out_of_range_is_named(token: int) -> None:
     [
         ([], "at least one"),
         (["a", "a"], "distinct"),
-        (["a", ""], "empty one, got ''"),
+        (["a", ""], "non-empty ones without white space, got ''"),
         (["a b"], "white space"),
         (["a\n"], "white space"),
     ],

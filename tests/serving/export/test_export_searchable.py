@@ -226,7 +226,9 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
 def test_a_coverage_penalty_needs_alignments_that_are_shares(tmp_path: Path) -> None:
     own = own_parts.make(attention=LinearAttention(3)).searchable()
     message = refused(export_searchable, own, tmp_path / "own", coverage_penalty=0.1)
-    assert message.startswith("`coverage_penalty`: expected an attention whose alignments are")
+    assert message.startswith(
+        "`coverage_penalty`: expected an attention whose alignments distribute"
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -123,7 +123,7 @@ def test_special_numbers_are_read_as_documented() -> None:
         ({"instances": [3]}, "serving_default", "expected strings"),
         ({"instances": [{"b64": "%"}]}, "serving_default", "expected base64"),
         ({"instances": [{"b64": 3}]}, "serving_default", "got an object"),
-        ({"instances": ["a", {"text": "b"}]}, "serving_default", "all objects"),
+        ({"instances": ["a", {"text": "b"}]}, "serving_default", "to be objects"),
         ({"instances": [{"text": "b"}, "a"]}, "serving_default", "instance 1 differs"),
         ({"instances": [{"text": "b"}, {}]}, "serving_default", "instance 1 differs"),
         ({"instances": [{"txt": "b"}]}, "serving_default", '"text" is missing'),
