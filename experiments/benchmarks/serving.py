@@ -2,8 +2,10 @@
 
 Each run is exported with each of the `--precisions` and served on this machine. The load generator
 wrk simulates clients. Each client sends a sentence, waits for the answer and sends the next one;
-the file is repeated. Load is also measured while another version of the model is exported, and
-while versions replace each other, with the server's memory after each replacement.
+the file is repeated. Latencies and sentences per second are measured for each number of
+`--clients`. With the last number, they are also measured while another version of the model is
+exported, and while versions replace each other. The server's memory is measured after each
+replacement.
 Further rows time sentences of `--tokens` tokens one at a time, over HTTP and without HTTP in turns.
 For the last row, the run translates all sentences as one file in float32. These translations are
 compared with those of the exported model, which runs in a separate process.

@@ -1,7 +1,8 @@
 """The common part of the studies of Shu and Nakayama (2017): how small a window is enough?
 
-Source: sections 5.1, 5.2 and 5.4 of the paper. The small scale has the paper's set-up with narrower
-layers, a higher learning rate and dropout, on corpora of tens of thousands of short sentences.
+Source: sections 5.1, 5.2 and 5.4 of the paper. With `--scale=small`, the set-up is the paper's, but
+layers are narrower, the learning rate is higher, dropout is added, and the corpora have only tens
+of thousands of short sentences.
 """
 
 import dataclasses

@@ -278,7 +278,7 @@ class AttentionCell(keras.layers.Layer):
         return Products(weights, self.rows_to_combine(memory.rows), training)
 
     def rows_to_combine(self, rows: Any) -> Any:
-        """The rows if a step takes their plain weighted sum, else None."""
+        """`rows`, if `attention.combines_plainly` and their width is not 0; else None."""
         return rows if self.attention.combines_plainly and rows.shape[-1] else None
 
     def step_without_mixing(

@@ -97,7 +97,8 @@ def prepare_resumably(
         write: writes the missing files into the directory that it gets, and returns the manifest.
 
     Returns:
-        The manifest, and whether the directory is new.
+        The manifest, and whether this call made the directory: True also if it resumed an earlier
+        start, False if the directory was complete before.
 
     Raises:
         ValueError: see `prepare_once`; also if another process is preparing this directory, or an

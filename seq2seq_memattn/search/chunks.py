@@ -54,7 +54,8 @@ class Compaction(NamedTuple):
     Fields:
         chunk: int > 0. Steps between two checks for finished sentences.
         loop: (goes_on, body, start) -> what `body` returned last; see `ops.while_loop`.
-        put: (found, index, rows, beam, written) -> `Results` with the results of chunk `index`.
+        put: (found, index, rows, beam, written) -> `found`, updated with the `beam` and `written`
+            of the sentences `rows` after chunk `index`.
         keep: (unfinished, done) -> `Unfinished` without the sentences that the policy removes, and
             whether any sentence is not done yet.
         drops: bool. Whether `keep` ever removes sentences.

@@ -184,7 +184,9 @@ def _as_ids(name: str, ids: Any) -> Any:
 
 
 def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:
-    """Checks lengths: one for all sources, or one for each; an array's values only if visible.
+    """Checks lengths: one length for all sources, or one for each source.
+
+    The values of an array or a list are checked only if `is_visible` is true for them.
 
     Args:
         name: the argument's name.

@@ -57,7 +57,7 @@ class BeamState(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What was written during some steps by the hypotheses that are in the beam after them.
+    """For the beam after a chunk of steps: the tokens that each hypothesis wrote in these steps.
 
     Fields:
         tokens: int32 [batch, beam, steps].

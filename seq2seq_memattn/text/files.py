@@ -144,7 +144,8 @@ def atomic_binary(path: Path) -> Iterator[BinaryIO]:
 def remove_leftovers(path: Path, is_shared: bool = False) -> None:
     """Removes temporary files that killed processes left in a directory.
 
-    Call this before the first file is written there.
+    Call this before this process writes its first file there: its own temporary files would be
+    removed, too.
 
     Args:
         path: the directory.

@@ -39,7 +39,10 @@ class GraphVocabulary(Protocol):
         """
 
     def complaints(self, texts: Any) -> Any:
-        """Why each text cannot be encoded, "" if it can: string [batch], valid UTF-8."""
+        """The reason why each text cannot be encoded, or "" if the text can be: string [batch].
+
+        The reasons are valid UTF-8, even if the texts are not.
+        """
 
     def decode(self, ids: Any) -> Any:
         """Texts, string [batch], of ids from `first_id` on, ragged int32 [batch, None]."""
