@@ -147,10 +147,7 @@ class Searchable:
     def has_output_per_id(self) -> bool:
         """Whether the encoder has one output for each source id."""
         length = self.cell.attention.longest_source or 64
-        try:
-            return _num_outputs(self.encoder, length) == length
-        except ValueError:  # the encoder itself limits the lengths
-            return True
+        return _num_outputs(self.encoder, length) in (length, math.inf)
 
     @functools.cached_property
     def longest_source(self) -> int | None:
@@ -158,8 +155,8 @@ class Searchable:
         limit = self.cell.attention.longest_source
         if limit is None or self.has_output_per_id:
             return limit
-        lengths = range(1, 64 * limit)
-        return bisect.bisect_right(lengths, limit, key=lambda n: _num_outputs(self.encoder, n))
+        lengths, most = range(1, 64 * limit), float(limit)
+        return bisect.bisect_right(lengths, most, key=lambda n: _num_outputs(self.encoder, n))
 
     @property
     def variables(self) -> list[Any]:
@@ -259,9 +256,12 @@ def _check_logits(layer: Any, cell: Any) -> None:
         )
 
 
-def _num_outputs(encode: Any, length: int) -> int:
-    """The number of encoder outputs for sources of a length."""
-    spec = encode.compute_output_spec(keras.KerasTensor((1, length), "int32"))
+def _num_outputs(encode: Any, length: int) -> float:
+    """The number of encoder outputs for sources of a length; infinity if it refuses the length."""
+    try:
+        spec = encode.compute_output_spec(keras.KerasTensor((1, length), "int32"))
+    except (TypeError, ValueError):  # for example, its table of positions is shorter
+        return math.inf
     return keras.tree.flatten(spec)[0].shape[1] or length
 
 

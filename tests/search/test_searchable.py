@@ -15,7 +15,6 @@ from keras import ops
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
-from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, banned_tokens, beam_search
@@ -23,7 +22,6 @@ from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.prepared import PreparedModel
 from seq2seq_memattn.search.sample import sample
-from seq2seq_memattn.search.searchable import Searchable
 from seq2seq_memattn.vocabulary import PAD_ID, START_ID
 from tests.errors import refused
 from tests.inputs import normal, randomise, tensor
@@ -452,19 +450,6 @@ def test_ids_that_would_wrap_round_are_refused() -> None:
         search(searchable, SOURCE.astype(np.int64) + 2**32)
 
 
-def test_only_an_attention_that_is_made_for_a_length_limits_the_source() -> None:
-    found = {
-        name: own_parts.make(attention=attention).searchable().longest_source
-        for name, attention in (
-            ("slots", KMemoryAttention(3, max_source_length=4)),
-            ("encodings", KMemoryAttention(3, position_encoding="masked", max_source_length=4)),
-            ("location", LuongAttention("location", max_source_length=4)),
-            ("bahdanau", BahdanauAttention(3)),
-        )
-    }
-    assert found == {"slots": None, "encodings": 4, "location": 4, "bahdanau": None}
-
-
 @pytest.mark.slow
 def test_searches_with_many_models_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
@@ -602,46 +587,3 @@ def test_a_copy_is_refused(make: Any) -> None:
     for a_copy in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match=f"`{type(model).__name__}` cannot be copied or pickl"):
             a_copy(model)
-
-
-def test_sources_longer_than_the_attention_knows_are_refused() -> None:
-    attention = KMemoryAttention(3, position_encoding="mean_one", max_source_length=4)
-    searchable = own_parts.make(attention=attention).searchable()
-    beam_search(searchable, np.array([[3, 4, 5, 6, 0, 0]]), 2, max_length=3)
-    assert refused(beam_search, searchable, np.array([[3, 4, 5, 6, 3]]), 2, max_length=3) == (
-        "`source`: expected at most 4 tokens, as the attention's `max_source_length` demands."
-    )
-
-
-def strided(source: Any) -> own_parts.Encoded:
-    """One encoder output for two ids."""
-    halves = keras.layers.Conv1D(WIDTH, 2, strides=2)(own_parts.embedded(source))
-    outputs = keras.layers.GRU(ENCODER_UNITS, return_sequences=True)(halves)
-    return outputs, (), source[:, ::2] != PAD_ID
-
-
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_a_limit_counts_encoder_outputs_where_there_are_fewer_than_ids(jit_compile: bool) -> None:
-    attention = KMemoryAttention(3, position_encoding="mean_one", max_source_length=4)
-    own = own_parts.make(strided, attention=attention)
-    searchable = Searchable.from_model(own.trained)
-    source = np.full((2, 8), 3)
-    found = beam_search(searchable, source, 2, max_length=3, jit_compile=jit_compile)
-    log_probs = own_parts.rescored(own.trained, source, as_array(found.tokens).astype(np.int32))
-    written = np.arange(3) < as_array(found.steps)[:, :, None]
-    assert_close(found.log_probs, (as_array(log_probs) * written).sum(axis=2))
-
-
-def test_sources_with_more_encoder_outputs_than_the_limit_are_refused() -> None:
-    attention = KMemoryAttention(3, position_encoding="mean_one", max_source_length=4)
-    searchable = Searchable.from_model(own_parts.make(strided, attention=attention).trained)
-    assert searchable.longest_source == 9
-    assert refused(beam_search, searchable, np.full((2, 10), 3), 2, max_length=3) == (
-        "`source`: expected at most 9 tokens, as the attention's `max_source_length` demands."
-    )
-
-
-def test_coverage_needs_an_encoder_output_per_id() -> None:
-    searchable = Searchable.from_model(own_parts.make(strided).trained)
-    message = refused(beam_search, searchable, SOURCE[:, :4], 2, max_length=3, coverage_penalty=0.5)
-    assert message == "`coverage_penalty`: expected an encoder with one output for each source id."
