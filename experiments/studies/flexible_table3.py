@@ -48,7 +48,7 @@ def chosen(scale: Scale) -> list[str]:
 
 
 def run(study: Study) -> Results:
-    """Trains the rows, then times forced decoding with them, the rows of a corpus in turns."""
+    """Trains the rows; then times forced decoding with the rows of each corpus, in turns."""
     study.run()
     folders = {row.name: row.data.folder for row in study.rows}
     for name, members in by_corpus(chosen_with_thresholds(study)).items():

@@ -235,7 +235,8 @@ def _check_vocabularies(run_dir: Path, data_dir: Path) -> None:
     """Raises ValueError if a run has other vocabularies than the data."""
     theirs, ours = read_manifest(run_dir, check_files=False), read_manifest(data_dir)
     for side in ("source_vocabulary", "target_vocabulary"):
-        # If only the sizes were equal, the weights would load, but ids would have other meanings.
+        # With other vocabularies of the same size, the weights would load, but ids would change
+        # their meanings.
         if not have_same_ids(getattr(theirs, side), getattr(ours, side)):
             raise ValueError(
                 f"{run_dir}: expected a run with the vocabularies of {data_dir}; its {side} is "
