@@ -33,7 +33,7 @@ TESTS = (
     Evaluation(MSCOCO, "test_2017_mscoco", ("--lowercase",), keeps_lines=False),
     Evaluation(FLICKR, "test_2016_flickr", ("--lowercase",)),  # for the comparison with attention
 )
-TEACHER, COPY_TEACHER = "att", "copy_att"
+TEACHER = "att"
 
 
 class Trial(NamedTuple):
@@ -92,7 +92,7 @@ PARTS = (
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
 K32 = ("", "hidden_spread", "all")
-COPY_LENGTH = 100  # symbols
+COPY_LENGTHS = (50, 100)  # L, in symbols
 COPIES = ("", "alignments", "both_start", "all")  # trials of the copy task
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each figure: K, whether training is longer, whether there is a teacher (None: either).
@@ -104,7 +104,7 @@ FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "k32_longer": (32, True, None),
 }
 COPY_TASK = "As in [Table 1](table1.md). The teacher is attention, trained on the same data."
-COPY_HEADER = ("model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exact lines", "updates")
+COPY_HEADER = ("L", "model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exact lines", "updates")
 HEADER = (
     *("model", "how", "updates", "best", "seed", "valid", "test_2016", "against Att", "p"),
     *("test_2017", "slots in use", "dead"),
@@ -152,26 +152,27 @@ def rows(scale: Scale) -> list[Row]:
         for (model, name), trial in trials.items()
         for row in _seeds_and_lengths(model, name, trial, scale)
     ]
-    return [*found, *_copies(scale)]
+    return [*found, *(row for length in COPY_LENGTHS for row in _copies(length, scale))]
 
 
-def _copies(scale: Scale) -> list[Row]:
+def _copies(length: int, scale: Scale) -> list[Row]:
     """The copy task: attention, which is the teacher, and K = 32 with and without it."""
-    rows = [dataclasses.replace(table1.row(COPY_LENGTH, "bahdanau", scale), name=COPY_TEACHER)]
+    teacher = f"copy_{length}_{TEACHER}"
+    rows = [dataclasses.replace(table1.row(length, "bahdanau", scale), name=teacher)]
     for name in COPIES:
-        trial, row = TRIALS[name], table1.row(COPY_LENGTH, "k32", scale)
+        trial, row = TRIALS[name], table1.row(length, "k32", scale)
         options = dict(trial.options)
         if "slot_hidden" in options:
             options["slot_hidden"] = row.preset().model.encoder_units
         rows.append(
             dataclasses.replace(
                 row,
-                name=_joined("copy_k32", name),
+                name=_joined(f"copy_{length}_k32", name),
                 options={**row.options, **options},
                 label=f"{row.label}, {trial.label}",
                 curve=trial.label if name else row.curve,
-                init_from=COPY_TEACHER if trial.init_from else "",
-                teacher=COPY_TEACHER if trial.teacher else "",
+                init_from=teacher if trial.init_from else "",
+                teacher=teacher if trial.teacher else "",
             )
         )
     return rows
@@ -271,8 +272,8 @@ def tables(found: Results) -> str:
         table = markdown_table(HEADER, (_cells(one, _half_width(one, texts)) for one in texts))
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
     if copies := _of_copies(found):
-        title = f"## Copying at most {copies[0]['length']} symbols"
-        parts += [title, COPY_TASK, markdown_table(COPY_HEADER, map(_copy_cells, copies))]
+        table = markdown_table(COPY_HEADER, map(_copy_cells, copies))
+        parts += ["## Copying", COPY_TASK, table]
     return "\n\n".join([*parts, prose(trained_at(found))]) + "\n"
 
 
@@ -288,6 +289,7 @@ def _copy_cells(result: Result) -> list[str]:
     model, _, how = result["label"].partition(", ")
     reached = updates_to(result["curve"], ENOUGH)
     return [
+        str(result["length"]),
         model,
         how or TRIALS[""].label,
         f"{reached:,}" if reached else "-",
@@ -371,8 +373,7 @@ def _groups(found: Results) -> dict[str, list[Result]]:
         for name, members in groups.items()
         if any(map(_is_taught if FIGURES[name][2] else _slots_of, members))
     }
-    copies = _of_copies(found)
-    return groups | ({"copying": copies} if copies else {})
+    return groups | table1.by_length(_of_copies(found))
 
 
 def _is_taught(result: Result) -> bool:
@@ -391,8 +392,8 @@ def _slots_of(result: Result) -> int | None:
 
 
 def _title(group: str) -> str:
-    if group == "copying":
-        return f"Copying at most {COPY_LENGTH} symbols, K = 32"
+    if group not in FIGURES:
+        return table1.group_title(group)
     slots, is_longer, is_taught = FIGURES[group]
     updates = f"{LONGER if is_longer else UPDATES:,} updates"
     what = {True: ", with a teacher", False: ", without a teacher", None: ""}[is_taught]

@@ -110,20 +110,21 @@ def test_rows_are_compared_with_attention_that_was_trained_as_long(
 
 def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None:
     rows = {row.name: row for row in memory_distillation.rows("small") if row.length}
-    assert rows["copy_k32_all"].needs == {"copy_att"} and rows["copy_k32"].needs == set()
-    assert rows["copy_k32_all"].preset().model.slot_hidden == 256
+    assert rows["copy_100_k32_all"].needs == {"copy_100_att"}
+    assert rows["copy_100_k32"].needs == set()
+    assert rows["copy_50_k32_all"].preset().model.slot_hidden == 256
     found = []
-    for name, bleu in (("copy_att", 99.9), ("copy_k32", 98.0), ("copy_k32_both_start", 99.5)):
-        result = result_of(rows[name], bleu)
+    for name, bleu in (("50_k32", 98.0), ("100_att", 99.9), ("100_k32_both_start", 99.5)):
+        result = result_of(rows[f"copy_{name}"], bleu)
         result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
         found.append(result)
     table = memory_distillation.tables(found).splitlines()
-    assert table[0] == "## Copying at most 100 symbols"
+    assert table[0] == "## Copying"
     assert table[2] == memory_distillation.COPY_TASK
     assert table[6:9] == [
-        "| Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
-        "| K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
-        "| K=32 | teacher: weights, contexts, alignments | 4,000 | 99.50 | 50.0 % | 4,000 |",
+        "| 50 | K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
+        "| 100 | Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
+        "| 100 | K=32 | teacher: weights, contexts, alignments | 4,000 | 99.50 | 50.0 % | 4,000 |",
     ]
     of = make_study("memory_distillation", "small", [], tmp_path, tmp_path)
-    assert set(memory_distillation.draw(of, found, tmp_path / "small")) == {"copying"}
+    assert set(memory_distillation.draw(of, found, tmp_path / "small")) == {"l50", "l100"}
