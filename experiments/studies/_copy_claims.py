@@ -164,8 +164,8 @@ def _times(timed: Mapping[int, Result]) -> Claim:
         "decoding time of K = 64 over Att, by L",
         several(paper, ".2f"),
         f"Two conditions: K = 64 is faster than Att at every L from {LONGER[0]} on, and the ratio "
-        f"of their times falls with L; at L = {LONGER[-1]}, K = 64 saves at least half as large a "
-        "share of Att's time as in the paper. Reproduced if both hold, partly if one does, "
+        f"of their times falls with L; at L = {LONGER[-1]}, the share of Att's time that K = 64 "
+        "saves is at least half of the paper's. Reproduced if both hold, partly if one does, "
         "otherwise not; but undecided instead of partly if the repeats of the two models at "
         f"L = {LONGER[-1]} overlap.",
     )

@@ -319,8 +319,8 @@ def tables(results: Results) -> str:
         signatures = (first["signature"], first["ribes_signature"])
         said = [f"* `{signature}`" for signature in signatures]
         parts.append("\n".join([f"## {CORPORA[name].title}", "", table, "", *said]))
-    updates = (f"{r['name']} {r['training']['best_update']:,}" for r in results)
-    parts.append(prose(f"Best weights after these updates: {', '.join(updates)}."))
+    updates = (f"{r['name']}: {r['training']['best_update']:,}" for r in results)
+    parts.append(prose(f"Updates before the best validation: {'; '.join(updates)}."))
     parts.append(prose(trained_at(results)))
     return "\n\n".join(parts) + "\n"
 

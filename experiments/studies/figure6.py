@@ -15,7 +15,7 @@ from experiments.studies._alignments import WHAT, draw_sample
 RUNS_OF = "unseen_lengths"  # the study that trains the weights from which this model starts
 LENGTH, SHORTER = 100, 50  # symbols
 UPDATES = 2000  # enough, starting from the weights for 50 symbols
-JUDGED: Verdict = "not judged yet"
+JUDGED: Verdict = "reproduced"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly

@@ -80,8 +80,8 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "decoding time of K = 32, 64 over Att",
         several(paper, ".2f"),
-        "Reproduced if each K saves at least half as large a share of Att's time as in the paper, "
-        "partly if one does, otherwise not.",
+        "Reproduced if, for each K, the share of Att's time that it saves is at least half of the "
+        "paper's; partly if this holds for one K; otherwise not.",
     )
     if not found:
         return [claim]

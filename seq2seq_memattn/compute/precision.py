@@ -31,8 +31,8 @@ INT8 = "int8_products"  # the precision that rounds to eight bits, in search and
 class BFloat16Products(keras.DTypePolicy):
     """Dtype policy: float32, but the operands of large products are rounded to bfloat16.
 
-    The cells' products follow this policy; training also rounds the products themselves. Any other
-    layer treats the policy as float32.
+    Only the products of cells follow this policy; any other layer treats it as float32. In
+    training, the results of these products are rounded to bfloat16 too.
     """
 
     product_dtype = "bfloat16"

@@ -165,7 +165,7 @@ class PreparedEnsemble:
         return sum(each) / ops.maximum(count, 1.0)
 
     def positions_scored(self, scores: Any, memory: Any) -> Any:
-        """Encoder states that all models together scored: float32 [batch, queries]."""
+        """Number of encoder states scored by all models together: float32 [batch, queries]."""
         return sum(self._of_each("positions_scored", scores, memory))
 
     def _of_each(self, method: str, scores: Any, memory: Any) -> list[Any]:

@@ -18,7 +18,8 @@ def parts_of(model: Any) -> tuple[Any, Any, Any, Any]:
     """The encoder, target embedding, decoder and output layer of a functional model.
 
     Raises:
-        ValueError: if the model is not functional or has other parts; see `Searchable.from_model`.
+        ValueError: if the model is not functional or does not consist of these parts; see
+            `Searchable.from_model`.
     """
     calls = calls_in(model, AttentionDecoder)
     if len(calls) != 1:

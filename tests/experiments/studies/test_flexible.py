@@ -40,7 +40,7 @@ def test_a_table_has_the_five_rows_of_the_paper(results: list[dict[str, Any]]) -
         "| Flexible | 1.2 | 7.8 | 21.11 | 6.50 | 3.00 | 30.50 | 0.800 | 6.00 | 29.50 |",
         "| + fine-tuning | 0.8 | 7.4 | 20.79 | 4.00 | 3.00 | 30.60 | 0.800 | 3.50 | 29.60 |",
     ]
-    assert "multi30k_de_en_global 1,200, multi30k_de_en_local 1,200," in page
+    assert "multi30k_de_en_global: 1,200; multi30k_de_en_local: 1,200;" in page
     assert page.endswith("Trained on: H (commit 0123456789).\n")
     assert "* `signature of BLEU`" in page and "* `signature of RIBES`" in page
 
