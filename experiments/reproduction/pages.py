@@ -134,7 +134,7 @@ def commit_in_words(commit: str) -> str:
 def trained_on(result: Result) -> str:
     """The hardware on which a result was trained, and how many rows shared it."""
     jobs, backend = result.get("jobs", 1), result.get("backend")
-    at_a_time = f", {jobs} rows at a time" if jobs > 1 else ""
+    at_a_time = f", {jobs} models at the same time" if jobs > 1 else ""
     hardware = result["hardware"].replace("; ", " with ")  # a GPU, and the processor beside it
     return f"{hardware}{f', {backend}' if backend else ''}{at_a_time}"
 
