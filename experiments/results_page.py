@@ -105,7 +105,7 @@ def make_page(results_dir: Path) -> str:
         markdown_table(("what", "page"), _pages(linked)),
         "## Not run here",
         "Table 2 with WMT'17 needs several GPUs for days. Table 1 with 200,000 updates would take "
-        "about a day on one H100, 14 models at the same time, as our runs suggest:",
+        "about a day on one H100, with 14 models at a time, as our runs suggest:",
         code_block(*FULL),
     ]
     return "\n\n".join(sections) + "\n"
