@@ -1,4 +1,4 @@
-"""Pages of results: the page of a study, and the parts of pages."""
+"""Writes the page of a study, and makes parts of pages: tables, wrapped text, code blocks."""
 
 import re
 import textwrap

@@ -142,7 +142,7 @@ AHEAD_RULE = (
 
 
 def judge_ahead(claim: Claim, pairs: Sequence[tuple[Result | None, Result | None]]) -> Claim:
-    """Judges by `AHEAD_RULE` whether the first row of each pair is ahead of the second."""
+    """Judges by `AHEAD_RULE` in how many of the pairs the first row is ahead of the second."""
     rows = [row for pair in pairs for row in pair if row]
     if len(rows) < 2 * len(pairs):
         return claim.incomplete(len(rows), 2 * len(pairs))

@@ -50,7 +50,7 @@ def beam_search(
     of an array `max_length`. A search with another model is not compiled: call it inside a
     `tf.function` or `jax.jit`, where it is many times as fast.
 
-    Constraints rule tokens out after the softmax: the log-probabilities of the other tokens stay as
+    Constraints exclude tokens after the softmax: the log-probabilities of the other tokens stay as
     they are. If constraints leave fewer hypotheses than `n_best`, the result is filled up with
     entries whose log-probabilities are below -1e29 and whose tokens have no meaning.
 

@@ -195,7 +195,7 @@ def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> An
         least: int. The minimum length.
 
     Returns:
-        None, int, or an int32 tensor of the same shape.
+        None or an int, as given, or an int32 tensor with the shape of `value`.
 
     Raises:
         ValueError: if `value` is anything else, or a length is below `least`.

@@ -85,7 +85,7 @@ class Preparable(Protocol):
         """The vector that is fed back for each token: float [num_tokens, n]."""
 
     def output_map(self) -> tuple[Any, Any] | None:
-        """Matrix [units, num_tokens] and bias of the output layer; None if it is not linear."""
+        """Matrix [units, num_tokens] and bias of the output layer; None if there is no such map."""
 
     def to_logits(self, mixed: Any) -> Any:
         """Logits [..., num_tokens] of the cell's outputs, in float32 at least."""

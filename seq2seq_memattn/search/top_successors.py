@@ -23,8 +23,9 @@ class Successors(NamedTuple):
     """Log-probabilities of the successors of hypotheses; arrays are [batch, beam].
 
     Fields:
-        end: float32. Log-probability with the end token.
-        go_on: float32. The log-probability with another token is the token's logit plus `go_on`.
+        end: float32. Log-probability of the successor that ends here, with the end token.
+        go_on: float32. A successor with another token has the token's logit plus `go_on` as its
+            log-probability.
         end_penalty, go_on_penalty: float32. Divisors of these log-probabilities for the ranking.
         end_bonus, go_on_bonus: float32. Added to the quotients; () if nothing is added.
     """

@@ -214,7 +214,7 @@ def make_translator(
 
 
 def report_slow_products(*precisions: str) -> None:
-    """Prints a note for each of these precisions that is known to gain no speed here."""
+    """Prints a note for each precision that is known to gain no speed on this machine."""
     if not {"bfloat16_products", "int8_products"} & set(precisions):
         return
     import keras
