@@ -179,7 +179,7 @@ def _copies(length: int, scale: Scale) -> list[Row]:
 
 
 def _on_translations(row: Row) -> Row:
-    """A row that is trained on the translations of its sources by the teacher."""
+    """The row with targets that are the teacher's translations of the training sources."""
     data, raw = row.data, "{corpus}/raw"
     command = (
         "data_prep.parallel_text",

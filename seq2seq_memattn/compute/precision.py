@@ -11,8 +11,8 @@ Decoding under XLA uses a CPU's bfloat16 units. The plain graph, which exported 
 multiplies the rounded operands as float32 and gains no speed.
 
 `Int8Products` is only for search. `weights_for` rounds matrices once: those of the cells, of the
-output layer and, where search folds it (see `search/folding.py`), of the mixing layer. The inputs
-that are multiplied by these matrices are rounded at each step.
+output layer and of the mixing layer, except for what search folds into the memory's rows (see
+`search/folding.py`). The inputs that are multiplied by these matrices are rounded at each step.
 """
 
 from typing import Any

@@ -293,7 +293,7 @@ class AttentionCell(keras.layers.Layer):
         inputs: Any = None,
         training: bool = False,
     ) -> tuple[Any, Any, AttentionCellState]:
-        """One step up to the mixing layer, for loops that project their inputs beforehand.
+        """One step without the mixing layer, for loops that project all their inputs beforehand.
 
         Args:
             steps: from `cell_steps`.
@@ -345,9 +345,14 @@ class AttentionCell(keras.layers.Layer):
 
     def mix(self, output: Any, context: Any) -> Any:
         """The step's outputs: [..., units] and [..., memory_units] -> [..., output_units]."""
+        inputs = self.mixing_inputs(output, context)
+        return inputs if self.mixing is None else on_rows(self.mixing, inputs)
+
+    def mixing_inputs(self, output: Any, context: Any) -> Any:
+        """The mixing layer's inputs, or without this layer the step's outputs: [..., n]."""
         if self.mixing_from == "output_and_context" and context.shape[-1]:
-            output = ops.concatenate([output, context], axis=-1)
-        return output if self.mixing is None else on_rows(self.mixing, output)
+            return ops.concatenate([output, context], axis=-1)
+        return output
 
     def get_config(self) -> dict[str, Any]:
         return {

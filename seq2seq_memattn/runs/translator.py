@@ -54,8 +54,8 @@ class SourceReader:
 
         Args:
             lines: text.
-            name: name of the lines in errors, such as a file's name.
-            first_line: int > 0. Number of the first line in errors.
+            name: what error messages call the lines, such as a file's name.
+            first_line: int > 0. Number of the first line in error messages.
 
         Returns:
             int32 [length] for each line, without the end token; length 0 for an empty line.
@@ -142,13 +142,13 @@ class Translator:
         Args:
             lines: sources; an empty line gives an empty translation.
             batch_size: int > 0. Sources decoded at a time.
-            name: name of the lines in errors, such as a file's name.
+            name: what error messages call the lines, such as a file's name.
             on_batch: called after each batch with its number of sources.
-            first_line: int > 0. Number of the first line, in errors and as part of the seed of each
-                line's samples.
+            first_line: int > 0. Number of the first line, in error messages and as part of the seed
+                of each line's samples.
             prefixes: for each line, the beginning of its translations; "" sets none. None: no line
                 has a prefix. An empty line has an empty translation, whatever its prefix.
-            prefixes_name: name of the prefixes in errors.
+            prefixes_name: what error messages call the prefixes.
 
         Returns:
             For each line its n_best translations, best first, or its samples.

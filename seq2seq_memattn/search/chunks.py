@@ -103,7 +103,7 @@ def search_by_chunks(
 
 
 def first_results(batch: Any, options: SearchOptions, num_steps: Any, chunk: int) -> Results:
-    """The results before the first step of a search of at most `num_steps`."""
+    """The results with which a search begins: no tokens, and room for those of `num_steps`."""
     shape = (-(-num_steps // chunk), batch, options.beam_size)
     return Results(first_beam(batch, options), nothing_written(shape, chunk))
 

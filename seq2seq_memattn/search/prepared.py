@@ -25,6 +25,8 @@ class PreparedWeights(NamedTuple):
         table: float [vocab, n]. The embeddings, projected for the lowest cell.
         products: the weight matrices that a step multiplies by, by name; see `weights_for`.
         folds: `Folds`, or () where nothing is folded.
+        mixing: [n, mixing_units]. The mixing layer's matrix, or () if it is folded, if it is
+            quantised, or if there is no such layer.
         output: [units, vocab]. The output layer's matrix, or () if the layer is not linear.
         bias: float [vocab]. The output layer's bias, or () if `output` is ().
     """
@@ -33,6 +35,7 @@ class PreparedWeights(NamedTuple):
     table: Any
     products: Any
     folds: Any
+    mixing: Any
     output: Any
     bias: Any
 
@@ -131,10 +134,14 @@ class PreparedModel:
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, for a context that may already be mapped."""
         folds, mixing = self._folds, self._cell.mixing
-        if folds is None or mixing is None or not folds.output.shape[1]:
+        if folds is not None and folds.output.shape[1]:
+            gates = folds.context.shape[1] - folds.output.shape[1]
+            mixed = product(output, folds.output) + context[..., gates:]
+        elif _is_plain(mixing):
+            inputs = self._cell.mixing_inputs(output, context)
+            mixed = product(inputs, self.weights.mixing)
+        else:
             return self._cell.mix(output, context)
-        gates = folds.context.shape[1] - folds.output.shape[1]
-        mixed = product(output, folds.output) + context[..., gates:]
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
     def without_sources(self, memory: SearchMemory) -> SearchMemory:
@@ -170,9 +177,22 @@ def make_weights(model: Preparable, folded: bool = True) -> PreparedWeights:
         table=steps[0].project(embeddings),
         products={name: each for step in steps for name, each in step.weights().items()},
         folds=_for_products(cell, folds) if folds else (),
+        mixing=_mixing_matrix(cell, folds),
         output=output if isinstance(output, tuple) else weights_for(cell, output),
         bias=bias if isinstance(bias, tuple) else ops.convert_to_tensor(bias),
     )
+
+
+def _mixing_matrix(cell: AttentionCell, folds: Folds | None) -> Any:
+    is_folded = folds is not None and folds.output.shape[1]
+    if is_folded or not _is_plain(cell.mixing):
+        return ()
+    return weights_for(cell, cell.mixing.kernel)
+
+
+def _is_plain(mixing: Any) -> bool:
+    """Whether there is a mixing layer, and it is not quantised."""
+    return mixing is not None and mixing.quantization_mode is None
 
 
 def _for_products(cell: AttentionCell, folds: Folds) -> Folds:

@@ -1,4 +1,4 @@
-"""Vocabularies of words or characters; those not in the list share the unknown token."""
+"""Vocabularies from a list of words or characters; all others become the unknown token."""
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence

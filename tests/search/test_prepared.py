@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from seq2seq_memattn.compute.int8 import Int8Matrix
 from seq2seq_memattn.search.prepare import prepare
-from seq2seq_memattn.search.prepared import PreparedModel
+from seq2seq_memattn.search.prepared import PreparedModel, make_weights
 from seq2seq_memattn.vocabulary import START_ID
 from tests.inputs import MODES, run
 from tests.marks import slow
@@ -145,19 +146,26 @@ def test_logits_of_rounded_operands_are_the_same_with_and_without_xla(
     assert (as_array(ops.cast(plain, "bfloat16")) != as_array(plain)).any()
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("name", ["k_memory", "gru", *slow("bahdanau", "tied", "no mixing")])
 def test_steps_of_eight_bits_are_close_to_those_of_float32(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, folded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, source = small_model(**OPTIONS[name]), padded(SOURCES)
-    expected, _ = step_through(model, source, INPUTS)
+    expected, _ = step_through(model, source, INPUTS, folded)
     rounding = with_rounded_products(model, "int8_products")
     monkeypatch.setattr(rounding, "to_logits", None)  # computes in float32
-    steps, _ = step_through(rounding, source, INPUTS)
+    steps, _ = step_through(rounding, source, INPUTS, folded)
     found, expected = (
         np.stack([as_array(logits) for logits, _ in each]) for each in (steps, expected)
     )
     assert 0 < np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_the_mixing_layer_is_rounded_to_eight_bits(folded: bool) -> None:
+    weights = make_weights(with_rounded_products(small_model(), "int8_products"), folded)
+    assert isinstance(weights.folds.output if folded else weights.mixing, Int8Matrix)
 
 
 @pytest.mark.parametrize("name", ["k_memory", "gru"])
