@@ -236,8 +236,8 @@ def report_slow_products(*precisions: str) -> None:
         missing = ""
         if not has_int8_units():
             missing = "no units for eight bits (VNNI) were found in this processor"
-        elif keras.backend.backend() == "tensorflow" and not has_int8_kernel():
-            missing = "TensorFlow's kernel for them is missing here"
+        elif not has_int8_kernel():
+            missing = f"{keras.backend.backend()} has no fast kernel for them here"
         if missing:
             print_note(
                 f"int8_products will be slow in batches: {missing}; single sentences may gain"

@@ -23,6 +23,9 @@ Stamp = tuple[int, int, int]
 # A version that could not be loaded is tried again after FIRST_PAUSE seconds. Each further pause is
 # twice as long, up to LAST_PAUSE: memory or a file may have been missing only for a while.
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
+# How often memory is released once a replaced model no longer exists. TensorFlow holds the graph of
+# a function until Python's collector has freed the function, so the graph is left to the next run.
+RELEASES = 3
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,7 +109,8 @@ class ServedModel:
         self._in_use: dict[LoadedModel, int] = {}  # requests under way, by version
         self._statuses: dict[int, VersionStatus] = {}
         self._failures: dict[Stamp, _Failure] = {}
-        self._replaced: weakref.ref[LoadedModel] | None = None  # until it is freed
+        self._replaced: weakref.ref[LoadedModel] | None = None
+        self._releases = 0  # left to do
         self._ending = threading.Event()
         versions = find_versions(folder)
         if not versions:
@@ -199,7 +203,7 @@ class ServedModel:
             _release_memory()  # frees what was loaded before the failure
             return
         self._stamp = stamps[newest]
-        self._replaced = weakref.ref(self._current)
+        self._replaced, self._releases = weakref.ref(self._current), RELEASES
         self._switch(model)
         self._free_replaced()
 
@@ -216,10 +220,10 @@ class ServedModel:
             return None
 
     def _free_replaced(self) -> None:
-        """Frees a replaced model; if its last batch still exists, tries again at the next look."""
-        if self._replaced is not None:
+        """Releases the memory of a replaced model; also at later looks, until nothing is left."""
+        if self._replaced is not None and self._releases:
+            self._releases -= self._replaced() is None
             _release_memory()
-            self._replaced = self._replaced if self._replaced() else None
 
     def _is_waiting(self, stamp: Stamp) -> bool:
         """Whether a version failed and must not be tried again yet."""
@@ -250,7 +254,7 @@ class ServedModel:
 
 def _release_memory() -> None:
     """Returns the memory of an unloaded model to the system."""
-    gc.collect()  # its functions and variables form reference cycles
+    gc.collect()
     with contextlib.suppress(AttributeError, OSError):  # only glibc has this function
         # Freed blocks are scattered over the heaps of many threads. Without this call, a server
         # would keep the memory of one unloaded model, and grow slowly with each further one.

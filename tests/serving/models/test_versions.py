@@ -151,6 +151,9 @@ def test_memory_is_given_back_after_a_version_that_failed_and_one_that_was_repla
     add_version(folder, 3)
     model.look()
     assert trimmed == [0, 0] and model.version == 3
+    for _ in range(10):
+        model.look()
+    assert len(trimmed) == 1 + versions.RELEASES
     model.close()
 
 
@@ -190,6 +193,26 @@ def test_a_model_that_was_referred_to_at_its_end_is_freed_at_a_later_look(folder
     assert old() is not None
     model.look()
     assert old() is None
+    model.close()
+
+
+def test_what_a_replaced_model_held_in_tensorflow_is_freed_at_a_later_look(folder: Path) -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    held = [Cycle()]  # as TensorFlow holds the graph of a function until the function is freed
+    graph = weakref.ref(held[0])
+    model = serve(folder)
+    with model.lease() as first:
+        first.function = Cycle()  # type: ignore[attr-defined]
+        weakref.finalize(first.function, held.clear)  # type: ignore[attr-defined]
+    del first
+    add_version(folder, 2)
+    model.look()
+    assert graph() is not None and not held
+    model.look()
+    assert graph() is None
     model.close()
 
 
