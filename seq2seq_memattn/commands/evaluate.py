@@ -26,7 +26,7 @@ from seq2seq_memattn.text.files import check_output, open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
 HYPOTHESES, SCORES = "hypotheses.txt", "evaluation.json"  # files in --output_dir
-STATED = (*RULES, "ensemble_mean")  # flags that the result states if they are given
+STATED = (*RULES, "ensemble_mean", "precision")  # flags that the result states if they are given
 
 
 def compare(

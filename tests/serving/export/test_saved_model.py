@@ -183,6 +183,10 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
         folder.mkdir(parents=True)
         content = scores | signatures | {"update": update}
         (folder / "evaluation.json").write_text(json.dumps(content))
+    folder = directory / "evaluation" / "rounded"
+    folder.mkdir()
+    content = scores | signatures | {"precision": "int8_products"}
+    (folder / "evaluation.json").write_text(json.dumps(content))
     folder = directory / "evaluation" / "average"
     folder.mkdir()
     content = scores | signatures | {"averaged": [run.update - 1, run.update]}
@@ -191,6 +195,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     card = exporting.model_card(load_run(directory), "model", 3, description)
     assert card.startswith("# model, version 3\n")
     assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
+    assert "| rounded, int8_products | BLEU, tokenised | 12.34 | `a\\|b` |" in card
     assert "older" not in card and "average" not in card  # evaluated with other weights
     assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
     record = {"best_bleu": 7.0, "best_update": 1200}
