@@ -23,14 +23,14 @@ DECODING = [
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
-    "speed/decoding_against_peers_avx512.json": "256 units, 1 to L, AVX-512, earlier scripts",
+    "speed/decoding_against_peers_avx512.json": "256 units, 1 to L, AVX-512, old scripts",
     "speed/int8_200_against_peers.json": "256 units, 1 to L, AVX-512 with VNNI",
     "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
     "speed/int8_512_against_peers.json": "512 units, 16,000 subwords, mean L, AVX-512 with VNNI",
-    "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
-    "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
-    "speed/single_512_beam_1_against_peers.json": "512 units, 16,000 symbols, one sentence, greedy",
-    "speed/single_512_beam_10_against_peers.json": "512 units, 16,000 symbols, one sentence",
+    "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy, old scripts",
+    "speed/single_256_beam_10_against_peers.json": "256 units, one sentence, old scripts",
+    "speed/single_512_beam_1_against_peers.json": "512 units, one sentence, greedy, old scripts",
+    "speed/single_512_beam_10_against_peers.json": "512 units, one sentence, old scripts",
 }
 HEADER = ("sources", "L", "K = 64 over Bahdanau", "least to most", "hardware", "commit")
 PEERS_HEADER = (
@@ -47,7 +47,8 @@ rest of K-memory's lead comes from the memory. OpenNMT-py also has another atten
 encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour
 a fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
 average. Beam size 10, batches of 128, float32 and XLA, unless a row says otherwise. "Plain graph"
-is TensorFlow without XLA, as in exports and in `beam_search` without `jit_compile`.
+is TensorFlow without XLA, as in exports and in `beam_search` without `jit_compile`. "Old scripts"
+for the other systems were replaced by those of this project, which differ in details.
 """
 
 

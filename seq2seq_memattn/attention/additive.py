@@ -12,7 +12,7 @@ from seq2seq_memattn.compute.backend import is_compiled_for_cpu
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class BahdanauAttention(Attention):
-    """Bahdanau attention: compares queries with all encoder outputs through a hidden tanh layer.
+    """Bahdanau attention (Bahdanau et al., 2014): scores outputs with a hidden tanh layer.
 
     Source: Bahdanau et al. (2014), as computed in google/seq2seq, `decoders/attention.py`:
         energy = sum(v * tanh(W_k s + b_k + W_q h + b_q)).

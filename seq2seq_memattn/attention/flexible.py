@@ -35,7 +35,7 @@ class FlexibleState(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class FlexibleAttention(WindowedAttention):
-    """Flexible attention: penalises positions far from the last focus, with a learned strength.
+    """Flexible attention (Shu and Nakayama, 2017): penalises positions far from the last focus.
 
     Source: Shu and Nakayama (2017), equations 3 to 8 and section 3.1.
         p_t = sum_s alpha_t(s) s                                  (4)

@@ -23,7 +23,7 @@ class LinearMemory(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LinearAttention(Attention):
-    """Linear attention: multiplies the query by the covariance of the encoder's outputs.
+    """Linear attention (de Brebisson and Vincent, 2016): multiplies the query by a covariance.
 
     Source: de Brebisson and Vincent (2016), section 3: attention without softmax,
         C = sum_s h_s h_s^T,  c = C q.

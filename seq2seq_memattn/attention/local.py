@@ -26,7 +26,7 @@ class LocalState(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LocalAttention(WindowedAttention):
-    """Local attention: scores the positions at most `half_window` away from a centre.
+    """Local attention (Luong et al., 2015): scores positions at most `half_window` from a centre.
 
     Source: Luong et al. (2015), section 3.2; equations 10 and 11 of Shu and Nakayama (2017).
         local-m ("monotonic"): p_t = t, alpha(s) = w(s)

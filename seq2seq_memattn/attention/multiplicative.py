@@ -41,7 +41,7 @@ class KeyProjection(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class LuongAttention(Attention):
-    """Luong attention: scores source positions for each query, by encoder output or by index.
+    """Luong attention (Luong et al., 2015): scores positions by encoder output or by index.
 
     Source: Luong et al. (2015), section 3.1, equations 7 and 8; equation 2 of Britz, Guan and Luong
     (2017); concat is also equation 3 of Shu and Nakayama (2017).

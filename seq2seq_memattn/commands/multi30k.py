@@ -1,6 +1,6 @@
 """Prepares Multi30k, 29,000 image captions: English to or from German, French or Czech.
 
-    memattn multi30k --pair=en-de --output_dir=D [--source_dir=D] [--tokenised]
+    memattn multi30k --pair=en-de --output_dir=D
 
 Downloads the files, or reads them from `--source_dir`. The test sets are flickr 2016 and, except
 for Czech, mscoco 2017. For research and other non-commercial use; see

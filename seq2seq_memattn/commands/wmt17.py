@@ -1,6 +1,6 @@
 r"""Prepares WMT'17 news translation, as Britz et al. (2017) used it: en-cs, en-de, en-fi or en-tr.
 
-    memattn wmt17 --pair=en-de --output_dir=D [--source_dir=D]
+    memattn wmt17 --pair=en-de --output_dir=D
 
 Downloads the preprocessed release (several GB for en-de, en-cs and en-fi; interrupted downloads are
 resumed), or reads the files from `--source_dir`: `corpus.tc.{en,de}.gz`, `dev.tgz` and `true.tgz`,

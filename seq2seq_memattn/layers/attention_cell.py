@@ -37,7 +37,7 @@ class AttentionCellState(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class AttentionCell(keras.layers.Layer):
-    """Wraps Keras RNN cells and an attention into one decoder step.
+    """Attention cell: one decoder step, made of Keras RNN cells and an attention.
 
     Source: google/seq2seq, `decoders/attention_decoder.py`, for the defaults with `mixing_units`:
     the query is the top cell's output at the current step, the raw context is fed back, and the

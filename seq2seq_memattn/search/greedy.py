@@ -24,7 +24,7 @@ class GreedyResult(NamedTuple):
 def greedy_search(
     model: Any, source: Any, max_length: Any = None, *, jit_compile: bool = False
 ) -> GreedyResult:
-    """Takes the most probable token at each step: beam search with one hypothesis.
+    """Greedy search: takes the most probable token at each step, as a beam of one hypothesis does.
 
     Args:
         model, source, max_length, jit_compile: see `beam_search`.

@@ -52,7 +52,7 @@ def sample(
     prefix: Any = None,
     jit_compile: bool = False,
 ) -> SampleResult:
-    """Samples targets: draws each next token with the probability that the model gives it.
+    """Sampling: draws each next token with the probability that the model gives it.
 
     The same seed gives the same samples, eager or compiled, on TensorFlow and on JAX. A sample
     depends on the seed, on its source and the row of the source in the batch, and on its own number

@@ -41,6 +41,16 @@ STARTS_FROM = {
     "serving": "own_text",
     "teachers": "own_text",
 }  # pages that need the run of another page
+# All pages with commands: the site's, that of commands, and those of results and experiments.
+ALL_TEXTS = {
+    **TEXTS,
+    "commands": page(),
+    **{
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for folder in ("results", "experiments")
+        for path in sorted((ROOT / folder).rglob("*.md"))
+    },
+}
 # Pages without commands, whose code is quick.
 LIGHT = ("how_it_works", "index", "new_attention")
 
@@ -113,9 +123,9 @@ def test_commands_that_start_processes_run(tmp_path: Path) -> None:
         assert done.returncode == 0, (command, done.stderr.decode()[-2000:])
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_CODE if commands(TEXTS[name])])
+@pytest.mark.parametrize("name", [name for name, text in ALL_TEXTS.items() if commands(text)])
 def test_options_of_commands_are_right(name: str) -> None:
-    for command in commands(TEXTS[name]):
+    for command in commands(ALL_TEXTS[name]):
         program, _, part = command.name.partition(" ")
         module = f"seq2seq_memattn.commands.{part}" if program == "memattn" else program
         arguments = cli.flags_of(importlib.import_module(module)).parse(command.options)
