@@ -93,7 +93,7 @@ PARTS = (
 )
 K32 = ("", "hidden_spread", "all")
 COPY_LENGTHS = (50, 100)  # L, in symbols
-COPIES = ("", "alignments", "both_start", "all")  # trials of the copy task
+COPIES = ("", "start", "alignments", "both_start", "all")  # trials of the copy task
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each figure: K, whether training is longer, whether there is a teacher (None: either).
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
