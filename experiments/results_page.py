@@ -92,7 +92,7 @@ def make_page(results_dir: Path) -> str:
         markdown_table(HEADER, _lines(memory, linked, numbers)),
         "Flexible Attention (Shu and Nakayama 2017):",
         markdown_table(HEADER, _lines(flexible, linked, numbers)),
-        "Findings of the memory paper, tested again with longer runs:",
+        "Findings of the memory paper that longer runs are to test again:",
         markdown_table(HEADER, _lines(further, linked, numbers)),
         VERDICTS.strip(),
         "## Rules of the verdicts",
