@@ -30,6 +30,16 @@ class Folds(NamedTuple):
     context: Any
     output: Any
 
+    @property
+    def gates(self) -> int:
+        """Width of the map into the lowest cell's gates."""
+        return int(self.context.shape[1] - self.output.shape[1])
+
+    @property
+    def has_mixing(self) -> bool:
+        """Whether the mixing layer's map of the context is folded."""
+        return bool(self.output.shape[1])
+
 
 class FoldedStep(CellStep):
     """The lowest cell's step, for a context that is already mapped to the gates.
@@ -70,7 +80,7 @@ def fold(cell: AttentionCell) -> Folds | None:
     reads_context = cell.mixing_from == "output_and_context"
     if not cell.attention.combines_plainly:
         return None
-    if reads_context and (cell.mixing is None or cell.mixing.quantization_mode is not None):
+    if reads_context and plain_mixing(cell) is None:
         return None
     lowest, top = cell.cells[0], output_units(cell.cells[-1])
     if cell.input_feeding and isinstance(cell_step(lowest, LOWEST, 0), OpaqueStep):
@@ -88,12 +98,18 @@ def fold(cell: AttentionCell) -> Folds | None:
     return Folds(ops.concatenate(maps, axis=1), output)
 
 
+def plain_mixing(cell: AttentionCell) -> Any | None:
+    """A cell's mixing layer; None if it has none, or if the layer is quantised."""
+    mixing = cell.mixing
+    return mixing if mixing is not None and mixing.quantization_mode is None else None
+
+
 def folded_steps(cell: AttentionCell, folds: Folds) -> list[CellStep]:
     """As `AttentionCell.cell_steps`, for contexts already mapped by `folds.context`."""
     steps = cell.cell_steps(cell.input_units)
-    gates = folds.context.shape[1] - folds.output.shape[1]
-    if gates:
-        steps[0] = FoldedStep(cell.cells[0], cell.input_units, folds.context.shape[0], gates)
+    if folds.gates:
+        units = folds.context.shape[0]
+        steps[0] = FoldedStep(cell.cells[0], cell.input_units, units, folds.gates)
     return steps
 
 

@@ -13,7 +13,7 @@ from seq2seq_memattn.compute.precision import (
 )
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.products import Products
-from seq2seq_memattn.search.folding import Folds, fold, folded_steps
+from seq2seq_memattn.search.folding import Folds, fold, folded_steps, plain_mixing
 from seq2seq_memattn.search.protocol import Preparable
 
 
@@ -133,15 +133,14 @@ class PreparedModel:
 
     def _mix(self, output: Any, context: Any) -> Any:
         """As `AttentionCell.mix`, for a context that may already be mapped."""
-        folds, mixing = self._folds, self._cell.mixing
-        if folds is not None and folds.output.shape[1]:
-            gates = folds.context.shape[1] - folds.output.shape[1]
-            mixed = product(output, folds.output) + context[..., gates:]
-        elif _is_plain(mixing):
+        folds, mixing = self._folds, plain_mixing(self._cell)
+        if mixing is None:
+            return self._cell.mix(output, context)
+        if folds is not None and folds.has_mixing:
+            mixed = product(output, folds.output) + context[..., folds.gates :]
+        else:
             inputs = self._cell.mixing_inputs(output, context)
             mixed = product(inputs, self.weights.mixing)
-        else:
-            return self._cell.mix(output, context)
         return mixing.activation(mixed + ops.cast(mixing.bias, mixed.dtype))
 
     def without_sources(self, memory: SearchMemory) -> SearchMemory:
@@ -184,15 +183,10 @@ def make_weights(model: Preparable, folded: bool = True) -> PreparedWeights:
 
 
 def _mixing_matrix(cell: AttentionCell, folds: Folds | None) -> Any:
-    is_folded = folds is not None and folds.output.shape[1]
-    if is_folded or not _is_plain(cell.mixing):
+    mixing = plain_mixing(cell)
+    if mixing is None or (folds is not None and folds.has_mixing):
         return ()
-    return weights_for(cell, cell.mixing.kernel)
-
-
-def _is_plain(mixing: Any) -> bool:
-    """Whether there is a mixing layer, and it is not quantised."""
-    return mixing is not None and mixing.quantization_mode is None
+    return weights_for(cell, mixing.kernel)
 
 
 def _for_products(cell: AttentionCell, folds: Folds) -> Folds:
