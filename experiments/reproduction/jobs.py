@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Commands:
-    """Runs commands; passes SIGTERM and SIGINT on as SIGTERM, so that trainings save a checkpoint.
+    """Runs commands. They get SIGTERM for SIGTERM and SIGINT, so that trainings save a checkpoint.
 
     A context manager for the main thread, because only the main thread may set signal handlers. If
     commands run one at a time, they write to this process's standard error. Commands that run at

@@ -179,7 +179,7 @@ def _flag(value: Any) -> str:
 
 
 def run_of_first_weights(row: Row, run_dir: Path) -> Path | None:
-    """The run whose weights a row's training starts from; None for random weights."""
+    """The run with whose weights a row's training starts; None for random weights."""
     return run_dir.with_name(row.init_from) if row.init_from else None
 
 

@@ -357,7 +357,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
 
 def _groups(found: Results) -> dict[str, list[Result]]:
-    """Results by figure; attention is in every figure whose models were trained as long as it."""
+    """Results by figure. Attention is in each figure of models with as many updates as it has."""
     groups: dict[str, list[Result]] = {}
     for result in _of_text(found):
         is_plain = result["label"].endswith(TRIALS[""].label)

@@ -15,7 +15,7 @@ WIDTHS = ("embedding_dim", "encoder_units", "decoder_units", "attention_units")
 BASELINE = "multi30k_en_de_bahdanau"
 # Size of the joint vocabulary, and units of all layers.
 CANDIDATES = ((2000, 256), (4000, 256), (8000, 256), (4000, 384))
-# Training is shorter than in Table 2, but the learning rate falls as far.
+# The learning rate falls as far as in Table 2, but sooner, because training is shorter.
 BUDGET = {"num_updates": 2000, "decay_start": 700, "decay_every": 350}
 
 

@@ -156,7 +156,7 @@ class FlexibleAttention(WindowedAttention):
         return WindowScores(weights, positions, is_inside), state
 
     def _window(self, memory: Any, focus: Any, strength: Any, threshold: float) -> tuple[Any, Any]:
-        """First and last position of the window of each query: two arrays [batch, queries]."""
+        """First and last position of each query's window: two arrays [batch, queries]."""
         last = source_lengths(memory.mask, self.wide_dtype) - 1
         half = self.sigma * ops.sqrt(2 * threshold / ops.maximum(strength, LEAST_STRENGTH))
         nearest = ops.minimum(ops.round(focus), last)

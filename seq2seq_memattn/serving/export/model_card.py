@@ -38,7 +38,7 @@ included. The graph needs only the ops of TensorFlow{ops}."""
 
 ROUNDED = """\
 This export stores its matrices in eight bits and multiplies in float32. Scores above are those of \
-the model before rounding, unless they name a precision. To see about what rounding costs, run \
+the model before rounding, unless they name a precision. To estimate what rounding costs, run \
 `evaluate` with `--precision=int8_products` too. Two exports of Multi30k had 36.02 BLEU (without \
 case) instead of 35.93, and 37.63 instead of 37.71."""
 
