@@ -51,7 +51,7 @@ rules were written after most results existed. Applied to the paper's own number
   machine by up to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further
   reasons.
 * *Not run here*: results that the rule needs are missing. If only some are, "here" says how many.
-  Rule 1 judges the rows that exist.
+  By rule 1, rows that disagree make the finding *partly* reproduced, whatever is missing.
 
 *Timed, COMMIT*: untrained models were timed at this commit; "+" means that files differed from it.
 """

@@ -129,6 +129,12 @@ class Study:
             print_note(f"{row.name}: the result was made with other options: run again")
         return fits
 
+    def _needs_the_same(self, row: Row) -> bool:
+        """Whether the rows that a row needs have the options that its result has recorded."""
+        path = self.result_path(row)
+        before = read_json(path).get("needs") if path.exists() else None
+        return before is None or before == identity(row, self._by_name).get("needs")
+
     def finished(self) -> list[Result]:
         """The existing results that fit the current rows, in order, with the rows' names."""
         results = []
@@ -204,11 +210,10 @@ class Study:
         run_dir = self.runs_dir / row.name
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
-        if run_dir.exists() and not _goes_on(row, data, run_dir):
+        if run_dir.exists() and not (self._needs_the_same(row) and _goes_on(row, data, run_dir)):
             _move_aside(run_dir)
-        if not run_dir.exists():
-            with preparing:
-                self._set_translations_aside(row)
+        with preparing:
+            self._set_translations_aside(row)  # the row's weights will change
         arguments = train_arguments(row, data, run_dir)
         print_note(f"{row.name}: python -m {' '.join(arguments)}")
         begun = commit()  # training may take hours, in which the checkout may change

@@ -74,10 +74,10 @@ def results(study: Study) -> list[Result]:
     """The finished results that have times, with these times."""
     found = []
     for name, members in by_corpus(chosen_with_thresholds(study)).items():
-        if _path(study, name).exists():
-            measured = read_json(_path(study, name))["rows"]
+        measured = read_json(path) if (path := _path(study, name)).exists() else {}
+        if measured.get("timed") == list(map(training_of, members)):
             for result in members:
-                times = [row for row in measured if row["run_dir"].endswith(result["name"])]
+                times = [row for row in measured["rows"] if row["run_dir"].endswith(result["name"])]
                 found.append({**result, TIMES: times})
     return found
 

@@ -26,7 +26,8 @@ from seq2seq_memattn.text.files import check_output, open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
 HYPOTHESES, SCORES = "hypotheses.txt", "evaluation.json"  # files in --output_dir
-STATED = (*RULES, "ensemble_mean", "precision")  # flags that the result states if they are given
+# Flags that the result states if they are given.
+STATED = (*RULES, "threshold", "max_source_length", "ensemble_mean", "precision")
 
 
 def compare(

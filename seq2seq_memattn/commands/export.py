@@ -48,7 +48,7 @@ def define(flags: cli.Flags) -> None:
     )
     # The limit bounds a server's work for one text, and the size of its answer.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)
-    flags.string("example", "", "a source sentence for the model card and the warm-up")
+    flags.string("example", "", "a source sentence for the web page and the warm-up")
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -150,6 +150,12 @@ def leave_gradients_as_they_are(optimizer: Any) -> None:
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 
+def num_workers(strategy: Any) -> int:
+    """The number of workers of a `ParameterServerStrategy`."""
+    number: int = strategy.extended._num_workers
+    return number
+
+
 def wait_for_peers(
     addresses: Mapping[str, Sequence[str]], start_seconds: float, lost_seconds: float
 ) -> None:

@@ -191,7 +191,7 @@ def step_time_by_length(rows: Rows, title: str = "") -> Figure:
     for attention, look in _draw_lines(axes, times).items():
         _draw_ranges(axes, _repeats(rows, attention, "ms_per_step"), look)
     if any(row.get("all_seconds") for row in rows):
-        add_note(axes, "vertical bars: shortest to longest repeat")
+        add_note(axes, "vertical bars: range of the repeats, encoding included")
     _name_axes(axes, "time per decoder step (ms)")
     _name_lengths(axes, _apart(_lengths(times)))
     axes.set_xlim(left=0.0)
@@ -208,7 +208,10 @@ def _draw_lines(axes: Axes, times: dict[str, dict[int, float]]) -> dict[str, Loo
 
 
 def _repeats(rows: Rows, attention: str, value: str) -> dict[int, list[float]]:
-    """`value` of each repeat, by length: scaled from the repeat's seconds; {} without repeats."""
+    """`value` of each repeat, by length: scaled from the repeat's seconds; {} without repeats.
+
+    A repeat's seconds include encoding, so the range is that of the whole search.
+    """
     return {
         row["length"]: [row[value] * (each / row["seconds"]) for each in all_seconds]
         for row in rows

@@ -126,6 +126,8 @@ def _fetch_rest(url: str, part: Path) -> None:
             while chunk := response.read(CHUNK_BYTES):
                 stream.write(chunk)
                 bar.update(len(chunk))
+            stream.flush()
+            os.fsync(stream.fileno())  # before the file gets its final name
     if total is not None and _size(part) != total:
         raise OSError(f"the connection ended after {_size(part):,} of {total:,} bytes")
 

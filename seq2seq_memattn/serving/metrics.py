@@ -82,7 +82,7 @@ class Metrics:
 
     @property
     def num_requests(self) -> int:
-        """The number of requests so far, answered or refused."""
+        """The number of requests so far that reached the service, answered or refused."""
         return _total(self._requests)
 
     @property

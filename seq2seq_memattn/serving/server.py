@@ -40,8 +40,8 @@ def serve(
         on_ready: called with the server's URL when it starts to listen.
 
     Returns:
-        "requests": requests received, including refused ones; "rows": rows answered; "seconds":
-        seconds that the server listened.
+        "requests": requests for predictions that the service received, including those that it
+        refused; "rows": rows answered; "seconds": seconds that the server listened.
 
     Raises:
         ValueError: if a name or an option is wrong, or a model cannot be loaded.
@@ -192,6 +192,6 @@ def _url(listener: socket.socket) -> str:
 
 def _read_token(file: Path) -> str:
     token = file.read_text(encoding="utf-8-sig").strip()
-    if not token:
-        raise ValueError(f"{file}: expected a token, found none")
+    if len(token.splitlines()) != 1:  # a header cannot contain a line break
+        raise ValueError(f"{file}: expected one line, the token; found {len(token.splitlines())}")
     return token

@@ -110,6 +110,8 @@ class Trainer:
         self._profile = Profile(run_dir / "tensorboard", first, last)
         if first <= last <= self.progress.update:
             self._notes.append(f"no profile: updates {first} to {last} have already been done")
+        elif config.num_updates < first <= last:
+            self._notes.append(f"no profile: the run ends before update {first}")
         self._signal = 0  # the signal that the processes have agreed on; 0: none
 
     def run(self) -> TrainingResult:

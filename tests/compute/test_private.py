@@ -6,6 +6,7 @@ from unittest import mock
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.distribute import parameter_server_strategy_v2
 from tensorflow.python.eager import context
 
 from seq2seq_memattn.compute.private import (
@@ -15,6 +16,7 @@ from seq2seq_memattn.compute.private import (
     is_traced_for_xla,
     layers_inside,
     leave_gradients_as_they_are,
+    num_workers,
     serialise_shared,
     unwrapped,
     wait_for_peers,
@@ -89,6 +91,14 @@ def test_an_optimiser_takes_gradients_as_they_are() -> None:
         optimizer.apply([tf.constant(2.0)], [variable])
         assert summed.call_count == 1
     assert float(variable) == 2.0
+
+
+def test_the_workers_of_a_cluster_with_parameter_servers_are_counted() -> None:
+    spec = tf.train.ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"], "chief": ["d:1"]})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec)
+    extended = parameter_server_strategy_v2.ParameterServerStrategyV2Extended
+    strategy = mock.Mock(extended=extended(mock.Mock(), resolver, None))  # connects to nothing
+    assert num_workers(strategy) == 2
 
 
 def test_processes_wait_as_long_as_they_are_told() -> None:

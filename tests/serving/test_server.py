@@ -291,9 +291,10 @@ def test_the_token_comes_from_a_file(reverser_folder: Path, tmp_path: Path) -> N
 
     _, codes = serve_while(reverser_folder, scenario, token_file=str(file))
     assert codes == [401, 200]
-    file.write_text(" \n")
-    with pytest.raises(ValueError, match="expected a token"):
-        serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
+    for content, count in ((" \n", 0), ("# mine\nsecret\n", 2)):
+        file.write_text(content)
+        with pytest.raises(ValueError, match=f"expected one line, the token; found {count}"):
+            serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
 
 
 def test_requests_are_logged_only_on_demand_and_without_their_texts(

@@ -102,6 +102,9 @@ def test_updates_that_are_done_are_not_profiled_and_that_is_said(
     run_dir = copy_run(finished[0], tmp_path / "run")
     Trainer(run_dir, data_dir, MODEL, TRAINING, profile=(2, 3)).run()
     assert "no profile: updates 2 to 3 have already been done" in capfd.readouterr().err
+    first = TRAINING.num_updates + 1
+    Trainer(run_dir, data_dir, MODEL, TRAINING, profile=(first, first)).run()
+    assert f"no profile: the run ends before update {first}" in capfd.readouterr().err
 
 
 @pytest.mark.slow

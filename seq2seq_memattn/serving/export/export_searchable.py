@@ -180,6 +180,8 @@ def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -
     most = searchable.source_vocab_size
     if end_id is not None:
         check_int("source_end_id", end_id, 0, None if most is None else most - 1)
+        if end_id == searchable.pad_id:
+            raise ValueError(f"`source_end_id`: expected another id than padding, {end_id}.")
     if most is not None and vocabulary is not None and _size(vocabulary) > most:
         raise ValueError(
             f"`source_vocabulary`: expected at most {most} ids, which the model embeds; got "

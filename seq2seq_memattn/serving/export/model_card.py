@@ -12,6 +12,7 @@ from seq2seq_memattn.search.ensemble import Ensemble, members
 from seq2seq_memattn.search.options import RULES
 
 EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
+STATED = (*RULES, "threshold", "max_source_length")  # options that an evaluation names, if given
 # Titles of scores, with the keys of the score and its signature in evaluation.json.
 SCORES = {
     "BLEU, tokenised": ("bleu", "signature"),
@@ -155,8 +156,11 @@ def _scores(run: Run) -> Iterator[str]:
 
 
 def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
-    name, precision = path.parent.name, found.get("precision", "float32")
-    name += f", {precision}" if precision != "float32" else ""
+    said = [path.parent.name]
+    if (precision := found.get("precision", "float32")) != "float32":
+        said.append(precision)
+    said += [f"{key} {found[key]}" for key in STATED if key in found]
+    name = ", ".join(said)
     for title, (key, signature) in SCORES.items():
         yield [name, title, f"{found[key]:.2f}", f"`{found[signature]}`"]
 
@@ -169,11 +173,12 @@ def _search(description: Mapping[str, Any]) -> str:
     if description["num_samples"]:
         keys += ["num_samples", "temperature", "top_k", "top_p"]
     said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)
-    limits = ["twice as many tokens as its source and 10 more"]
+    limits = []
     if description["max_length"] is not None:
-        limits = [f"{description['max_length']} tokens"]
+        limits.append(f"{description['max_length']} tokens")
     if (ratio := description["max_length_ratio"]) is not None:
         limits.append(f"{ratio:g} times as many tokens as its source")
+    limits = limits or ["twice as many tokens as its source and 10 more"]
     text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
     if description["prefix"]:
         text += " With a prefix, a translation may be longer, so that the prefix fits."

@@ -95,8 +95,9 @@ class TokenGate:
         if self._token is None:
             return True
         scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        # Headers are decoded as Latin-1; encoding them again gives the bytes received.
-        given_bytes = given.strip().encode("latin-1")
+        # Headers are decoded as Latin-1; encoding them again gives the bytes received. In Latin-1,
+        # the last byte of a letter such as "à" would count as white space.
+        given_bytes = given.strip(" \t").encode("latin-1")
         return scheme.lower() == "bearer" and hmac.compare_digest(given_bytes, self._token)
 
 

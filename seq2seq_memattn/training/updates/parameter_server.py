@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from seq2seq_memattn.compute.private import num_workers
 from seq2seq_memattn.config import TrainingConfig
 from seq2seq_memattn.data.batching import batch_spec
 from seq2seq_memattn.model import Seq2Seq
@@ -61,7 +62,7 @@ class AsynchronousUpdater:
         self._loss = TrainingLoss(model, config)
         self.teacher = teacher
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._limit = AHEAD * strategy.extended._num_workers
+        self._limit = AHEAD * num_workers(strategy)
         self._pending: deque[Any] = deque()
         self._step = tf.function(self._updated, input_signature=[batch_spec()], autograph=False)
 

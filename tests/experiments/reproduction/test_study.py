@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from experiments.reproduction import study as studies
 from experiments.reproduction.jobs import Commands
 from experiments.reproduction.results import portable, read_json
 from experiments.reproduction.rows import DataSource, Row, identity, is_result_of
@@ -132,11 +133,11 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         commands.append(arguments)
         if arguments[0] == "experiments.train":
             run_dir = tmp_path / "runs" / name
-            run_dir.mkdir(parents=True)
+            run_dir.mkdir(parents=True, exist_ok=True)
             (run_dir / "metrics.jsonl").write_text("1\n")
         if arguments[0] == "experiments.translate":
             output = Path(arguments[-1].partition("=")[2])
-            output.parent.mkdir()
+            output.parent.mkdir(exist_ok=True)
             output.write_text("")
         return {"bleu": 1.0, "hardware": "some"}
 
@@ -214,6 +215,24 @@ def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
     weights.touch()
     Study([again, ROW], *where).run()
     assert names_of_trained(commands)[3:] == ["again"]
+
+
+def test_a_row_that_trains_on_makes_what_came_from_its_weights_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = pretend(tmp_path, monkeypatch)
+    monkeypatch.setattr(studies, "_goes_on", lambda *given: True)
+    data = DataSource("translated", ("prepare", "--train_source=a"), "b", translated_by="row")
+    tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
+    student = dataclasses.replace(ROW, name="student", data=data)
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data", tmp_path
+    Study([tuned, student, ROW], *where).run()
+    longer = dataclasses.replace(ROW, options={**ROW.options, "num_updates": 7})
+    Study([tuned, student, longer], *where).run()
+    assert sorted(names_of_trained(commands)) == sorted(2 * ["row", "tuned", "student"])
+    kept = sorted(path.name for path in tmp_path.glob("*/*_before_1"))
+    assert kept == ["student_before_1", "translated.gz_before_1", "tuned_before_1"]
+    assert (tmp_path / "runs" / "row").is_dir()
 
 
 def test_translations_by_a_row_take_the_place_of_targets(

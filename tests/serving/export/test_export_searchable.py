@@ -184,6 +184,7 @@ def model() -> Searchable:
         ({"num_samples": 2, "top_p": 2}, "`top_p` must be above 0 and at most 1; got 2."),
         ({"length_penalty_exponent": 0.6}, "`length_penalty_exponent`: expected one of beam_size,"),
         ({"source_end_id": 9}, "`source_end_id` must be an int in 0..8; got 9."),
+        ({"source_end_id": 0}, "`source_end_id`: expected another id than padding, 0."),
         ({"source_end_id": 2.0}, "`source_end_id` must be an int in 0..8; got 2.0."),
         (
             {"source_vocabulary": ["", "a", "a"]},

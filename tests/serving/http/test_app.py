@@ -253,8 +253,9 @@ def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> No
     for header in (None, "", "Bearer", "Bearer wrong", "Basic sécret", "Bearer sécret2", "sécret"):
         found = server.ask(lambda client, h=header: statuses(client, h), token="sécret")
         assert found == {401}
-    for header in ("Bearer sécret", "bearer  sécret "):
-        found = server.ask(lambda client, h=header: statuses(client, h), token="sécret")
+    # The last byte of "à" is a no-break space in Latin-1.
+    for header in ("Bearer voilà", "bearer  voilà "):
+        found = server.ask(lambda client, h=header: statuses(client, h), token="voilà")
         assert found == {200}
     for path in guarded:
         answer = server.ask(lambda client, p=path: client.get(p), token="sécret")
