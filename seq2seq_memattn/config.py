@@ -408,8 +408,8 @@ class TrainingConfig(Options):
     precision: Precision = option(
         "float32",
         "dtype policy of the layers; bfloat16_products: float32 with the cells' matrix products in "
-        "bfloat16, faster on CPUs with bfloat16 units; mixed_float16: for GPUs without bfloat16, "
-        "with loss scaling",
+        "bfloat16 (in decoding, nearly all products), faster on CPUs with bfloat16 units; "
+        "mixed_float16: for GPUs without bfloat16, with loss scaling",
     )
     accumulate: int = option(
         1,

@@ -113,7 +113,8 @@ def ribes(hypotheses: FormedLines, references: FormedLines, lowercase: bool = Fa
     Source: Isozaki et al. (2010), as implemented in NLTK. The mean over sentences, 0 to 100.
 
     Raises:
-        ValueError: if the numbers of lines differ, or there are no lines.
+        ValueError: if the numbers of lines differ, there are no lines, or a line has more than
+            2,000 tokens.
     """
     with needed():
         import nltk

@@ -127,6 +127,9 @@ def main(arguments: cli.Arguments) -> None:
     seconds = time.perf_counter() - started
     run_flags.report_cut(translator.sources)
     hypotheses, form = [best[0].text for best in translations], run.text_form
+    if arguments.output_dir:  # before the scores, some of which have limits: RIBES of 2,000 tokens
+        with open_output(str(Path(arguments.output_dir) / HYPOTHESES)) as stream:
+            stream.writelines(f"{line}\n" for line in hypotheses)
     ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
     scores = corpus_scores(ours, theirs, arguments.lowercase)
     result: dict[str, Any] = {
@@ -168,8 +171,9 @@ def main(arguments: cli.Arguments) -> None:
         )
     try:
         if arguments.output_dir:
-            _write(Path(arguments.output_dir), hypotheses, result)
-    finally:  # print the result even if the files cannot be written
+            with open_output(str(Path(arguments.output_dir) / SCORES)) as stream:
+                stream.write(json.dumps(result, indent=2) + "\n")
+    finally:  # print the result even if the file cannot be written
         cli.print_result(result)
 
 
@@ -186,10 +190,3 @@ def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
         inputs = [*filter(None, (arguments.source, arguments.reference, arguments.baseline))]
         for name in (HYPOTHESES, SCORES):
             check_output(folder / name, *inputs)
-
-
-def _write(folder: Path, hypotheses: list[str], result: dict[str, Any]) -> None:
-    with open_output(str(folder / HYPOTHESES)) as stream:
-        stream.writelines(f"{line}\n" for line in hypotheses)
-    with open_output(str(folder / SCORES)) as stream:
-        stream.write(json.dumps(result, indent=2) + "\n")

@@ -31,8 +31,9 @@ INT8 = "int8_products"  # the precision that rounds to eight bits, in search and
 class BFloat16Products(keras.DTypePolicy):
     """Dtype policy: float32, but the operands of large products are rounded to bfloat16.
 
-    Only the products of cells follow this policy; any other layer treats it as float32. In
-    training, the results of these products are rounded to bfloat16 too.
+    In training, only the products of cells follow this policy, and their results are rounded to
+    bfloat16 too. Search also rounds the operands of the products with the mixing layer, the output
+    layer and the memory's rows. Any other layer treats the policy as float32.
     """
 
     product_dtype = "bfloat16"
@@ -83,6 +84,11 @@ def product_dtype(layer: Any) -> str:
 def rounds_to_int8(layer: Any) -> bool:
     """Whether a layer's products are computed in int8."""
     return getattr(layer.dtype_policy, "rounds_to_int8", False)
+
+
+def rounds_products(layer: Any) -> bool:
+    """Whether a layer's products have other operands than its dtype policy gives its weights."""
+    return rounds_to_int8(layer) or product_dtype(layer) != layer.compute_dtype
 
 
 def weights_for(layer: Any, matrix: Any) -> Any:

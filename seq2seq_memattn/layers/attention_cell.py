@@ -143,6 +143,7 @@ class AttentionCell(keras.layers.Layer):
         for cell in self.cells:
             if not cell.built:  # `load_model` may have built the cell already
                 cell.build((None, width))
+            _check_width(cell, width)
             width = output_units(cell)
         if self.mixing is not None:
             both = self.mixing_from == "output_and_context"
@@ -401,6 +402,16 @@ def _cells(cell: Any) -> list[Any]:
 
 def _is_list(x: Any) -> bool:
     return isinstance(x, (list, tuple))
+
+
+def _check_width(cell: Any, width: int) -> None:
+    """Raises ValueError if one of Keras's cells was built for inputs of another width."""
+    kinds = (keras.layers.LSTMCell, keras.layers.GRUCell, keras.layers.SimpleRNNCell)
+    if isinstance(cell, kinds) and cell.kernel.shape[0] != width:
+        raise ValueError(
+            f"`cell`: expected a cell not yet built, or built with inputs of {width} units; "
+            f"got one built with {cell.kernel.shape[0]}."
+        )
 
 
 def _refuse_dropout(cell: Any) -> None:

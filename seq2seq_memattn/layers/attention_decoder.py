@@ -130,15 +130,14 @@ class AttentionDecoder(keras.layers.Layer):
         self._widths: tuple[int | None, int | None] = (None, None)  # of inputs, encoder outputs
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
-        self._widths = (inputs_shape[-1], encoder_outputs_shape[-1])
-        for name, width in zip(("inputs", "encoder_outputs"), self._widths, strict=True):
+        widths = (inputs_shape[-1], encoder_outputs_shape[-1])
+        for name, width in zip(("inputs", "encoder_outputs"), widths, strict=True):
             if width is None:
                 raise ValueError(f"`{name}`: expected a known number of units; got None.")
         # Tracing one step is enough: the loop has no further layers.
-        inputs, outputs = [
-            keras.KerasTensor((1, 1, width), self.compute_dtype) for width in self._widths
-        ]
+        inputs, outputs = [keras.KerasTensor((1, 1, width), self.compute_dtype) for width in widths]
         trace(self._one_step, inputs, outputs)
+        self._widths = widths
         self.built = True
 
     def _one_step(self, inputs: Any, encoder_outputs: Any) -> Any:

@@ -10,6 +10,7 @@ from keras import ops
 from seq2seq_memattn.checks import check_choice, check_int, check_mask, check_rank, check_share
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.precision import rounds_products
 from seq2seq_memattn.compute.rows import reverse_prefix
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.loops.cell_steps import cell_step, state_units
@@ -181,7 +182,7 @@ class Encoder(keras.layers.Layer):
             first = inputs.values[:, :, 0] if inputs.table is None else inputs.values
             mask = ops.ones_like(first, dtype="bool")
         mask = padding_last("mask", ops.cast(mask, "bool"))
-        if _runs_own_loops():
+        if _runs_own_loops(self):
             return self._run_loops(inputs, mask, training, outputs_only)
         return self._run_layers(inputs, mask, training)
 
@@ -283,12 +284,14 @@ class Encoder(keras.layers.Layer):
         }
 
 
-def _runs_own_loops() -> bool:
-    """Whether to run our own loops (`loops/`) instead of Keras's layers.
+def _runs_own_loops(layer: Any) -> bool:
+    """Whether a layer should run our own loops (`loops/`) instead of Keras's layers.
 
     True with TensorFlow on CPUs or under XLA. On GPUs, cuDNN's kernels, which Keras's layers use,
-    are faster, but XLA cannot compile them.
+    are faster, but XLA cannot compile them. Only our loops know policies that round products.
     """
+    if rounds_products(layer):
+        return True
     if keras.backend.backend() == "jax":
         return False
     if has_static_shapes():

@@ -64,13 +64,15 @@ def call_compiled(
     inputs = _checked(inputs, model if is_ours else None)
     limits, is_jax = inputs.max_length, keras.backend.backend() == "jax"
     if is_jax and ops.is_tensor(limits) and is_eager(limits):
-        inputs = inputs._replace(most_steps=int(ops.max(limits, initial=0)))
+        # With NumPy: under `jax.jit`, JAX would compute even with a known array only later.
+        inputs = inputs._replace(most_steps=int(np.max(np.asarray(limits), initial=0)))
     # Lengths that are the same for all sources are constants of the graph.
     given = {name: x for name, x in inputs._asdict().items() if ops.is_tensor(x)}
     fixed = {name: x for name, x in inputs._asdict().items() if name not in given}
     is_outside = is_eager(*given.values())
     if with_xla is not None:
-        _check_for_xla(model, is_outside)
+        # Under `jax.jit`, a captured array is eager, but what is computed from it is not.
+        _check_for_xla(model, is_outside and is_eager(ops.zeros_like(inputs.source)))
         if inputs.source.shape[0]:
             return with_xla(model, inputs, *options)
     if not is_ours or not is_outside:

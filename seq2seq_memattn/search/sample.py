@@ -23,9 +23,9 @@ class SampleResult(NamedTuple):
         tokens: int32 [batch, num_samples, max_length]. Ends with the end token, then padding.
         log_probs: float32 [batch, num_samples]. Sums over tokens of the model's log-probabilities,
             in nats, end token included, without temperature, top_k and top_p. For the same target,
-            they equal those of `beam_search` and `memattn score`, and they can be compared across
-            settings. Unless all settings are the defaults, these are not the probabilities with
-            which targets are drawn.
+            they equal those of `beam_search` and, unless products are rounded, of `memattn score`,
+            and they can be compared across settings. Unless all settings are the defaults, these
+            are not the probabilities with which targets are drawn.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """

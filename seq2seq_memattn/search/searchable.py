@@ -1,8 +1,10 @@
 """`Searchable`: makes other Keras models searchable."""
 
 import bisect
+import contextlib
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import keras
@@ -10,9 +12,14 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
-from seq2seq_memattn.compute.backend import is_eager
+from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import EMBEDDINGS, attached_mask, embeddings_of_input
+from seq2seq_memattn.compute.private import (
+    EMBEDDINGS,
+    attached_mask,
+    embeddings_of_input,
+    layers_inside,
+)
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.functional_parts import parts_of
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
@@ -171,7 +178,9 @@ class Searchable:
 
     def encode(self, source: Any) -> tuple[Any, Any]:
         """As `Seq2Seq.encode`."""
-        found = self.encoder(source, training=False)
+        is_for_xla = keras.backend.backend() == "tensorflow" and has_static_shapes()
+        with without_cudnn(self.encoder) if is_for_xla else contextlib.nullcontext():
+            found = self.encoder(source, training=False)
         outputs, *others = found if isinstance(found, (list, tuple)) else [found]
         others = [each for each in others if each is not None]
         masks = [each for each in others if _is_mask(each)]
@@ -240,6 +249,23 @@ class Searchable:
         if self._is_in_order:
             return tokens
         return self.ids[tokens] if isinstance(tokens, np.ndarray) else ops.take(self.ids, tokens)
+
+
+@contextlib.contextmanager
+def without_cudnn(encode: Any) -> Iterator[None]:
+    """Keeps Keras's recurrent layers from using cuDNN, which neither XLA nor CPUs can run."""
+    kept = [
+        (layer, layer.use_cudnn)
+        for layer in (encode, *layers_inside(encode))
+        if hasattr(layer, "use_cudnn")
+    ]
+    try:
+        for layer, _ in kept:
+            layer.use_cudnn = False
+        yield
+    finally:
+        for layer, use_cudnn in kept:
+            layer.use_cudnn = use_cudnn
 
 
 def _check_logits(layer: Any, cell: Any) -> None:

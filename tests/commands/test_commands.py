@@ -445,7 +445,8 @@ def test_speed_says_in_one_line_what_is_wrong():
             ("ambiguities", "k4_sigmoid_softmax", "l6_k4_pairs"),
             (
                 "flexible_table3",
-                "multi30k_de_en_characters_global,multi30k_de_en_characters_flexible_tuned",
+                "multi30k_de_en_characters_global,multi30k_de_en_characters_flexible,"
+                "multi30k_de_en_characters_flexible_tuned",
                 "",
             ),
             ("flexible_figure3", "tanaka_en_ja_flexible_tuned", "tanaka_en_ja"),

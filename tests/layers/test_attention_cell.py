@@ -13,6 +13,7 @@ from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
+from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from tests import as_reference
 from tests.errors import refused
 from tests.inputs import MODES, lower_to_hlo, mask_of, normal, randomise, run, tensor
@@ -447,6 +448,18 @@ def test_widths_of_a_cell_that_is_not_built_are_refused() -> None:
         assert refused(getattr, cell, name).startswith("cell is not built yet")
     assert (
         AttentionCell(keras.layers.GRUCell(UNITS), NoAttention(), mixing_units=9).output_units == 9
+    )
+
+
+@pytest.mark.parametrize("kind", [keras.layers.GRUCell, keras.layers.LSTMCell])
+def test_a_cell_that_was_built_for_other_inputs_is_refused(kind: Any) -> None:
+    inner, outputs = kind(UNITS), tensor(ENCODER_OUTPUTS)
+    decoder = AttentionDecoder(inner, KMemoryAttention(3))
+    decoder(tensor(EMBEDDED[:, :, 0]), outputs)
+    other = AttentionDecoder(inner, KMemoryAttention(3), input_feeding=False)
+    assert refused(other, tensor(EMBEDDED[:, :, 0]), outputs) == (
+        f"`cell`: expected a cell not yet built, or built with inputs of {EMBEDDING_DIM} units; "
+        f"got one built with {EMBEDDING_DIM + ENCODER_UNITS}."
     )
 
 

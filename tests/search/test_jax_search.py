@@ -101,6 +101,15 @@ try:
     raise AssertionError("a limit of each sentence was taken")
 except ValueError as error:
     assert "Under jax.jit `max_length` must be an int" in str(error)
+captured, known = jax.numpy.asarray(source), jax.numpy.array([2, 5, 3])
+cut = jax.jit(lambda source: beam_search(model, source, 2, max_length=known))(captured)
+assert cut.tokens.shape[2] == 5, cut.tokens.shape
+assert (cut.lengths <= known[:, None]).all(), cut.lengths
+try:
+    jax.jit(lambda: beam_search(model, captured, 2, jit_compile=True))()
+    raise AssertionError("XLA compiled inside of a compiled function")
+except ValueError as error:
+    assert "expected a call outside graphs" in str(error)
 try:
     jax.jit(lambda source: sample(model, source))(source)
     raise AssertionError("a number was drawn outside of the function")

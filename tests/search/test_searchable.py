@@ -562,6 +562,21 @@ def test_a_model_is_searched_alike_whatever_keras_floatx_is(
     assert_close(found.log_probs, expected.log_probs)
 
 
+def test_xla_searches_one_source_without_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
+    searchable, seen = own_parts.make().searchable(), []
+    encode = type(searchable.encoder).__call__
+
+    def watched(model: Any, *given: Any, **options: Any) -> Any:
+        seen.extend(one.use_cudnn for one in model.layers if hasattr(one, "use_cudnn"))
+        return encode(model, *given, **options)
+
+    monkeypatch.setattr(type(searchable.encoder), "__call__", watched)
+    for jit_compile, expected in ((True, False), (False, "auto")):
+        seen.clear()
+        beam_search(searchable, SOURCE[:1], 2, max_length=2, jit_compile=jit_compile)
+        assert seen and set(seen) == {expected}
+
+
 def test_every_id_can_be_banned_whatever_roles_ids_share() -> None:
     start_id, end_id, pad_id = IDS["one for all three"]
     own = own_parts.make(own_parts.outputs_and_mask)

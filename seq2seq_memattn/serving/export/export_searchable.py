@@ -1,9 +1,8 @@
 """Exports a user's own Keras model."""
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from seq2seq_memattn.checks import check_int
-from seq2seq_memattn.compute.private import layers_inside
-from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.search.searchable import Searchable, without_cudnn
 from seq2seq_memattn.serving.export.graph import TextModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
 from seq2seq_memattn.serving.export.model_card import searchable_card
@@ -103,28 +101,12 @@ def export_searchable(
         "parameters": searchable.count_params(),
         "example": example,
     }
-    with new_version(Path(export_dir)) as (folder, version), _without_cudnn(searchable):
+    # Servers without a GPU cannot run cuDNN.
+    with new_version(Path(export_dir)) as (folder, version), without_cudnn(searchable.encoder):
         write(served, options, folder, description, warmup)
         card = searchable_card(Path(export_dir).resolve().name, version, description)
         (folder / CARD).write_text(card, encoding="utf-8")
     return Path(export_dir) / str(version)
-
-
-@contextlib.contextmanager
-def _without_cudnn(searchable: Searchable) -> Iterator[None]:
-    """Keeps Keras's recurrent layers from using cuDNN: servers without a GPU cannot run it."""
-    kept = [
-        (layer, layer.use_cudnn)
-        for layer in (searchable.encoder, *layers_inside(searchable.encoder))
-        if hasattr(layer, "use_cudnn")
-    ]
-    try:
-        for layer, _ in kept:
-            layer.use_cudnn = False
-        yield
-    finally:
-        for layer, use_cudnn in kept:
-            layer.use_cudnn = use_cudnn
 
 
 def _options(search: dict[str, Any]) -> ExportOptions:

@@ -17,7 +17,7 @@ NAME = "multi30k_de_en_characters"
 def study(tmp_path: Path) -> Any:
     """The study of the table, with results for its rows."""
     of = make_study("flexible_table3", "tiny", [], tmp_path / "work", tmp_path / "results")
-    assert of.names() == [f"{NAME}_global", f"{NAME}_flexible_tuned"]
+    assert of.names() == [f"{NAME}_global", f"{NAME}_flexible", f"{NAME}_flexible_tuned"]
     for result in made_up_results(of.rows):
         write_json(of.results_dir / f"{result['name']}.json", result)
     (of.data_dir / f"{NAME}_tiny").mkdir(parents=True)
@@ -25,7 +25,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def times(run_dir: str, threshold: float | None, milliseconds: float) -> list[dict[str, Any]]:
-    attention = "luong_concat" if threshold is None else "flexible"
+    attention = "luong_concat" if run_dir.endswith("global") else "flexible"
     return [
         {
             "run_dir": run_dir,
@@ -45,23 +45,30 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
-    rows = [*times(f"{NAME}_global", None, 50.0), *times(f"{NAME}_flexible_tuned", 0.8, 45.0)]
+    rows = [
+        *times(f"{NAME}_global", None, 50.0),
+        *times(f"{NAME}_flexible", None, 48.0),
+        *times(f"{NAME}_flexible_tuned", 0.8, 45.0),
+    ]
 
     def run(command: list[str]) -> None:
         commands.append(command)
         file = tmp_path / "results" / "flexible_table3" / "tiny" / f"{NAME}.json"
-        write_json(file, {"rows": rows, "command": in_words(command)})
+        made = {"hardware": "H", "commit": "0123456789"}
+        write_json(file, {"rows": rows, "command": in_words(command), **made})
 
     monkeypatch.setattr(flexible_table3, "run_command", run)
     monkeypatch.setattr(Study, "run", Study.finished)
     assert flexible_table3.results(study) == []
     results = flexible_table3.run(study)
-    runs = f"{study.runs_dir / NAME}_global,{study.runs_dir / NAME}_flexible_tuned:0.8"
-    assert f"--runs={runs}" in commands[0]
+    runs = [f"{study.runs_dir / NAME}_{name}" for name in ("global", "flexible", "flexible_tuned")]
+    assert f"--runs={runs[0]},{runs[1]},{runs[2]}:0.8" in commands[0]
     page = flexible_table3.tables(results)
     assert "| global | - | 751 | 70.0 | 20.2 | 1 | 50.0 | 1.00 |" in page
+    assert "| flexible | - | 677 | 70.0 | 20.2 | 1 | 48.0 | 0.96 |" in page
     assert "| tuned | 0.8 | 677 | 70.0 | 20.2 | 1 | 45.0 | 0.90 |" in page
     assert "| tuned | 0.8 | - | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page
+    assert "Timed on: H (commit 0123456789)." in page
     assert flexible_table3.run(study) == results
     assert len(commands) == 1
     monkeypatch.setattr(flexible_table3, "JOINED", (1,))  # another command
