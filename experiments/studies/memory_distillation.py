@@ -96,7 +96,7 @@ COPIES = ("", "hidden_spread", "start", "alignments", "both_start", "all")  # of
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each L, in symbols: the updates after which K = 32 had `ENOUGH` as it is. The other trials end
 # there, since the question is whether they are sooner.
-COPY_LENGTHS = {50: 1750, 100: 3500}
+COPY_LENGTHS = {50: 2000, 100: 3500}
 # For each figure: K, whether training is longer, whether there is a teacher (None: either).
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "slots": (64, False, False),

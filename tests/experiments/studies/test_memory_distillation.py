@@ -114,7 +114,7 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
     assert rows["copy_100_k32"].needs == set()
     assert rows["copy_50_k32_all"].preset().model.slot_hidden == 256
     limits = [rows[f"copy_50_k32{name}"].preset().training.num_updates for name in ("", "_start")]
-    assert limits == [6000, 1750]
+    assert limits == [6000, 2000]
     found = []
     for name, bleu in (("50_k32", 98.0), ("100_att", 99.9), ("100_k32_both_start", 99.5)):
         result = result_of(rows[f"copy_{name}"], bleu)
