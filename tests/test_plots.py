@@ -451,7 +451,9 @@ def test_labels_are_cut_and_taken_literally() -> None:
 
 
 def test_an_alignment_of_zeros_is_drawn(tmp_path: Path) -> None:
-    assert plots.save(plots.alignment(np.zeros([7, 5]), SOURCE, TARGET), tmp_path / "a.png")
+    figure = plots.alignment(np.zeros([7, 5]), SOURCE, TARGET)
+    assert figure.axes[0].images[0].get_clim() == (0.0, 1.0)
+    assert_drawn(*plots.save(figure, tmp_path / "a.png"))
 
 
 @pytest.mark.parametrize(
@@ -473,7 +475,7 @@ def test_negative_values_of_linear_attention_have_colours_of_their_own(tmp_path:
     drawn = figure.axes[0].images[0]
     assert drawn.get_clim() == (-np.abs(values).max(), np.abs(values).max())
     assert drawn.get_cmap().name == "RdBu"
-    assert plots.save(figure, tmp_path / "a.png")
+    assert_drawn(*plots.save(figure, tmp_path / "a.png"))
 
 
 def test_there_must_be_something_to_look_at() -> None:
@@ -546,6 +548,10 @@ def test_slots_must_fit_their_tokens() -> None:
         plots.slots(scores(5, 3), scores(5, 3), SOURCE, TARGET)
     with pytest.raises(ValueError, match="`max_slots`: expected a positive number; got 0"):
         plots.slots(scores(5, 3), scores(7, 3), SOURCE, TARGET, max_slots=0)
+    with pytest.raises(ValueError, match="`alpha`: expected finite values, none below 0"):
+        plots.slots(-scores(5, 3), scores(7, 3), SOURCE, TARGET)
+    with pytest.raises(ValueError, match="`beta`: expected finite values, none below 0"):
+        plots.slots(scores(5, 3), np.full([7, 3], np.nan), SOURCE, TARGET)
 
 
 def test_slots_that_would_be_blank_are_left_out_and_counted() -> None:

@@ -120,8 +120,9 @@ def describe_file(directory: Path, path: str, role: str) -> DataFile:
 
 
 def verify_file(directory: Path, file: DataFile) -> None:
-    """Checks a file against its checksum in the manifest; raises ValueError if they differ."""
+    """Raises ValueError if a file is missing or differs from its checksum in the manifest."""
     path = directory / file.path
+    _check_exists(path)
     found = _sha256(path)
     if found != file.sha256:
         raise ValueError(
@@ -240,10 +241,14 @@ _JSON_TYPES: dict[Any, type] = {
 }
 
 
-def _check_size(path: Path, num_bytes: int) -> None:
-    """Raises ValueError if a data file is missing or its size differs from the manifest."""
+def _check_exists(path: Path) -> None:
     if not path.is_file():
         raise ValueError(f"{path}: no such file, though {MANIFEST_NAME} lists it")
+
+
+def _check_size(path: Path, num_bytes: int) -> None:
+    """Raises ValueError if a data file is missing or its size differs from the manifest."""
+    _check_exists(path)
     found = path.stat().st_size
     if found != num_bytes:
         raise ValueError(

@@ -1,10 +1,8 @@
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras import ops
 
 from seq2seq_memattn.attention.additive import BahdanauAttention, additive_energies
 from tests.inputs import MODES, mask_of, normal, randomise, run, tensor
@@ -64,67 +62,6 @@ def test_two_hidden_units_of_two_tokens_by_hand() -> None:
     context, scores, _ = attention.read(query, attention.prepare(outputs))
     assert_close(scores, [[[2 / 3, 1 / 3]]], "float64")
     assert_close(context, [[[1 / 3]]], "float64")
-
-
-def test_scores_sum_to_one_and_are_zero_on_padding() -> None:
-    attention = build()
-    _, scores, _ = attention.read(
-        tensor(QUERY), attention.prepare(tensor(ENCODER_OUTPUTS), tensor(MASK, "bool"))
-    )
-    assert_close(np.sum(as_array(scores), axis=-1), np.ones([BATCH, QUERIES]))
-    assert not as_array(scores)[~np.repeat(MASK[:, None], QUERIES, axis=1)].any()
-
-
-def test_more_padding_changes_nothing() -> None:
-    attention = build()
-    filled = np.where(MASK[:, :, None], ENCODER_OUTPUTS, 100.0)
-    longer = np.concatenate([filled, np.full([BATCH, 6, ENCODER_UNITS], -100.0)], axis=1)
-    short = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    long = attention.prepare(tensor(longer), mask_of(LENGTHS, SOURCE_LENGTH + 6))
-    context, scores, _ = attention.read(tensor(QUERY), long)
-    expected = attention.read(tensor(QUERY), short)[:2]
-    assert_close([context, scores[:, :, :SOURCE_LENGTH]], list(expected))
-
-
-def test_memory_is_not_tiled_over_queries_nor_kept_on_the_layer() -> None:
-    attention = build()
-    before = dict(vars(attention))
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    together = attention.read(tensor(QUERY), memory)[:2]
-    assert vars(attention) == before
-    assert [tuple(leaf.shape) for leaf in memory] == [(2, 5, 7), (2, 5, 4), (2, 5)]
-    for index in range(QUERIES):
-        alone = attention.read(tensor(QUERY[:, index : index + 1]), memory)[:2]
-        assert_close(alone, [x[:, index : index + 1] for x in together])
-
-
-def test_a_linear_map_of_the_rows_gives_the_map_of_the_context() -> None:
-    attention = build()
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    context, scores, _ = attention.read(tensor(QUERY), memory)
-    linear = tensor(normal(ENCODER_UNITS, 13))
-    mapped = attention.combine(scores, ops.matmul(memory.rows, linear))
-    assert_close(mapped, ops.matmul(context, linear))
-
-
-def test_the_scores_are_the_alignment_and_every_real_position_is_scored() -> None:
-    attention = build()
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    scores, state = attention.score(tensor(QUERY), memory)
-    assert state == attention.initial_state(memory, QUERIES) == ()
-    assert attention.alignment(scores, memory) is scores
-    counts = as_array(attention.positions_scored(scores, memory))
-    np.testing.assert_array_equal(counts, [[5, 5, 5], [3, 3, 3]])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
-    embedding = keras.layers.Embedding(11, ENCODER_UNITS, mask_zero=True)
-    ids = tensor([[3, 9, 4, 1, 7], [2, 8, 5, 0, 0]], "int32")
-    attention = build()
-    attached = run(mode, lambda ids: attention.prepare(embedding(ids)), ids)
-    np.testing.assert_array_equal(as_array(attached.mask), MASK)
-    assert as_array(attention.prepare(tensor(ENCODER_OUTPUTS)).mask).all()
 
 
 def test_units_must_be_positive() -> None:

@@ -22,7 +22,7 @@ from tests.marks import quick
 from tests.tolerances import as_array, assert_close
 
 BATCH, QUERIES, SOURCE_LENGTH = 2, 3, 5
-QUERIES_MASK, MASK = mask_of((1, 3), QUERIES), mask_of((5, 2), SOURCE_LENGTH)
+MASK = mask_of((5, 2), SOURCE_LENGTH)
 STATEFUL = {"local_m", "flexible", "flexible with a window"}
 STATELESS = [name for name in ATTENTIONS if name not in STATEFUL]
 stateless = pytest.mark.parametrize("name", STATELESS)

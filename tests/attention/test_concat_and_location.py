@@ -44,7 +44,7 @@ def test_scores_and_context_equal_the_equations(
                     next(value for name, value in weights.items() if name.endswith(suffix))
                     for suffix in ("key", "query", "energy")
                 )
-                assert W_s.shape[1] == (7 if len(arguments) == 1 else 4)
+                assert W_s.shape[1] == 4
                 alpha = reference.luong_concat_scores(
                     query, OUTPUTS[row], W_h, W_s, v[:, 0], length
                 )

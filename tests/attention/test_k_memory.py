@@ -25,7 +25,6 @@ position_encodings = pytest.mark.parametrize(
     "position_encoding", [None, "masked", "sum_to_one", "mean_one"]
 )
 modes = pytest.mark.parametrize("mode", MODES)
-dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
 modes_and_dtypes = pytest.mark.parametrize(
     ("mode", "dtype"),
     [("eager", "float64"), ("graph", "float32"), *slow(("eager", "float32"), ("graph", "float64"))],

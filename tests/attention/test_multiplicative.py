@@ -1,9 +1,7 @@
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from tests.inputs import MODES, mask_of, normal, randomise, run, tensor
@@ -79,70 +77,6 @@ def test_a_general_score_of_two_tokens_by_hand() -> None:
     memory = attention.prepare(tensor(np.eye(2)[None], "float64"))
     _, scores, _ = attention.read(tensor([[[np.log(2.0) / 2]]], "float64"), memory)
     assert_close(scores, [[[1 / 3, 2 / 3]]], "float64")
-
-
-@variants
-def test_scores_sum_to_one_and_are_zero_on_padding(score: str, units: int | None) -> None:
-    attention = build(score, units)
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    _, scores, _ = attention.read(tensor(queries_for(units)), memory)
-    assert_close(np.sum(as_array(scores), axis=-1), np.ones([BATCH, QUERIES]))
-    assert not as_array(scores)[~np.repeat(MASK[:, None], QUERIES, axis=1)].any()
-
-
-@variants
-def test_more_padding_changes_nothing(score: str, units: int | None) -> None:
-    attention, queries = build(score, units), tensor(queries_for(units))
-    filled = np.where(MASK[:, :, None], ENCODER_OUTPUTS, 100.0)
-    longer = np.concatenate([filled, np.full([BATCH, 6, ENCODER_UNITS], -100.0)], axis=1)
-    short = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    long = attention.prepare(tensor(longer), mask_of(LENGTHS, SOURCE_LENGTH + 6))
-    context, scores, _ = attention.read(queries, long)
-    assert_close([context, scores[:, :, :SOURCE_LENGTH]], list(attention.read(queries, short)[:2]))
-
-
-@variants
-def test_memory_is_not_tiled_over_queries_nor_kept_on_the_layer(
-    score: str, units: int | None
-) -> None:
-    attention, queries = build(score, units), queries_for(units)
-    before = dict(vars(attention))
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    together = attention.read(tensor(queries), memory)[:2]
-    assert vars(attention) == before
-    assert all(leaf.shape[:2] == (BATCH, SOURCE_LENGTH) for leaf in memory)
-    for index in range(QUERIES):
-        alone = attention.read(tensor(queries[:, index : index + 1]), memory)[:2]
-        assert_close(alone, [x[:, index : index + 1] for x in together])
-
-
-def test_a_linear_map_of_the_rows_gives_the_map_of_the_context() -> None:
-    attention = build("general", QUERY_UNITS)
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    context, scores, _ = attention.read(tensor(queries_for(QUERY_UNITS)), memory)
-    linear = tensor(normal(ENCODER_UNITS, 13))
-    mapped = attention.combine(scores, ops.matmul(memory.rows, linear))
-    assert_close(mapped, ops.matmul(context, linear))
-
-
-def test_the_scores_are_the_alignment_and_every_real_position_is_scored() -> None:
-    attention = build("general", QUERY_UNITS)
-    memory = attention.prepare(tensor(ENCODER_OUTPUTS), MASK)
-    scores, state = attention.score(tensor(queries_for(QUERY_UNITS)), memory)
-    assert state == attention.initial_state(memory, QUERIES) == ()
-    assert attention.alignment(scores, memory) is scores
-    counts = as_array(attention.positions_scored(scores, memory))
-    np.testing.assert_array_equal(counts, [[5, 5, 5], [3, 3, 3]])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
-    embedding = keras.layers.Embedding(11, ENCODER_UNITS, mask_zero=True)
-    ids = tensor([[3, 9, 4, 1, 7], [2, 8, 5, 0, 0]], "int32")
-    attention = build("general", QUERY_UNITS)
-    attached = run(mode, lambda ids: attention.prepare(embedding(ids)), ids)
-    np.testing.assert_array_equal(as_array(attached.mask), MASK)
-    assert as_array(attention.prepare(tensor(ENCODER_OUTPUTS)).mask).all()
 
 
 def test_dot_names_both_widths_and_the_remedy() -> None:

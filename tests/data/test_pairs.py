@@ -44,6 +44,9 @@ def test_a_changed_or_missing_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(ValueError, match=r"a\.npy: changed since it was prepared"):
         read_shards(tmp_path, [file], DTYPE)
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(ValueError, match=r"a\.npy: no such file"):
+        read_shards(tmp_path, [file], DTYPE)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellSt
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from tests import as_reference
 from tests.errors import refused
-from tests.inputs import MODES, lower_to_hlo, mask_of, normal, randomise, run, tensor
+from tests.inputs import lower_to_hlo, mask_of, normal, randomise, run, tensor
 from tests.marks import slow
 from tests.reference import decoder as reference
 from tests.tolerances import as_array, assert_close
@@ -52,7 +52,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 attentions = pytest.mark.parametrize("attention", ATTENTIONS)
 variants = pytest.mark.parametrize("variant", VARIANTS)
-modes = pytest.mark.parametrize("mode", MODES)
 
 
 def build(

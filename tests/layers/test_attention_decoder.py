@@ -430,6 +430,7 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs[:, :, 0], outputs), {}, "`inputs`: expected shape [batch, target_length, units]"),
         ((inputs, outputs[0]), {}, "`encoder_outputs`: expected shape [batch, source_length,"),
         ((inputs[:, :, :5], outputs), {}, "`inputs`: expected units 6; got 5."),
+        ((inputs[:, :0], outputs), {}, "`inputs`: expected a target_length of at least 1; got 0."),
         ((inputs, outputs[:, :, :5]), {}, "`encoder_outputs`: expected units 7; got 5."),
         ((inputs, outputs[:1]), {}, "`encoder_outputs`: expected batch 2; got 1."),
         ((inputs, outputs), {"inputs_mask": MASK}, "`inputs_mask`: expected length 4; got 5."),

@@ -26,7 +26,7 @@ from tests.search.models import (
 )
 from tests.tolerances import as_array, assert_close
 
-A, B, C = 3, 4, 5  # ids of symbols
+A, B = 3, 4  # ids of symbols
 EXPONENTS = (0.0, 0.6, 1.0, -0.5)
 LIMITS = np.array([6, 1, 5, 6, 3, 6, 2, 6, 4] * 5)
 END_BIASES = np.repeat([-np.inf, -3.0, 0.0, 1.0, 3.0], 9)

@@ -25,7 +25,6 @@ from tests.tolerances import as_array, assert_close
 LIMITS = np.array([9, 1, 3, 7, 2, 5, 2], np.int32)
 SOURCES = sources_of(6, 0, 3, 8, 1, 2, 5)
 
-compilers = pytest.mark.parametrize("jit_compile", [False, True], ids=["plain", "xla"])
 # Other tests use the plain graph already, so here XLA is the quick case.
 xla_quickly = pytest.mark.parametrize("jit_compile", [True, *slow(False)])
 

@@ -71,8 +71,7 @@ def test_alignments_are_averaged_and_positions_added() -> None:
         positions += alone.positions_scored
     written = both.tokens[:, 0] > END_ID
     assert_close(both.alignments[:, 0][written], alignments[:, 0][written])
-    assert positions.shape == both.positions_scored.shape
-    assert (both.positions_scored > 0).all()
+    assert_close(both.positions_scored, positions)
 
 
 @pytest.mark.slow
@@ -121,6 +120,11 @@ def test_a_member_without_attention_does_not_dilute_the_alignment() -> None:
             lambda: [models()[0], small_model("none", vocab_size=7)],
             "`models`: expected the same vocabularies; `vocab_size` is 6 in model 1 and 7 in model "
             "2.",
+        ),
+        (
+            lambda: [own_parts.make().searchable(), own_parts.make().searchable(end_id=4)],
+            "`models`: expected the same ids of padding, start and end token; those of model 2 "
+            "differ from those of model 1.",
         ),
     ],
 )

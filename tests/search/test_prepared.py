@@ -189,7 +189,12 @@ def test_alignment_and_positions_are_those_of_the_attention() -> None:
 
 def test_weights_are_read_when_it_is_made() -> None:
     model, source = small_model(), padded(SOURCES)
-    before = as_array(step_through(model, source, INPUTS)[0][0][0])
+    made = PreparedModel(model)
+    memory, state = made.start(source, QUERIES)
+    before = as_array(made.step(INPUTS[:, :, 0], memory, state)[0])
+    table = model.target_embedding.embeddings
+    table.assign(ops.zeros_like(table))
+    assert_close(made.step(INPUTS[:, :, 0], memory, state)[0], before)
     for variable in model.trainable_variables:
         variable.assign(ops.zeros_like(variable))
     after = as_array(step_through(model, source, INPUTS)[0][0][0])

@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-N_BEST = 2
 REFUSED = "@"  # a text that contains this makes the whole batch fail
 UNKNOWN = "#"  # a text that contains this is refused before it is batched
 SLOW = "sleepy"  # a text that contains this takes long

@@ -20,7 +20,7 @@ from seq2seq_memattn import (
 from seq2seq_memattn.serving.errors import RequestError
 from seq2seq_memattn.serving.layout import CARD
 from seq2seq_memattn.serving.models.loaded_model import LoadedModel
-from seq2seq_memattn.vocabulary import CharacterVocabulary
+from seq2seq_memattn.vocabulary import END_ID, CharacterVocabulary
 from tests.errors import refused
 from tests.inputs import randomise, tensor
 from tests.marks import slow
@@ -64,6 +64,7 @@ def test_answers_are_those_of_search(
     ids: dict[str, int], vocabulary: Any, text: str, source: list[int], tmp_path: Path
 ) -> None:
     model = searchable(**ids)
+    model.logits.bias.assign(2.0 * np.eye(SIZE)[model.ids[END_ID]])  # so that targets end
     folder = export_searchable(
         model,
         tmp_path / "own",
@@ -93,6 +94,7 @@ def test_answers_are_those_of_search(
     assert_close(aligned["alignments"][0], as_array(expected.alignments)[0, 0, :steps])
 
     finished = [rank for rank in range(2) if as_array(expected.is_finished)[0, rank]]
+    assert finished
     for rank in finished:
         translation = found["translations"][0, rank].decode()
         scored = answer(folder, "score", text=[text], translation=[translation])

@@ -12,7 +12,6 @@ from seq2seq_memattn.serving.models.signatures import Signature, TensorSpec
 from seq2seq_memattn.serving.protocol.json_tensors import InputBounds
 from seq2seq_memattn.serving.protocol.predict import format_predict, parse_predict
 
-STRINGS = np.dtype(object)
 BOUNDS = InputBounds(max_rows=5, max_text_bytes=20)
 
 
