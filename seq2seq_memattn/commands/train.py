@@ -4,6 +4,7 @@ Each option of `ModelConfig` and `TrainingConfig` is also a flag, which override
 To resume a run, start it again with the same flags.
 """
 
+import dataclasses
 from pathlib import Path
 
 from seq2seq_memattn.attention.registry import CHOICES
@@ -78,7 +79,9 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Trains the run that the flags describe."""
     preset = load_preset(arguments.config)
-    model = cli.replaced(preset.model, arguments)
+    # A file may have the vocabulary sizes of other data, which flags need not fit.
+    sizes = {name: getattr(ModelConfig, name) for name in FROM_DATA}
+    model = cli.replaced(dataclasses.replace(preset.model, **sizes), arguments)
     training = cli.replaced(preset.training, arguments)
     from seq2seq_memattn.training.distributed.peers import LostWorker
     from seq2seq_memattn.training.loop import InterruptedRun  # loads TensorFlow; see `train`

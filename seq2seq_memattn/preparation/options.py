@@ -13,6 +13,10 @@ class TextOptions(Options):
 
     # Options that do not change the content of the files.
     FREE: ClassVar[tuple[str, ...]] = ("output_dir", "processes")
+    # Options that only train vocabularies.
+    TRAINING: ClassVar[tuple[str, ...]] = (
+        *("vocab_size", "normalisation", "character_coverage", "vocab_sentences", "seed"),
+    )
 
     output_dir: str = option(dataclasses.MISSING, "data directory to make", group="Files")
     kind: Literal["subwords", "words", "characters"] = option(
@@ -107,4 +111,5 @@ class TextOptions(Options):
     def kept(self) -> dict[str, object]:
         """The options that shape the files; the manifest stores them."""
         values = {**self.to_dict(), "max_length": self.most_tokens}
-        return {name: value for name, value in values.items() if name not in self.FREE}
+        left_out = {*self.FREE, *(self.TRAINING if self.model_file else ())}
+        return {name: value for name, value in values.items() if name not in left_out}

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import keras
 
+from seq2seq_memattn.compute.file_errors import as_os_errors
+
 
 class Profile:
     """Records a profile of a range of updates.
@@ -43,7 +45,8 @@ class Profile:
             return
         import tensorflow as tf
 
-        tf.profiler.experimental.start(str(self._folder))
+        with as_os_errors(self._folder):
+            tf.profiler.experimental.start(str(self._folder))
 
     def _end(self) -> None:
         if keras.backend.backend() == "jax":
@@ -53,4 +56,5 @@ class Profile:
             return
         import tensorflow as tf
 
-        tf.profiler.experimental.stop()
+        with as_os_errors(self._folder):
+            tf.profiler.experimental.stop()

@@ -1,17 +1,17 @@
 """Reports the progress of a training: a progress bar, JSON lines and TensorBoard."""
 
-import contextlib
 import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 from tqdm import tqdm
 
+from seq2seq_memattn.compute.file_errors import as_os_errors
 from seq2seq_memattn.text.files import open_output
 from seq2seq_memattn.training.measurements import memory_mib
 
@@ -139,27 +139,19 @@ class _Board:
 
         self._tf = tf
         self._folder = folder
-        with self._os_errors():
+        with as_os_errors(self._folder):
             _say_start(folder, update)
             self._writer = tf.summary.create_file_writer(str(folder))
 
     def write(self, figures: dict[str, float], update: int) -> None:
-        with self._os_errors(), self._writer.as_default(step=update):
+        with as_os_errors(self._folder), self._writer.as_default(step=update):
             for name, value in figures.items():
                 self._tf.summary.scalar(name, value)
             self._writer.flush()
 
     def close(self) -> None:
-        with self._os_errors():
+        with as_os_errors(self._folder):
             self._writer.close()
-
-    @contextlib.contextmanager
-    def _os_errors(self) -> Iterator[None]:
-        """Turns TensorFlow's errors, such as a full disk, into OSError."""
-        try:
-            yield
-        except self._tf.errors.OpError as error:
-            raise OSError(None, error.message, str(self._folder)) from error
 
 
 def _say_start(folder: Path, update: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.reproduction import rows as study_rows
 from experiments.studies import table1
+from seq2seq_memattn.commands import train
 from seq2seq_memattn.commands.draw_alignment import task_of, title_of
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.config import ModelConfig
@@ -314,6 +315,24 @@ def test_train_takes_the_file_of_the_guide(work, tmp_path):
     expected = tomllib.loads(example)
     assert config["model"] | expected["model"] == config["model"]
     assert config["training"] | expected["training"] == config["training"]
+
+
+def test_vocabulary_sizes_in_a_file_do_not_restrict_flags(work, tmp_path, monkeypatch):
+    (tmp_path / "old.toml").write_text(
+        "[model]\nsource_vocab_size = 8000\ntarget_vocab_size = 9000\n"
+        'attention = "none"\nembedding_dim = 256\n'
+    )
+    given = []
+    monkeypatch.setattr(train, "train", lambda data_dir, run_dir, model, *more: given.append(model))
+    done = run_here(
+        "experiments.train",
+        f"--config={tmp_path / 'old.toml'}",
+        f"--data_dir={work / 'data'}",
+        f"--run_dir={tmp_path / 'run'}",
+        "--tied_embeddings=all",
+    )
+    assert done.returncode == 0, done.stderr
+    assert [model.tied_embeddings for model in given] == ["all"]
 
 
 def test_a_run_of_another_configuration_is_refused_and_left_as_it_is(work):

@@ -177,6 +177,7 @@ def test_a_given_model_is_used_as_it_is(tmp_path: Path) -> None:
     (source, _) = vocabularies(manifest, tmp_path / "second" / "data")
     assert isinstance(source, SubwordVocabulary)
     assert source.content == model.read_bytes()
+    assert "vocab_size" not in manifest.options and "seed" not in manifest.options
     shard = "train-00000.npy"
     first, second = (contents(tmp_path / name / "data")[shard] for name in ("first", "second"))
     assert first == second

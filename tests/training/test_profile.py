@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,19 @@ def test_without_updates_it_records_nothing(tmp_path: Path, events: list[str]) -
     train(profile, events, 1, 3)
     profile.stop()
     assert events == ["1", "2", "3"]
+
+
+def test_a_full_disk_is_an_error_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tensorflow as tf
+
+    def fail(*given: Any) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.profiler.experimental, "start", fail)
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
+        Profile(tmp_path, 1, 1).before_update(1)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from seq2seq_memattn.attention.registry import label
+from seq2seq_memattn.compute.file_errors import as_os_errors
 from seq2seq_memattn.compute.precision import INT8
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.runs.directory import CONFIG_NAME, Run, versions
@@ -137,10 +138,11 @@ def write(
     # TensorFlow registers saved gradients when it loads a model, and keeps them, and with them the
     # model, until the process ends. A server would keep every version that it ever loaded.
     saving = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-    tf.saved_model.save(module, str(folder), signatures=functions, options=saving)
-    (folder / EXTRA).mkdir()
-    _write_json(folder / EXPORT, description)
-    write_warmup(folder, folder.parent.resolve().name, warmup, options.signatures)
+    with as_os_errors(folder.parent):
+        tf.saved_model.save(module, str(folder), signatures=functions, options=saving)
+        (folder / EXTRA).mkdir()
+        _write_json(folder / EXPORT, description)
+        write_warmup(folder, folder.parent.resolve().name, warmup, options.signatures)
 
 
 @contextlib.contextmanager

@@ -133,9 +133,11 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
     try:
         strategy = tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), options)
     except tf.errors.OpError as error:
+        limit = f" within {config.start_timeout:.0f} s"
+        within = limit if isinstance(error, tf.errors.DeadlineExceededError) else ""
         raise LostWorker(
-            f"the processes {', '.join(addresses)} did not connect within "
-            f"{config.start_timeout:.0f} s ({error.message.splitlines()[0]})"
+            f"the processes {', '.join(addresses)} did not connect{within} "
+            f"({error.message.splitlines()[0]})"
         ) from error
     finally:
         signal.signal(signal.SIGTERM, handler)
@@ -223,13 +225,17 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
         number: signal.signal(number, lambda number, frame: signals.append(number))
         for number in (signal.SIGTERM, signal.SIGINT)
     }
-    server = tf.distribute.Server(
-        tf.train.ClusterSpec(cluster.addresses),
-        job_name=cluster.job,
-        task_index=cluster.task,
-        protocol="grpc",
-    )
     places = cluster.places()
+    try:
+        server = tf.distribute.Server(
+            tf.train.ClusterSpec(cluster.addresses),
+            job_name=cluster.job,
+            task_index=cluster.task,
+            protocol="grpc",
+        )
+    except tf.errors.OpError as error:  # the address may still be in use by an earlier start
+        address = places[cluster.job, cluster.task]
+        raise LostWorker(f"{address}: {error.message.splitlines()[0]}") from error
     chief = places.pop(("chief", 0))
     del places[cluster.job, cluster.task]
     if cluster.job == "worker":  # this worker suffices: no other worker is needed

@@ -243,6 +243,18 @@ def test_a_failed_export_leaves_nothing(
     assert not os.listdir(tmp_path / "model")
 
 
+def test_a_full_disk_is_an_error_of_the_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any, **options: Any) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    with pytest.raises(OSError, match="No space left on device: '.*model'"):
+        export(run, tmp_path / "model", OPTIONS, "float32")
+    assert not os.listdir(tmp_path / "model")
+
+
 @pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), min_size=1, max_size=4))

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from seq2seq_memattn.config import DevicesConfig
 from seq2seq_memattn.training.distributed import strategies
@@ -62,6 +63,22 @@ def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPa
     with pytest.raises(LostWorker, match="^c:3 did not start within 0 s$"):
         strategies._wait_for(["b:2", "c:3"], 0.05)
     strategies._wait_for(["b:2"], 0.0)
+
+
+@pytest.mark.parametrize("job", ["worker", "ps"])
+def test_an_address_in_use_is_an_error_after_which_one_tries_again(
+    job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any, **options: Any) -> None:
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server\nmore")
+
+    monkeypatch.setattr(tf.distribute, "Server", fail)
+    monkeypatch.setattr(strategies.signal, "signal", lambda number, handler: None)
+    addresses = {"chief": ["a:1"], "worker": ["b:2"], "ps": ["c:3"]}
+    cluster = Cluster(addresses, job, 0)
+    address = {"worker": "b:2", "ps": "c:3"}[job]
+    with pytest.raises(LostWorker, match=f"^{address}: Could not start gRPC server$"):
+        strategies._serve(cluster, DevicesConfig())
 
 
 def test_mirrored_needs_several_devices() -> None:
