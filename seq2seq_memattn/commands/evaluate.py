@@ -21,13 +21,13 @@ from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.notes import print_note
-from seq2seq_memattn.search.options import RULES
+from seq2seq_memattn.search.options import CHANGING
 from seq2seq_memattn.text.files import check_output, open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
 HYPOTHESES, SCORES = "hypotheses.txt", "evaluation.json"  # files in --output_dir
 # Flags that the result states if they are given.
-STATED = (*RULES, "threshold", "max_source_length", "ensemble_mean", "precision")
+STATED = (*CHANGING, "ensemble_mean", "precision")
 
 
 def compare(
@@ -128,8 +128,7 @@ def main(arguments: cli.Arguments) -> None:
     run_flags.report_cut(translator.sources)
     hypotheses, form = [best[0].text for best in translations], run.text_form
     if arguments.output_dir:  # before the scores, some of which have limits: RIBES of 2,000 tokens
-        with open_output(str(Path(arguments.output_dir) / HYPOTHESES)) as stream:
-            stream.writelines(f"{line}\n" for line in hypotheses)
+        _write(arguments.output_dir, HYPOTHESES, hypotheses)
     ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
     scores = corpus_scores(ours, theirs, arguments.lowercase)
     result: dict[str, Any] = {
@@ -171,8 +170,7 @@ def main(arguments: cli.Arguments) -> None:
         )
     try:
         if arguments.output_dir:
-            with open_output(str(Path(arguments.output_dir) / SCORES)) as stream:
-                stream.write(json.dumps(result, indent=2) + "\n")
+            _write(arguments.output_dir, SCORES, [json.dumps(result, indent=2)])
     finally:  # print the result even if the file cannot be written
         cli.print_result(result)
 
@@ -190,3 +188,8 @@ def _prepare_end(arguments: cli.Arguments, form: TextForm) -> None:
         inputs = [*filter(None, (arguments.source, arguments.reference, arguments.baseline))]
         for name in (HYPOTHESES, SCORES):
             check_output(folder / name, *inputs)
+
+
+def _write(folder: str, name: str, lines: list[str]) -> None:
+    with open_output(str(Path(folder) / name)) as stream:
+        stream.writelines(f"{line}\n" for line in lines)

@@ -15,6 +15,7 @@ RULES = (
     "no_repeat_ngram",
     "banned",
 )
+CHANGING = (*RULES, "threshold", "max_source_length")  # stated by evaluations, if given
 
 MOST_PENALTY = 10.0  # above, powers of lengths are infinite in float32
 MOST_NGRAM = 32

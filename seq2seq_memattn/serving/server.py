@@ -191,7 +191,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _read_token(file: Path) -> str:
-    token = file.read_text(encoding="utf-8-sig").strip()
-    if len(token.splitlines()) != 1:  # a header cannot contain a line break
-        raise ValueError(f"{file}: expected one line, the token; found {len(token.splitlines())}")
-    return token
+    lines = file.read_text(encoding="utf-8-sig").strip().splitlines()
+    if len(lines) != 1:  # a header cannot contain a line break
+        raise ValueError(f"{file}: expected one line, the token; found {len(lines)}")
+    return lines[0]

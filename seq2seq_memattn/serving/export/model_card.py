@@ -9,10 +9,9 @@ from seq2seq_memattn.compute.precision import INT8
 from seq2seq_memattn.data.manifest import Manifest, read_manifest
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.search.ensemble import Ensemble, members
-from seq2seq_memattn.search.options import RULES
+from seq2seq_memattn.search.options import CHANGING, RULES
 
 EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
-STATED = (*RULES, "threshold", "max_source_length")  # options that an evaluation names, if given
 # Titles of scores, with the keys of the score and its signature in evaluation.json.
 SCORES = {
     "BLEU, tokenised": ("bleu", "signature"),
@@ -159,7 +158,7 @@ def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
     said = [path.parent.name]
     if (precision := found.get("precision", "float32")) != "float32":
         said.append(precision)
-    said += [f"{key} {found[key]}" for key in STATED if key in found]
+    said += [f"{key} {found[key]}" for key in CHANGING if key in found]
     name = ", ".join(said)
     for title, (key, signature) in SCORES.items():
         yield [name, title, f"{found[key]:.2f}", f"`{found[signature]}`"]
