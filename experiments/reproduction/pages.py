@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.reproduction.results import Result, Results
-from experiments.reproduction.rows import Scale
+from experiments.reproduction.rows import Row, Scale
 from experiments.reproduction.study import Study, load_definition, make_study
 from seq2seq_memattn.text.files import open_output
 
@@ -16,6 +16,10 @@ Draw = Callable[[Study, Results, Path], dict[str, str]]
 
 PROSE_WIDTH = 100  # characters
 CODE_WIDTH = 96
+WITH_CORPORA = (
+    "The corpora are read from a folder if you add `--source_dir=CORPORA`; without it, they are "
+    "downloaded where that is possible ([details](../docs/reproducing.md#studies))."
+)
 
 
 class MissingRun(ValueError):
@@ -56,6 +60,8 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
         rows = ", ".join(f"`{row.name}`" for row in missing)
         parts.append(prose(f"Rows without a result so far (`--rows=NAME` makes one): {rows}."))
     repeat = ["## How to repeat it"]
+    if any(row.data.corpus for row in study.rows if isinstance(row, Row)):
+        repeat.append(prose(WITH_CORPORA))
     if not default.rows and definition.run is Study.run:
         if any("file" in one for one in results):
             repeat.append(prose("Repeat the commands that the files above record. Then:"))

@@ -37,7 +37,11 @@ def _quality(corpus: Corpus, by_label: dict[str, Result], attention: str) -> Cla
         f"Reproduced if {attention} is above global in test BLEU; not reproduced if it is more "
         f"than {2 * MARGIN:g} BLEU below ({MARGIN:g} as the bound, {MARGIN:g} for chance with one "
         "seed); otherwise undecided."
-        + (" So is the paper's own English-Japanese row." if attention == "local" else ""),
+        + (
+            " By this rule, the paper's own English-Japanese row is undecided too."
+            if attention == "local"
+            else ""
+        ),
     )
     rows = [by_label[label] for label in (attention, "global") if label in by_label]
     if len(rows) < 2:

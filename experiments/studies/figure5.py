@@ -52,8 +52,8 @@ def claims(found: Results) -> list[Claim]:
         "badly",
         "For each reading of equation 5 that has all four pairs: reproduced if two softmaxes are "
         f"more than {MARGIN:g} validation BLEU below every other pair; contradicted if they are as "
-        f"far above some pair, except after {FEW_UPDATES}; otherwise undecided. If the readings "
-        "disagree, undecided too.",
+        f"far above some pair, except after {FEW_UPDATES}; otherwise undecided. Also undecided if "
+        "the readings disagree.",
     )
     scores: dict[str, list[float]] = {}
     for result in found:
