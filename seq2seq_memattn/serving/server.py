@@ -61,7 +61,7 @@ def serve(
     ):
         service = Service(folders, options)
         try:
-            app = make_app(service, options, token)
+            app = make_app(service, options, listener.getsockname()[0], token)
             config = uvicorn.Config(
                 app,
                 http=Connection,

@@ -38,9 +38,8 @@ class Running:
 
         async def run() -> Any:
             # Errors become answers with status 500 instead of exceptions.
-            transport = httpx.ASGITransport(
-                make_app(self.service, self._options, token), raise_app_exceptions=False
-            )
+            app = make_app(self.service, self._options, self._options.host, token)
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
                 return await work(client)
 

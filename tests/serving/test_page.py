@@ -41,7 +41,7 @@ def serving(folders: dict[str, Path], token: str | None = None) -> Iterator[str]
     """Serves models on a free port for a block; yields the address of the page."""
     options = ServerOptions(max_text_bytes=MAX_TEXT_BYTES, max_body_bytes=1_000_000)
     service = Service(folders, options)
-    app = make_app(service, options, token)
+    app = make_app(service, options, options.host, token)
     config = uvicorn.Config(
         app, port=0, http=Connection, ws="none", lifespan="off", log_config=None
     )

@@ -147,6 +147,34 @@ def test_broken_http_is_400_and_the_server_goes_on(reverser_folder: Path) -> Non
     assert serve_while(reverser_folder, scenario)[1].status_code == 200
 
 
+@pytest.mark.parametrize("method", ["POST", "GET", "HEAD"])
+def test_a_broken_body_gets_one_answer_and_leaves_no_traceback(
+    reverser_folder: Path, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = f"{method} /v1/models/none HTTP/1.1\r\nHost: localhost\r\n"
+
+    def scenario(url: str) -> bytes:
+        with connect(url) as client:
+            client.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\nzz\r\n".encode())
+            return read_all(client)
+
+    answer = serve_while(reverser_folder, scenario)[1]
+    assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1
+    assert answer.endswith(b"\r\n\r\n") == (method == "HEAD")
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize("host", ["127.1", "localhost", "::ffff:127.0.0.1"])
+def test_at_a_loopback_address_however_written_other_names_are_refused(
+    reverser_folder: Path, host: str
+) -> None:
+    def scenario(url: str) -> list[int]:
+        names = ("rebound.example", host if ":" not in host else f"[{host}]")
+        return [httpx.get(f"{url}metrics", headers={"Host": name}).status_code for name in names]
+
+    assert serve_while(reverser_folder, scenario, host=host)[1] == [403, 200]
+
+
 def test_a_connection_beyond_the_bound_is_told_to_come_again(
     reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

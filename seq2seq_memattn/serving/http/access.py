@@ -13,7 +13,6 @@ from seq2seq_memattn.serving.http.error_response import error_response
 HEALTH_PATH = "/healthz"
 OPEN_PATHS = ("/", HEALTH_PATH)
 OPEN_FOLDER = "/page/"
-MODELS_PATH = "/page/models.json"
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -34,17 +33,19 @@ class HostGate:
 
     Args:
         app: the application that gets the requests.
-        address: address that the server listens on. If it is a loopback address, Host must be this
-            address, a name in `LOCAL_NAMES` or a name in `allowed`. At other addresses, Host is
-            checked in the same way, but only if `allowed` is not empty.
+        host: the name or address that the server was told to listen on.
+        address: the address that it listens on. If it is a loopback address, Host must be `host`,
+            this address, a name in `LOCAL_NAMES` or a name in `allowed`. At other addresses, Host
+            is checked in the same way, but only if `allowed` is not empty.
         allowed: further names, which are also allowed in Origin.
     """
 
-    def __init__(self, app: ASGIApp, address: str, allowed: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, host: str, address: str, allowed: Iterable[str]) -> None:
         self._app = app
         self._others = frozenset(name.lower() for name in allowed)
+        own = {host.lower(), address.lower()}
         # An IPv6 address has brackets in Host.
-        names = LOCAL_NAMES | {address.lower(), f"[{address.lower()}]"} | self._others
+        names = LOCAL_NAMES | own | {f"[{name}]" for name in own} | self._others
         self._names = names if _is_loopback(address) or self._others else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,11 +130,9 @@ def _name(host: str) -> str:
 
 
 def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:  # a name
-        return address.lower() == "localhost"
+    bound = ipaddress.ip_address(address)
+    return (getattr(bound, "ipv4_mapped", None) or bound).is_loopback
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN_PATHS or (path.startswith(OPEN_FOLDER) and path != MODELS_PATH)
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)

@@ -19,7 +19,6 @@ from starlette.staticfiles import StaticFiles
 from seq2seq_memattn.serving.errors import RequestError, busy, invalid
 from seq2seq_memattn.serving.http.access import (
     HEALTH_PATH,
-    MODELS_PATH,
     OPEN_FOLDER,
     CommonHeaders,
     HostGate,
@@ -40,12 +39,15 @@ PAGE = Path(__file__).with_name("page")
 mimetypes.add_type("text/javascript", ".js")  # some systems map .js to another type
 
 
-def make_app(service: Service, options: ServerOptions, token: str | None = None) -> Starlette:
+def make_app(
+    service: Service, options: ServerOptions, address: str, token: str | None = None
+) -> Starlette:
     """Makes the web application.
 
     Args:
         service: answers the requests.
         options: `ServerOptions`.
+        address: the address that the server listens on; `options.host` may be a name.
         token: the token that requests must carry, except for the page and `/healthz`; None: no
             token is needed.
 
@@ -55,7 +57,7 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
     endpoints = _Endpoints(service, options.max_body_bytes)
     routes = [
         Route("/", endpoints.page),
-        Route(MODELS_PATH, endpoints.models),
+        Route("/models.json", endpoints.models),
         # Some installers link files instead of copying them; links need `follow_symlink`.
         Mount(OPEN_FOLDER, StaticFiles(directory=PAGE, follow_symlink=True)),
         Route(HEALTH_PATH, endpoints.health),
@@ -73,7 +75,7 @@ def make_app(service: Service, options: ServerOptions, token: str | None = None)
         routes=routes,
         middleware=[
             Middleware(CommonHeaders),
-            Middleware(HostGate, address=options.host, allowed=options.hosts),
+            Middleware(HostGate, host=options.host, address=address, allowed=options.hosts),
             Middleware(TokenGate, token=token),
         ],
         exception_handlers={

@@ -100,7 +100,11 @@ class Connection(H11Protocol):
             ],
             reason=http.HTTPStatus(status).phrase.encode(),
         )
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has been begun
-            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+        state = self.conn.our_state
+        if state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has been begun
+            is_head = state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+            for event in (head, *(() if is_head else (h11.Data(data=body),)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # a handler that has not answered yet sends nothing
         self.transport.close()

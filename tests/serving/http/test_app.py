@@ -242,7 +242,7 @@ def test_a_body_that_does_not_come_is_408(server: Running, monkeypatch: pytest.M
 
 
 def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> None:
-    guarded = [REVERSER, f"{REVERSER}/metadata", "/metrics", "/page/models.json", "/other"]
+    guarded = [REVERSER, f"{REVERSER}/metadata", "/metrics", "/models.json", "/other"]
 
     async def statuses(client: httpx.AsyncClient, header: str | None) -> set[int]:
         headers = {} if header is None else {"Authorization": header.encode()}
@@ -263,7 +263,7 @@ def test_the_token_guards_all_but_the_page_and_the_health(server: Running) -> No
         assert "token" in error_of(answer)
     health = server.ask(lambda client: client.get("/healthz"), token="sécret")
     assert health.status_code == 200
-    for path, status in (("/", 200), ("/page/x", 404)):
+    for path, status in (("/", 200), ("/page/x", 404), ("/models.json%0A", 401)):
         answer = server.ask(lambda client, p=path: client.get(p), token="sécret")
         assert answer.status_code == status
 
@@ -288,7 +288,7 @@ def test_the_page_comes_from_the_package_with_safe_headers(server: Running) -> N
 
 
 def test_the_page_is_told_of_the_models_in_their_order(server: Running) -> None:
-    assert server.get("/page/models.json").json() == {
+    assert server.get("/models.json").json() == {
         "models": [
             {
                 "name": "reverser",

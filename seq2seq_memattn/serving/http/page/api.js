@@ -23,7 +23,7 @@ export class RequestError extends Error {
 
 /** Loads the list of served models, each with name, version, export and signatures. */
 export async function loadModels(token) {
-  const response = await send("page/models.json", { headers: authorization(token) });
+  const response = await send("models.json", { headers: authorization(token) });
   const { models } = await body(response);
   return models.map((each) => ({ ...each, export: { ...NOTHING_KNOWN, ...each.export } }));
 }
