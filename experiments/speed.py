@@ -25,10 +25,9 @@ from experiments.benchmarks.process_memory import work_peak_mib
 from experiments.benchmarks.time_plots import draw_times
 from experiments.benchmarks.timed_work import (
     MODES,
-    OF_DATA,
     Setting,
     Work,
-    data_vocab_size,
+    data_sizes,
     make_work,
 )
 from experiments.reproduction.results import provenance, write_json
@@ -196,9 +195,14 @@ def _check(options: Any) -> None:
             raise ValueError(f"--modes: expected some of {', '.join(MODES)}; got {mode!r}")
     if bool(options.run_dir) != bool(options.source):
         raise ValueError("--run_dir and --source: expected both or neither")
-    for name in ("modes", "attentions", "lengths", "input_feeding", "folded"):
-        if options.run_dir and name in options.given:
-            raise ValueError(f"--{name}: has no effect with --run_dir, so leave it out")
+    made_up = ("modes", "lengths", "vocab_size")
+    for flag, names in {
+        "run_dir": (*made_up, "attentions", "units", "input_feeding", "folded"),
+        "data_dir": made_up,
+    }.items():
+        for name in names:
+            if getattr(options, flag) and name in options.given:
+                raise ValueError(f"--{name}: has no effect with --{flag}, so leave it out")
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
     precisions = get_args(Precision if "train" in options.modes else DecodingPrecision)
@@ -206,6 +210,8 @@ def _check(options: Any) -> None:
         given = getattr(options, name)
         if set(given) - set(known):
             raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {given}")
+    if options.figure and Path(options.figure).suffix:
+        raise ValueError(f"--figure: expected a name without an ending; got {options.figure!r}")
     if options.parts and (options.run_dir or "train" in options.modes):
         raise ValueError("--parts: expected decoding by untrained models")
 
@@ -216,17 +222,15 @@ def _settings(options: Any) -> list[list[Setting]]:
     lengths = cli.positive_numbers("lengths", options.lengths)
     given = {name: getattr(options, name) for name in SHARED}
     shared: dict[str, Any] = {name: "" if value is None else value for name, value in given.items()}
-    if options.data_dir:
-        shared["vocab_size"] = data_vocab_size(Path(options.data_dir))
+    modes, attentions = options.modes, options.attentions
     if options.run_dir:
         from seq2seq_memattn.runs.directory import read_model_config
 
         attention = read_model_config(Path(options.run_dir)).attention
-        modes, attentions = ["run"], [attention]
-    else:
-        modes, attentions = options.modes, options.attentions
-    if options.data_dir:
-        modes = ["data"]
+        modes, attentions, lengths = ["run"], [attention], [0]
+    elif options.data_dir:
+        shared["vocab_size"], longest = data_sizes(Path(options.data_dir), options.split)
+        modes, lengths = ["data"], [longest]
     return [
         [
             Setting(
@@ -237,7 +241,7 @@ def _settings(options: Any) -> list[list[Setting]]:
                 jit_compile=graph == "xla",
                 **shared,
             )
-            for length in ([0] if mode in OF_DATA else lengths)
+            for length in lengths
             for attention in attentions
             for precision in options.precisions
             # Training always runs in TensorFlow's plain graph.

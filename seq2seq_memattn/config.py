@@ -7,6 +7,7 @@ JSON values, which are stored with a run.
 import dataclasses
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -90,6 +91,19 @@ class Options:
         if unknown:
             raise ValueError(f"Unknown option {unknown[0]!r} for {cls.__name__}.")
         return cls(**values)
+
+
+# Options that only these attentions have, by the start of the name. Not complete: presets set some
+# options of K-memory for every attention.
+OPTIONS_OF = {
+    "k_memory": (
+        *("position_encoding", "attention_bias", "slot_hidden", "slot_spread", "slot_dropout"),
+    ),
+    "local": ("half_window",),
+    "local_p": ("local_sigma",),
+    "flexible": ("flexible_sigma", "threshold"),
+}
+DENSE_BRIDGE = ("bridge_from", "bridge_activation", "bridge_outputs_only")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,24 +246,17 @@ class ModelConfig(Options):
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         check_share("dropout", self.dropout)
         check_share("slot_dropout", self.slot_dropout)
-        self._check_for_k_memory()
+        for attention, names in OPTIONS_OF.items():
+            if not self.attention.startswith(attention):
+                self._check_unset(names, f"is for {attention}; the attention is {self.attention}.")
+        if self.bridge_kind != "dense":
+            self._check_unset(DENSE_BRIDGE, f"is for a dense bridge; got {self.bridge_kind}.")
         self._check_tied()
 
-    def _check_for_k_memory(self) -> None:
-        if self.attention.startswith("k_memory"):
-            return
-        unset = {
-            "position_encoding": "none",
-            "slot_hidden": 0,
-            "slot_spread": 0.0,
-            "slot_dropout": 0.0,
-        }
-        for name, value in unset.items():
-            if getattr(self, name) != value:
-                raise ValueError(
-                    f"`{name}` {getattr(self, name)} is for k_memory; the attention is "
-                    f"{self.attention}."
-                )
+    def _check_unset(self, names: Iterable[str], reason: str) -> None:
+        for field in dataclasses.fields(self):
+            if field.name in names and (value := getattr(self, field.name)) != field.default:
+                raise ValueError(f"`{field.name}` {value} {reason}")
 
     def _check_tied(self) -> None:
         if self.tied_embeddings != "none" and self.embedding_dim != self.output_units:
@@ -273,6 +280,13 @@ class ModelConfig(Options):
     def longest_source(self) -> int | None:
         """The maximum number of tokens in a source, end token included; None: no limit."""
         return self.max_source_length if self.needs_source_length else None
+
+    @property
+    def bridge_kind(self) -> str:
+        """The kind of bridge that the model has: zero, copy or dense."""
+        if self.bridge != "auto":
+            return self.bridge
+        return "dense" if self.attention == "none" else "zero"
 
     @property
     def mixing_layer(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.checks import check_share
+from seq2seq_memattn.checks import check_share, check_size
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import prefer_high
@@ -124,7 +124,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         if self.reduction in ("sum_over_batch_size", "mean"):  # Keras's mean counts padding
             weights *= ops.divide(ops.size(weights), ops.maximum(ops.sum(weights), 1.0))
         if sample_weight is not None:
-            weights *= _token_weights(ops.convert_to_tensor(sample_weight, self.dtype))
+            weights *= _token_weights(ops.convert_to_tensor(sample_weight, self.dtype), ids)
         # The copy of `y_pred` has no mask. With one, Keras would correct the mean a second time.
         return super().__call__(ids, ops.copy(y_pred), weights)
 
@@ -134,7 +134,7 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def get_config(self) -> dict[str, Any]:
         own = {"label_smoothing": self.label_smoothing, "pad_id": self.pad_id}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), **own, "dtype": self.dtype}
 
 
 @keras.saving.register_keras_serializable(package="seq2seq_memattn")
@@ -170,7 +170,7 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
         ids = _ids(y_true)
         weights = ops.cast(ops.not_equal(ids, self.pad_id), "float32")
         if sample_weight is not None:
-            weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"))
+            weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"), ids)
         # The copy of `y_pred` has no mask. With one, Keras would weight the tokens a second time.
         super().update_state(ids, ops.copy(y_pred), weights)
 
@@ -182,19 +182,19 @@ def _are_right(y_true: Any, y_pred: Any) -> Any:
     return ops.cast(ops.equal(y_true, ops.argmax(y_pred, axis=-1)), "float32")
 
 
-def _token_weights(weights: Any) -> Any:
-    """Weights of sentences or of tokens as [batch, 1] or [batch, target_length]."""
+def _token_weights(weights: Any, ids: Any) -> Any:
+    """Weights of sentences or of tokens as [batch, 1] or [batch, target_length], like `ids`."""
     rank = len(weights.shape)
-    if rank == 1:
-        return ops.expand_dims(weights, axis=1)
     if rank == 3 and weights.shape[-1] in (1, None):
-        return ops.squeeze(weights, axis=-1)
-    if rank != 2:
+        weights = ops.squeeze(weights, axis=-1)
+    elif rank not in (1, 2):
         raise ValueError(
             "`sample_weight`: expected a weight for each sentence or for each token; got shape "
             f"{tuple(weights.shape)}."
         )
-    return weights
+    for axis, size, expected in zip(("batch", "length"), weights.shape, ids.shape, strict=False):
+        check_size("sample_weight", axis, size, expected)
+    return ops.expand_dims(weights, axis=1) if rank == 1 else weights
 
 
 def _ids(y_true: Any) -> Any:

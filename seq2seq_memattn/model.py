@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.attention.registry import make_attention
+from seq2seq_memattn.checks import check_rank, check_size
 from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.precision import at_least_float32
@@ -48,10 +48,11 @@ class Seq2Seq(keras.Model):
         JAX) does not check. Logits on padding have no meaning.
 
     Raises:
-        ValueError: if the sizes in `config` do not fit together; in eager mode, for ids outside
-            the vocabularies. A plain TensorFlow graph raises `InvalidArgumentError` for such ids
-            when the graph runs. Compiled code (XLA, JAX) does not check ids: if one is outside its
-            vocabulary, the logits are meaningless.
+        ValueError: if the sizes in `config` do not fit together, an input has a wrong rank, or the
+            batch sizes of the inputs differ; in eager mode, for ids outside the vocabularies. A
+            plain TensorFlow graph raises `InvalidArgumentError` for such ids when the graph runs.
+            Compiled code (XLA, JAX) does not check ids: if one is outside its vocabulary, the
+            logits are meaningless.
 
     Example:
     >>> from keras import ops
@@ -98,12 +99,10 @@ class Seq2Seq(keras.Model):
             else None
         )
         attention = make_attention(config, dtype)
-        has_attention = not isinstance(attention, NoAttention)
         cells = [
             _decoder_cell(index, config, seeds, dtype) for index in range(config.decoder_layers)
         ]
-        automatic = "zero" if has_attention else "dense"
-        kind: Any = automatic if config.bridge == "auto" else config.bridge
+        kind: Any = config.bridge_kind
         dense = (config.bridge_from, config.bridge_activation, config.bridge_outputs_only)
         self.bridge = Bridge(
             kind,
@@ -269,6 +268,10 @@ class Seq2Seq(keras.Model):
             "target_inputs": self.config.target_vocab_size,
         }
         ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}
+        for name, given in ids.items():
+            check_rank(name, given, ("batch", "length"))
+        source, targets = ids["source"], ids["target_inputs"]
+        check_size("target_inputs", "batch", targets.shape[0], source.shape[0])
         return super().__call__(ids, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False, asked: Asked | None = None) -> Any:

@@ -30,7 +30,26 @@ RECORDS = (ModelConfig, TrainingConfig)
                 {"attention": "bahdanau", name: value},
                 f"`{name}` {value} is for k_memory; the attention is bahdanau",
             )
-            for name, value in (("slot_hidden", 8), ("slot_spread", 2.0), ("slot_dropout", 0.1))
+            for name, value in (
+                *(("slot_hidden", 8), ("slot_spread", 2.0), ("slot_dropout", 0.1)),
+                ("attention_bias", True),
+            )
+        ),
+        (ModelConfig, {"half_window": 3}, "`half_window` 3 is for local; the attention is k_mem"),
+        (
+            ModelConfig,
+            {"attention": "local_m", "local_sigma": 2.0},
+            "`local_sigma` 2.0 is for local_p; the attention is local_m",
+        ),
+        (ModelConfig, {"threshold": 0.8}, "`threshold` 0.8 is for flexible; the attention is k_m"),
+        (ModelConfig, {"flexible_sigma": 2.0}, "`flexible_sigma` 2.0 is for flexible"),
+        *(
+            (ModelConfig, {name: value, **bridge}, f"`{name}` {value} is for a dense bridge; got")
+            for name, value, bridge in (
+                ("bridge_activation", "tanh", {}),
+                ("bridge_from", "top", {"bridge": "copy"}),
+                ("bridge_outputs_only", True, {"bridge": "zero", "attention": "none"}),
+            )
         ),
         (ModelConfig, {"slot_hidden": -1}, "`slot_hidden` must not be negative; got -1"),
         (ModelConfig, {"slot_spread": -1.0}, "`slot_spread` must not be negative; got -1.0"),

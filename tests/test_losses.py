@@ -192,6 +192,10 @@ def test_weights_of_tokens_may_have_a_last_axis_of_one() -> None:
     for wrong in (weights[:, None, :], weights[None, None], np.float32(1.0)):
         with pytest.raises(ValueError, match="`sample_weight`: expected a weight for each"):
             loss(targets, logits, wrong)
+    for wrong, axis in ((weights[:1], "batch"), (weights[:1, 0], "batch"), (TOKENS, "length")):
+        for each in (loss, TokenAccuracy()):
+            with pytest.raises(ValueError, match=f"`sample_weight`: expected {axis} "):
+                each(targets, logits, wrong)
 
 
 def test_a_batch_of_padding_alone_has_no_loss() -> None:
@@ -227,6 +231,8 @@ def test_it_comes_back_from_its_config() -> None:
     )
     assert isinstance(loss, TokenCrossEntropy)
     assert loss.name == "nats"
+    exact = TokenCrossEntropy.from_config(TokenCrossEntropy(dtype="float64").get_config())
+    assert exact.dtype == "float64"
     assert_close(loss(TARGETS, tensor(LOGITS)), np.array(expected_sum(LOGITS, 0.2) / 8))
 
 

@@ -11,6 +11,7 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.losses import summed_cross_entropy
 from seq2seq_memattn.model import Seq2Seq
 from tests import as_reference
+from tests.errors import refused
 from tests.inputs import randomise, tensor
 from tests.loops.test_scan import run
 from tests.marks import quick, slow
@@ -65,7 +66,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unfed": {"input_feeding": False, "decoder_layers": 1, "mixing_units": 9},
     "unmixed": {"mixing": "none", "mixing_from": "output_and_context"},
     "from_output": {"mixing": "tanh", "mixing_from": "output"},
-    "unmixed_output": {"mixing": "none", "mixing_from": "output", "input_feeding": False},
+    "unmixed_output": {"mixing": "none", "mixing_from": "output"},
     "tied": {"tied_embeddings": "target", "mixing_units": 5},
     "joint": {
         "tied_embeddings": "all",
@@ -479,6 +480,16 @@ def test_a_bridge_from_the_backward_direction_needs_one() -> None:
 def test_position_encodings_without_a_length_are_refused() -> None:
     with pytest.raises(ValueError, match="`max_source_length`"):
         build(position_encoding="masked")
+
+
+def test_inputs_that_do_not_fit_together_are_refused() -> None:
+    model, ids = build(), np.ones([3, 4], np.int32)
+    for inputs, message in (
+        ({"source": ids, "target_inputs": ids[:2]}, "`target_inputs`: expected batch 3; got 2."),
+        ({"source": ids[:1], "target_inputs": ids}, "`target_inputs`: expected batch 1; got 3."),
+        ({"source": ids[0], "target_inputs": ids}, "`source`: expected shape [batch, length]; "),
+    ):
+        assert refused(model, inputs).startswith(message)
 
 
 def test_a_config_may_be_a_dict_and_unknown_options_are_named() -> None:

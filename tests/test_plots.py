@@ -234,6 +234,12 @@ def test_learning_curves_show_bleu_against_updates_or_minutes() -> None:
     assert line(axes, "Bahdanau")[0] == pytest.approx(range(1, 11))
 
 
+def test_minutes_of_a_curve_never_decrease_where_a_run_ended_early() -> None:
+    slow = [{**row, "seconds": 2 * row["seconds"]} for row in curve(1.0) if row["update"] <= 600]
+    (axes,) = plots.learning_curves({"none": [*curve(1.0), *slow]}, against="minutes").axes
+    assert line(axes, "no attention")[0] == pytest.approx([1.5 * n for n in range(1, 7)])
+
+
 @pytest.mark.parametrize(
     ("bleu", "expected"),
     [((20.0, 99.0), (-2.0, 102.0)), ((20.0, 40.0), (19.0, 41.0)), ((38.0, 38.0), (37.95, 38.05))],

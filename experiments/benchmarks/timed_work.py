@@ -157,10 +157,11 @@ def make_sources(setting: Setting) -> list[np.ndarray]:
     return [generator.choice(symbols, size) for size in lengths]
 
 
-def data_vocab_size(data_dir: Path) -> int:
-    """Size of a data directory's target vocabulary, without the special ids."""
+def data_sizes(data_dir: Path, split: str) -> tuple[int, int]:
+    """Size of the target vocabulary without the special ids, and the longest source of a split."""
     manifest = read_manifest(data_dir)
-    return vocabulary_from_dict(manifest.target_vocabulary, data_dir).size - NUM_SPECIAL_IDS
+    vocabulary = vocabulary_from_dict(manifest.target_vocabulary, data_dir)
+    return vocabulary.size - NUM_SPECIAL_IDS, manifest.split(split).max_source_length
 
 
 def _pairs(setting: Setting) -> tuple[list[np.ndarray], list[int]]:

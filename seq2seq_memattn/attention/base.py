@@ -339,5 +339,5 @@ def masked_softmax(energies: Any, mask: Any, axis: int = -1) -> Any:
 def softmax(energies: Any, axis: int = -1) -> Any:
     """`ops.softmax` without its warning for an axis with one entry (K = 1, one-token sources)."""
     if energies.shape[axis] == 1:
-        return ops.ones_like(energies)
+        return ops.exp(energies - energies)  # 1, with a gradient, which is 0
     return ops.softmax(energies, axis=axis)

@@ -94,10 +94,11 @@ class LuongAttention(Attention):
             raise ValueError(f"`units` is for general and concat; got {units} with {score!r}.")
         if units is not None or score == "concat":
             units = check_int("units", units)
-        if (score == "location") != bool(max_source_length and max_source_length > 0):
+        if score == "location":
+            max_source_length = check_int("max_source_length", max_source_length)
+        elif max_source_length is not None:
             raise ValueError(
-                "`max_source_length`: expected a positive number for the location score and None "
-                f"for others; got {max_source_length} with {score!r}."
+                f"`max_source_length` is for location; got {max_source_length} with {score!r}."
             )
         self.score_name = score
         self.units = units

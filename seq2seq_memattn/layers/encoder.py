@@ -135,12 +135,13 @@ class Encoder(keras.layers.Layer):
 
     def _initializer(self, number: int) -> Any:
         """A kernel's initialiser, with its own seed: a shared seed would make all kernels equal."""
-        if not isinstance(self.kernel_initializer, keras.initializers.Initializer):
-            return self.kernel_initializer  # a function, without a seed
-        options = self.kernel_initializer.get_config()
-        if "seed" in options:
-            options["seed"] = (1_000_003 * self._first_seed + number) % 2**31
-        return self.kernel_initializer.from_config(options)
+        given = self.kernel_initializer
+        is_function = not isinstance(given, keras.initializers.Initializer)
+        options = {} if is_function else given.get_config()
+        if "seed" not in options:
+            return given
+        options["seed"] = (1_000_003 * self._first_seed + number) % 2**31
+        return given.from_config(options)
 
     def build(self, input_shape: Any) -> None:
         # If the inputs have a table, the lowest layers read its rows.

@@ -38,7 +38,8 @@ def learning_curves(
     The BLEU axis goes from 0 to 100 if a model exceeds 50, as on the copy task. Otherwise it covers
     only the range of the values, so that small differences can be seen. If several runs of a model
     have records of the same update, the curve is their mean, in a band from the lowest to the
-    highest.
+    highest. Against minutes, it ends with the run that ended first: the mean of the others' minutes
+    could be smaller.
 
     Args:
         curves: for each model, records with `update`, `seconds` of training and `bleu` (0 to 100).
@@ -128,12 +129,15 @@ def _curves(
         runs: dict[int, list[Mapping[str, Any]]] = {}
         for row in sorted(rows, key=lambda row: row["update"]):
             runs.setdefault(row["update"], []).append(row)
+        if against == "minutes":
+            most_runs = max(map(len, runs.values()))
+            runs = {update: one for update, one in runs.items() if len(one) == most_runs}
         values = [[row[measure] for row in one] for one in runs.values()]
         seconds = (mean(row["seconds"] for row in one) for one in runs.values())
         at = list(runs) if against == "updates" else [one / 60.0 for one in seconds]
         every = -(-len(at) // MAX_MARKERS)
         axes.plot(at, list(map(mean, values)), **line_of(look), markevery=every)
-        if len(rows) > len(at):
+        if any(len(one) > 1 for one in values):
             least, most = list(map(min, values)), list(map(max, values))
             axes.fill_between(at, least, most, color=look.colour, alpha=0.2, linewidth=0.0)
     axes.set_xlim(left=0.0)

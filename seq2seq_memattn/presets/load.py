@@ -69,10 +69,9 @@ def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    text = path.read_text(encoding="utf-8")
     kind, read = ("JSON", json.loads) if path.suffix == ".json" else ("TOML", tomllib.loads)
     try:
-        content = read(text)
+        content = read(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: expected {kind}; {error}") from None
     if not isinstance(content, dict):

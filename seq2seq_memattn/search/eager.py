@@ -128,8 +128,7 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
     source = _as_ids("source", inputs.source)
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
-    if is_eager(source):
-        check_rank("source", source, ("batch", "source_length"))
+    check_rank("source", source, ("batch", "source_length"))
     if source.shape[1] == 0:  # recurrent layers need a step
         source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
     if ours is not None and ours.longest_source is not None:

@@ -25,7 +25,8 @@ class SampleResult(NamedTuple):
             in nats, end token included, without temperature, top_k and top_p. For the same target,
             they equal those of `beam_search` and, unless products are rounded, of `memattn score`,
             and they can be compared across settings. Unless all settings are the defaults, these
-            are not the probabilities with which targets are drawn.
+            are not the probabilities with which targets are drawn. Below -1e29 if the constraints
+            left no token at some step: the target then breaks one of them.
         lengths: int32 [batch, num_samples]. Tokens without the end token.
         is_finished: bool [batch, num_samples]. False where the limit cut a target.
     """
@@ -69,7 +70,7 @@ def sample(
         temperature: float in 1e-4..1e4. Divides the logits. Below 1, probable tokens become more
             probable.
         top_k: int >= 0. Only the top_k most probable tokens can be drawn; 0: all. With 1, samples
-            are those of `greedy_search`.
+            are those of `greedy_search`, except among equally probable tokens.
         top_p: float in (0, 1]. Of the tokens that top_k leaves, only the most probable ones can be
             drawn: the smallest set that has this share of their probability. Of equally probable
             tokens, all or none are in the set.

@@ -3,6 +3,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
@@ -154,6 +155,18 @@ def test_a_hidden_layer_comes_before_the_energies(normalise_over: str, mode: str
         )
         assert_close(found.alpha[i], alpha)
         assert_close(found.rows[i], reference.k_memory_rows(outputs, alpha))
+
+
+def test_with_one_slot_the_decoder_weights_get_zeros_as_gradients() -> None:
+    attention = KMemoryAttention(1)
+    attention.build((None, None, 6), (None, None, 5))
+    with tf.GradientTape() as tape:
+        memory = attention.prepare(tensor(normal(2, 3, 6)))
+        context, scores, _ = attention.read(tensor(normal(2, 4, 5)), memory)
+        loss = tf.reduce_sum(context)
+    np.testing.assert_array_equal(as_array(scores), np.ones([2, 4, 1]))
+    (gradient,) = tape.gradient(loss, [attention.decoder_energy.kernel.value])
+    np.testing.assert_array_equal(as_array(gradient), np.zeros([5, 1]))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

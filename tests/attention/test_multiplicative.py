@@ -105,10 +105,8 @@ def test_general_names_both_widths_and_the_remedy() -> None:
         ({"score": "concat"}, "`units` must be an int >= 1; got None"),
         ({"score": "dot", "units": 3}, "`units` is for general and concat; got 3 with 'dot'"),
         ({"score": "general", "units": 0}, "`units` must be an int >= 1; got 0"),
-        (
-            {"score": "location"},
-            "`max_source_length`: expected a positive number.*got None with 'location'",
-        ),
+        ({"score": "location"}, "`max_source_length` must be an int >= 1; got None"),
+        ({"score": "dot", "max_source_length": 0}, "`max_source_length`.*got 0 with 'dot'"),
         ({"score": "dot", "max_source_length": 9}, "`max_source_length`.*got 9 with 'dot'"),
     ],
 )

@@ -41,6 +41,7 @@ def options(**given: Any) -> SimpleNamespace:
         "source": None,
         "data_dir": None,
         "split": None,
+        "figure": None,
         "given": set(),
     }
     return SimpleNamespace(**{**defaults, **given})
@@ -71,6 +72,11 @@ def test_the_help_of_its_attentions_names_all() -> None:
             {"run_dir": "runs/x", "source": "text", "given": {"folded"}},
             "--folded: has no effect with --run_dir",
         ),
+        (
+            {"data_dir": "data", "split": "valid", "given": {"lengths"}},
+            "--lengths: has no effect with --data_dir",
+        ),
+        ({"figure": "speed.png"}, "--figure: expected a name without an ending; got 'speed.png'"),
         ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
         ({"parts": True, "modes": ["train"]}, "--parts: expected decoding by untrained models"),
         (
@@ -98,6 +104,7 @@ def test_the_sources_of_a_data_directory_are_decoded_to_the_lengths_of_its_targe
     setting = dataclasses.replace(group[0], num_sentences=5, beam_size=2, units=4)
     assert setting.mode == "data" and setting.described()["split"] == "valid"
     manifest = read_manifest(data_dir)
+    assert setting.model_config().max_source_length == 1 + manifest.split("valid").max_source_length
     vocabulary = vocabulary_from_dict(manifest.target_vocabulary, data_dir)
     assert setting.vocab_size == vocabulary.size - NUM_SPECIAL_IDS
     targets = (data_dir / "valid.target.txt").read_text(encoding="utf-8").splitlines()[:5]

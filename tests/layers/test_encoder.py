@@ -317,6 +317,19 @@ def test_kernels_may_be_made_by_a_function() -> None:
     assert (as_array(encoder.layers[0].cell.kernel) == 1.0).all()
 
 
+def test_kernels_may_be_made_by_an_initializer_that_cannot_be_copied() -> None:
+    class Filled(keras.initializers.Initializer):
+        def __init__(self, value: float) -> None:
+            self.value = value
+
+        def __call__(self, shape: Any, dtype: Any = None) -> Any:
+            return keras.ops.full(shape, self.value, dtype)
+
+    encoder = Encoder(3, kernel_initializer=Filled(0.25))
+    encoder.build((None, None, 4))
+    assert (as_array(encoder.layers[0].cell.kernel) == 0.25).all()
+
+
 def test_the_record_names_its_fields() -> None:
     assert Encoded._fields == ("outputs", "states")
 

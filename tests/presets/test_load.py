@@ -87,6 +87,13 @@ def test_a_file_that_says_something_else_is_named_in_the_error(
     assert message in str(error.value) and str(error.value).startswith(path)
 
 
+def test_a_file_in_another_encoding_is_named_in_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes("base = 'caf\xe9'".encode("latin-1"))
+    with pytest.raises(ValueError, match="mine.toml: expected TOML; 'utf-8' codec"):
+        load_preset(str(path))
+
+
 def test_an_unknown_name_gives_those_that_are_near() -> None:
     with pytest.raises(ValueError, match="expected a preset, or a .toml") as error:
         load_preset("copy_30_k4")

@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 
 from seq2seq_memattn.search.beam import BeamResult, beam_search
+from seq2seq_memattn.search.greedy import greedy_search
+from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.search.step import DEAD
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, SymbolVocabulary
@@ -397,6 +399,16 @@ def test_alignments_come_on_request_alone() -> None:
 def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     model, source = PrefixModel(random_tables(0, [0.0])), np.array([[END_ID]])
     assert refused(beam_search, model, source, **options) == message
+
+
+@pytest.mark.parametrize("search", [beam_search, greedy_search, sample])
+def test_a_source_of_wrong_rank_is_refused_in_a_graph_too(search: Any) -> None:
+    @tf.function  # type: ignore[untyped-decorator]
+    def in_graph(source: Any) -> Any:
+        return search(PrefixModel(random_tables(0, [0.0])), source, max_length=2)
+
+    with pytest.raises(ValueError, match=r"`source`: expected shape \[batch, source_length\]"):
+        in_graph(tf.constant([END_ID]))
 
 
 def test_limits_in_a_graph_are_checked_when_it_runs() -> None:

@@ -150,7 +150,9 @@ def export_half_plus_two(folder: Path, version: int = 123) -> Path:
 
 
 def write_warmup(file: Path, text: str) -> None:
-    """Records one warm-up request."""
+    """Records one warm-up request, after one for an API that the server does not have."""
+    other = prediction_log_pb2.PredictionLog()
+    other.classify_log.request.model_spec.name = "reverser"
     request = predict_pb2.PredictRequest()
     request.model_spec.signature_name = "serving_default"
     request.inputs["text"].CopyFrom(tf.make_tensor_proto([text]))
@@ -158,4 +160,5 @@ def write_warmup(file: Path, text: str) -> None:
         predict_log=prediction_log_pb2.PredictLog(request=request)
     )
     with tf.io.TFRecordWriter(str(file)) as writer:
+        writer.write(other.SerializeToString())
         writer.write(log.SerializeToString())

@@ -214,6 +214,9 @@ class ServingGraph:
     def score(self, text: Any, translation: Any) -> Outputs:
         """Log-probabilities of given translations.
 
+        An empty source is scored as an end token alone, although `translate` translates it by an
+        empty text without the model.
+
         Returns:
             log_probs: float32 [batch]. Sums over tokens in nats, end token included.
             num_tokens: int32 [batch]. Tokens of the translations, end token included.

@@ -115,6 +115,8 @@ class LoadedModel:
             return
         for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
             log = prediction_log_pb2.PredictionLog.FromString(record)
+            if not log.HasField("predict_log"):  # for another API, such as classification
+                continue
             request = log.predict_log.request
             inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
             self.run(request.model_spec.signature_name or DEFAULT_SIGNATURE, inputs)

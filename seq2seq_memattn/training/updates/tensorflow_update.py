@@ -168,7 +168,7 @@ def summed_gradients(
         terms, num_tokens = training_loss(batch["target_outputs"], outputs, taught)
         loss = total(terms)
         scaled = loss * tf.cast(scale, loss.dtype)
-    # With K = 1 the softmax is constant, so its weights are unconnected: their gradient is 0.
+    # Without attention and with zeros as first states, nothing reads the encoder: gradients are 0.
     gradients = tape.gradient(
         scaled, [v.value for v in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
