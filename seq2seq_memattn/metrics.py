@@ -206,6 +206,15 @@ def _check_lines(hypotheses: Sized, references: Sized) -> None:
         raise ValueError("expected at least one reference; got none")
 
 
+def exact_share(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False
+) -> float:
+    """Share of the lines that equal their reference, if wanted without regard to case."""
+    pairs = zip(hypotheses, references, strict=True)
+    same = (a.lower() == b.lower() if lowercase else a == b for a, b in pairs)
+    return sum(same) / len(references)
+
+
 def bleu_by_length(
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -220,7 +229,7 @@ def bleu_by_length(
     Args:
         hypotheses, references: tokenised lines.
         num_groups: int > 0.
-        lowercase: bool. Whether BLEU ignores case.
+        lowercase: bool. Whether to ignore case.
 
     Returns:
         For each group, the `shortest` and `longest` reference in tokens, the number of `lines`,
@@ -238,14 +247,13 @@ def bleu_by_length(
         if not chosen:
             continue
         ours, theirs = [hypotheses[i] for i in chosen], [references[i] for i in chosen]
-        exact = sum(a == b for a, b in zip(ours, theirs, strict=True)) / len(chosen)
         groups.append(
             {
                 "shortest": lengths[chosen[0]],
                 "longest": lengths[chosen[-1]],
                 "lines": len(chosen),
                 "bleu": tokenised_bleu(ours, theirs, lowercase).score,
-                "exact": exact,
+                "exact": exact_share(ours, theirs, lowercase),
             }
         )
     return groups

@@ -12,6 +12,7 @@ from seq2seq_memattn.metrics import (
     bleu_by_length,
     compare_systems,
     corpus_scores,
+    exact_share,
     ribes,
     smoothed_bleu,
     tokenised_bleu,
@@ -220,6 +221,14 @@ def test_nearly_equal_systems_have_a_large_p_value() -> None:
 def test_a_baseline_of_other_lines_is_refused() -> None:
     with pytest.raises(ValueError, match="as many references as hypotheses, 8; got 9"):
         compare_systems(*map(FormedLines, (SYSTEM, BASELINE[1:], REFERENCES)))
+
+
+def test_lines_may_be_exact_but_for_their_case() -> None:
+    ours, theirs = ["A b", "c", "d"], ["a b", "c", "e"]
+    assert exact_share(ours, theirs) == pytest.approx(1 / 3)
+    assert exact_share(ours, theirs, lowercase=True) == pytest.approx(2 / 3)
+    (group,) = bleu_by_length(ours[:1], theirs[:1], num_groups=1, lowercase=True)
+    assert group["exact"] == 1.0
 
 
 def test_bleu_by_length_is_bleu_of_each_group() -> None:

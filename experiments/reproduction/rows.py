@@ -11,7 +11,8 @@ from seq2seq_memattn.presets.preset import Preset
 
 Scale = Literal["tiny", "small", "full"]
 
-# Options that do not change what is learned: a result stays valid if they change.
+# Options that do not change what an update learns: a result stays valid if they change, although
+# with a higher `stop_at_bleu`, training might have gone on.
 WATCHING = ("stop_at_bleu", "checkpoint_minutes", "keep", "log_every", "max_nan_updates")
 
 

@@ -37,7 +37,7 @@ from experiments.reproduction.rows import (
     run_of_first_weights,
     train_arguments,
 )
-from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.manifest import read_manifest, sha256_of
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import atomic_binary
 
@@ -130,10 +130,18 @@ class Study:
         return fits
 
     def _needs_the_same(self, row: Row) -> bool:
-        """Whether the rows that a row needs have the options that its result has recorded."""
-        path = self.result_path(row)
-        before = read_json(path).get("needs") if path.exists() else None
-        return before is None or before == identity(row, self._by_name).get("needs")
+        """Whether the runs that a row needs still have the weights with which its run began."""
+        path = self._needs_path(row)
+        return not path.exists() or read_json(path) == self._weights_needed(row)
+
+    def _weights_needed(self, row: Row) -> dict[str, str]:
+        from seq2seq_memattn.runs.directory import BEST_NAME
+
+        weights = {name: self.runs_dir / name / BEST_NAME for name in sorted(row.needs)}
+        return {name: sha256_of(path) for name, path in weights.items() if path.exists()}
+
+    def _needs_path(self, row: Row) -> Path:
+        return self.runs_dir / f"{row.name}.needs.json"
 
     def finished(self) -> list[Result]:
         """The existing results that fit the current rows, in order, with the rows' names."""
@@ -212,6 +220,8 @@ class Study:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
         if run_dir.exists() and not (self._needs_the_same(row) and _goes_on(row, data, run_dir)):
             _move_aside(run_dir)
+        if row.needs:
+            write_json(self._needs_path(row), self._weights_needed(row))
         with preparing:
             self._set_translations_aside(row)  # the row's weights will change
         arguments = train_arguments(row, data, run_dir)

@@ -105,7 +105,7 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Evaluates the run that the flags name."""
     from seq2seq_memattn.attention.registry import num_slots
-    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, ribes
+    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, exact_share, ribes
     from seq2seq_memattn.runs.slot_use import slot_use
 
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
@@ -143,9 +143,9 @@ def main(arguments: cli.Arguments) -> None:
         "chrf": round(scores["chrf"].score, 4),
         "chrf_signature": scores["chrf"].signature,
         "lines": len(sources),
-        "empty": sources.count(""),
+        "empty": sum(best[0].hypothesis is None for best in translations),
         "cut": translator.sources.num_cut,
-        "exact": sum(a == b for a, b in zip(hypotheses, references, strict=True)) / len(sources),
+        "exact": exact_share(hypotheses, references, arguments.lowercase),
         "seconds": round(seconds, 2),
         "beam_size": arguments.beam_size,
         "length_penalty": arguments.length_penalty,

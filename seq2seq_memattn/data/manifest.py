@@ -116,14 +116,14 @@ class Manifest:
 def describe_file(directory: Path, path: str, role: str) -> DataFile:
     """Returns the `DataFile` of a file that is on disk; `path` is relative to `directory`."""
     file = directory / path
-    return DataFile(role, path, file.stat().st_size, _sha256(file))
+    return DataFile(role, path, file.stat().st_size, sha256_of(file))
 
 
 def verify_file(directory: Path, file: DataFile) -> None:
     """Raises ValueError if a file is missing or differs from its checksum in the manifest."""
     path = directory / file.path
     _check_exists(path)
-    found = _sha256(path)
+    found = sha256_of(path)
     if found != file.sha256:
         raise ValueError(
             f"{path}: changed since it was prepared: expected sha256 {file.sha256}, got {found}"
@@ -256,7 +256,7 @@ def _check_size(path: Path, num_bytes: int) -> None:
         )
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     """Returns the checksum of a file in hexadecimal."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

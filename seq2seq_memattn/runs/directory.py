@@ -25,7 +25,7 @@ from seq2seq_memattn._version import __version__
 from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.config import DecodingPrecision, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.locks import locked
-from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest
+from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest, sha256_of
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.checkpoints import (
     CheckpointFolder,
@@ -44,6 +44,8 @@ CHECKPOINTS_NAME = "checkpoints"
 # Names of weights; all other weights of a run go by the names of their files.
 BEST = "best"
 LATEST = "latest"
+
+INIT_SHA256 = "init_from_sha256"  # checksum of the first weights, in config.json
 
 # Options that may differ between two starts of a run, because they change neither the updates nor
 # the validation BLEU, by which the best weights are chosen.
@@ -150,7 +152,7 @@ def check_run(
         "model": model.to_dict(),
         "training": training.to_dict(),
         "data": _fingerprint(manifest),
-        "start": {"init_from": str(init_from) if init_from is not None else None},
+        "start": _start(init_from),
     }
     path = run_dir / CONFIG_NAME
     if path.exists():
@@ -161,6 +163,8 @@ def check_run(
                 "data, or use --init_from to start a new run from its weights"
             )
         _check_same(path, old, new)
+        if CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).paths():
+            new["start"] = old.get("start", new["start"])  # these weights are no longer read
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
         raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
     return new
@@ -174,6 +178,13 @@ def _is_killed_start(path: Path) -> bool:
 def _fingerprint(manifest: Manifest) -> dict[str, str]:
     """Checksums of the data, by file."""
     return {file.path: file.sha256 for split in manifest.splits.values() for file in split.files}
+
+
+def _start(init_from: Path | None) -> dict[str, str | None]:
+    """The run whose weights come first, and a checksum by which they are known if it moves."""
+    weights = init_from / BEST_NAME if init_from is not None else None
+    found = sha256_of(weights) if weights is not None and weights.exists() else None
+    return {"init_from": None if init_from is None else str(init_from), INIT_SHA256: found}
 
 
 def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
@@ -194,12 +205,15 @@ def _form(manifest: Manifest) -> TextForm:
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     # Options that did not exist yet when the run began count as having their defaults.
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
-    free = set(FREE_OPTIONS)
+    free = {*FREE_OPTIONS, INIT_SHA256}
     if new["training"]["schedule"] == "plateau":  # the learning rate depends on validations
         free.remove("validate_every")
     if new["training"]["balance_weight"]:
         free.remove("accumulate")
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
+    checksum = new["start"][INIT_SHA256]
+    if checksum and checksum == saved["start"].get(INIT_SHA256):
+        free.add("init_from")  # the run has moved
     if found := differences(saved, new, free):
         differing = "; ".join(f"{name} was {old!r}, is {now!r}" for name, old, now in found)
         raise ValueError(f"{path}: a run with another configuration: {differing}")

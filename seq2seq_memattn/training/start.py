@@ -14,6 +14,7 @@ from seq2seq_memattn.runs.checkpoints import CheckpointFolder, read_shared_weigh
 from seq2seq_memattn.runs.directory import (
     BEST_NAME,
     CHECKPOINTS_NAME,
+    INIT_SHA256,
     check_run,
     differences,
     load_weights,
@@ -93,18 +94,20 @@ def make_start(
             )
         if init_from is not None and not folder.paths():
             notes += _begin_with(init_from, model, data_dir)
-        open_run(run_dir, data_dir, model_config, config, init_from)  # the first write to `run_dir`
         saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
     with workers.named_losses():
         saved = workers.from_chief(saved)
-        workers.assign_from_chief(variables)
     progress.teacher = teacher
     if saved is not None:
         _check_teacher(config.teacher, teacher, saved.get("teacher"))
         progress.load(saved)
         notes.append(f"resuming from update {progress.update}")
+    if workers.is_chief:
+        open_run(run_dir, data_dir, model_config, config, init_from)  # the first write to `run_dir`
+    with workers.named_losses():
+        workers.assign_from_chief(variables)
     return Start(
         workers,
         num_workers,
@@ -126,7 +129,7 @@ def agree_on(options: Any, workers: Workers) -> None:
     with workers.named_losses():
         chiefs = workers.from_chief(options)
     # Only the chief reads `init_from`; the other processes need no access to it.
-    if found := differences(chiefs, options, free=("init_from",)):
+    if found := differences(chiefs, options, free=("init_from", INIT_SHA256)):
         different = "; ".join(f"{name} is {own!r}, not {of!r}" for name, of, own in found)
         raise ValueError(f"other options or data than the chief has: {different}")
 

@@ -205,7 +205,7 @@ def test_evaluate_counts_lines_that_are_empty_or_too_long(work: Path, tmp_path: 
     source = write_lines(tmp_path / "source.txt", LINES)
     options = (f"--source={source}", f"--reference={source}", "--beam_size=2")
     result = command("evaluate", work, *options, "--max_source_length=60", "--slots")
-    assert (result["lines"], result["empty"], result["cut"]) == (len(LINES), 1, 1)
+    assert (result["lines"], result["empty"], result["cut"]) == (len(LINES), 2, 1)
     slots = result["slots"]
     assert isinstance(slots, dict) and slots["slots"] == 4
     assert 1.0 <= slots["step"] <= slots["sentence"] <= slots["corpus"] <= 4.0

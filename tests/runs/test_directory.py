@@ -150,6 +150,35 @@ def test_another_first_run_is_named(data_dir: Path, tmp_path: Path) -> None:
             open_run(tmp_path / "run", data_dir, MODEL, TRAINING, init_from=other)
 
 
+def test_a_first_run_that_has_moved_is_known_by_its_weights(data_dir: Path, tmp_path: Path) -> None:
+    first, moved, run_dir = (tmp_path / name for name in ("first", "moved", "run"))
+    first.mkdir()
+    (first / "best.npz").write_bytes(b"weights")
+    open_run(run_dir, data_dir, MODEL, TRAINING, init_from=first)
+    first.rename(moved)
+    open_run(run_dir, data_dir, MODEL, TRAINING, init_from=moved)
+    (moved / "best.npz").write_bytes(b"others")  # it has been trained on, or made anew
+    open_run(run_dir, data_dir, MODEL, TRAINING, init_from=moved)
+    with pytest.raises(ValueError, match=f"init_from was '{moved}', is '{first}'"):
+        open_run(run_dir, data_dir, MODEL, TRAINING, init_from=first)
+
+
+def test_the_record_of_the_first_weights_stays_once_there_is_a_checkpoint(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    first, run_dir = tmp_path / "first", tmp_path / "run"
+    first.mkdir()
+    (first / "best.npz").write_bytes(b"weights")
+    open_run(run_dir, data_dir, MODEL, TRAINING, init_from=first)
+    recorded = json.loads((run_dir / CONFIG_NAME).read_text())["start"]
+    folder = run_dir / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    (folder / "checkpoint-000000001.npz").touch()
+    (first / "best.npz").write_bytes(b"others")
+    open_run(run_dir, data_dir, MODEL, TRAINING, init_from=first)
+    assert json.loads((run_dir / CONFIG_NAME).read_text())["start"] == recorded
+
+
 def test_one_embedding_for_two_vocabularies_is_refused(data_dir: Path, tmp_path: Path) -> None:
     model = dataclasses.replace(MODEL, tied_embeddings="all", mixing_units=5)
     open_run(tmp_path / "joint", data_dir, model, TRAINING)

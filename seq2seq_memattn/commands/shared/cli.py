@@ -21,6 +21,7 @@ from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_ty
 from absl import flags as absl_flags
 
 from seq2seq_memattn import packages
+from seq2seq_memattn.text.files import naming_errors
 
 # TensorFlow's start-up log would hide the command's own lines on standard error.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -280,8 +281,8 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
 
     A ValueError (including UnicodeDecodeError), an OSError, a wrong flag or a missing package gives
     one line on standard error and exit status 1; `--verbosity=1` adds the traceback. SIGTERM and
-    SIGINT also give one line, unless the command handles them itself. Other exceptions are bugs and
-    keep their traceback.
+    SIGINT also give one line, unless the command handles them itself, and so does a GPU without
+    enough memory. Other exceptions are bugs and keep their traceback.
 
     Args:
         command: the command's module.
@@ -309,6 +310,12 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
         if arguments.verbosity > 0:
             traceback.print_exc()
         fail(_one_line(error))
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        if arguments.verbosity > 0:
+            traceback.print_exc()
+        fail("the memory of the device is full; smaller batches need less")
     except KeyboardInterrupt as interrupt:
         fail(str(interrupt) or "interrupted", EXIT_INTERRUPTED)
     except Terminated:
@@ -366,13 +373,17 @@ def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
         ValueError: if a value is NaN or infinite, which JSON cannot represent.
     """
     line = json.dumps(result, allow_nan=False, default=_json_value)
-    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    if to_stderr:
+        print(line, file=sys.stderr, flush=True)
+        return
+    with naming_errors("standard output"):
+        print(line, flush=True)
 
 
 def fail(message: str, status: int = EXIT_ERROR) -> NoReturn:
     """Ends the command with one line on standard error."""
     print(f"error: {message}", file=sys.stderr, flush=True)
-    _forget_closed_output()
+    _forget_output()
     sys.exit(status)
 
 
@@ -386,13 +397,13 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated
 
 
-def _forget_closed_output() -> None:
-    """Keeps Python from reporting a closed standard output when it exits."""
+def _forget_output() -> None:
+    """Keeps Python from reporting, when it exits, that standard output cannot be written."""
     if sys.stdout is None:  # it was closed before the start
         return
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:  # such as a closed pipe or a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -405,6 +416,11 @@ def _one_line(error: BaseException) -> str:
         names = [str(name) for name in (error.filename, error.filename2) if name is not None]
         message = ": ".join([*names, error.strerror])
     return " ".join(message.split()) or type(error).__name__
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether TensorFlow or JAX could not allocate memory."""
+    return type(error).__name__ == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def _json_value(value: Any) -> Any:

@@ -1,6 +1,7 @@
 import dataclasses
 import functools
 import json
+import os
 import re
 import signal
 import subprocess
@@ -213,6 +214,28 @@ def test_a_reader_that_goes_away_gives_one_line() -> None:
         errors = process.stderr.read().decode()
     assert process.returncode == 1
     assert errors == "error: Broken pipe\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_under_standard_output_gives_one_line() -> None:
+    script = COMMAND.replace("ACTION", "pass").replace("ACCEPTS", "False")
+    with open("/dev/full", "wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-c", script, "--size=3"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    message = b"working\nerror: standard output: No space left on device\n"
+    assert (process.returncode, process.stderr) == (1, message)
+
+
+def test_a_device_without_enough_memory_gives_one_line() -> None:
+    action = "raise RuntimeError('RESOURCE_EXHAUSTED: failed to allocate 9 GiB')"
+    process = run_command("--size=3", action=action)
+    message = b"error: the memory of the device is full; smaller batches need less\n"
+    assert (process.returncode, process.stderr) == (1, message)
 
 
 def test_an_error_is_one_line_if_standard_output_was_closed_at_the_start() -> None:

@@ -135,6 +135,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             run_dir = tmp_path / "runs" / name
             run_dir.mkdir(parents=True, exist_ok=True)
             (run_dir / "metrics.jsonl").write_text("1\n")
+            (run_dir / "best.npz").write_text(str(arguments))
         if arguments[0] == "experiments.translate":
             output = Path(arguments[-1].partition("=")[2])
             output.parent.mkdir(exist_ok=True)
@@ -206,13 +207,11 @@ def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
     tuned = dataclasses.replace(ROW, name="tuned", init_from="row")
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
     Study([ROW], *where).run()
+    (tmp_path / "runs" / "row" / "best.npz").unlink()
     Study([tuned, ROW], *where, chosen=["tuned"]).run()
     assert names_of_trained(commands) == ["row", "row", "tuned"]
     Study([tuned, ROW], *where).run()
     again = dataclasses.replace(ROW, name="again", init_from="row")
-    weights = tmp_path / "runs" / "row" / "best.npz"
-    weights.parent.mkdir(parents=True, exist_ok=True)
-    weights.touch()
     Study([again, ROW], *where).run()
     assert names_of_trained(commands)[3:] == ["again"]
 
@@ -233,6 +232,24 @@ def test_a_row_that_trains_on_makes_what_came_from_its_weights_again(
     kept = sorted(path.name for path in tmp_path.glob("*/*_before_1"))
     assert kept == ["student_before_1", "translated.gz_before_1", "tuned_before_1"]
     assert (tmp_path / "runs" / "row").is_dir()
+
+
+@pytest.mark.parametrize("need", ["init_from", "teacher"])
+def test_an_interrupted_row_goes_on_only_if_the_row_it_needs_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, need: str
+) -> None:
+    pretend(tmp_path, monkeypatch)
+    monkeypatch.setattr(studies, "_goes_on", lambda *given: True)
+    options = {**ROW.options, **({"context_weight": 1.0} if need == "teacher" else {})}
+    row = dataclasses.replace(ROW, name="tuned", options=options, **{need: "row"})
+    where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
+    for weights, aside in ((None, []), ("others", ["tuned_before_1"])):
+        Study([row, ROW], *where).run()
+        (tmp_path / "results" / "tuned.json").unlink()
+        if weights:
+            (tmp_path / "runs" / "row" / "best.npz").write_text(weights)
+        Study([row, ROW], *where).run()
+        assert [path.name for path in tmp_path.glob("runs/*_before_1")] == aside
 
 
 def test_translations_by_a_row_take_the_place_of_targets(

@@ -223,7 +223,10 @@ def test_a_run_does_not_go_on_with_a_teacher_that_has_learned_more(
     Trainer(tmp_path / "run", data_dir, MODEL, training).run()
     weights = load_run(teacher).model.weights
     write_arrays(teacher / "best.npz", weights, {"update": 9, "bleu": 1.0})
+    before = (tmp_path / "run" / "config.json").read_text()
+    training = dataclasses.replace(training, num_updates=9)
     message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
+    assert (tmp_path / "run" / "config.json").read_text() == before
     assert re.fullmatch(
         f"{teacher}: expected the weights that this teacher had when the run began, "
         "update 4, SHA-256 (\\w+); they are now update 9, SHA-256 \\1",
