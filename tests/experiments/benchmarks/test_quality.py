@@ -46,7 +46,6 @@ def test_eight_bits_beside_float32(work: Path, tmp_path: Path, ways: list[str]) 
     precisions = ("float32", "int8_products")
     expected = [(way, precision) for way in ways for precision in precisions]
     assert [(row["way"], row["precision"]) for row in rows] == expected
-    assert len({row["bleu"] for row in rows[::2]}) == 1  # an export searches as the run does
     assert all("other_translations" in row for row in rows[1::2])
     assert all((row["way"] == "export") == ("mebibytes" in row) for row in rows)
 
