@@ -38,18 +38,19 @@ uses a sigmoid instead.
 """
 VERDICTS = f"""
 Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
-rules were written after most results existed. Applied to the paper's own numbers, each rule gives
-*reproduced*, unless the rule says otherwise (a test checks this).
+rules were written after most results existed. Where a rule can be applied to the numbers that the
+papers print, it gives *reproduced*, unless it says otherwise (a test checks this).
 
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
 * *Undecided*: our runs cannot tell. Some are too short: after {FEW_UPDATES},
-  a high score can confirm a finding, but a low one cannot refute it. In others, chance may explain
-  the difference: two models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller
-  number of seeds. Judging by the spread of our seeds, chance alone exceeds this in about one
-  comparison in ten. Two seeds of one row differ by up to 0.9 BLEU, a repeated training on another
-  machine by up to 0.7 ([K-memory with a teacher](memory_distillation.md)). Some rules give further
-  reasons.
+  a high score can confirm a finding, but a low one cannot refute it. (If it holds in some cases, it
+  is *partly* reproduced nevertheless.) In others, chance may explain the difference: two models
+  must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On Multi30k,
+  where seven models were trained with two seeds, these differ by up to 0.9 BLEU, and chance alone
+  exceeds the bound in about one comparison in ten. For copying and for Flexible Attention, we have
+  one seed and use the same bound. A repeated training on another machine differs by up to 0.7
+  ([K-memory with a teacher](memory_distillation.md)). Some rules give further reasons.
 * *Not run here*: results that the rule needs are missing. If only some are, "here" says how many.
   By rule 1, rows that disagree make the finding *partly* reproduced, whatever is missing.
 

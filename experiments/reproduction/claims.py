@@ -22,6 +22,7 @@ Verdict = Literal[
 MARGIN = 1.0
 SHORT = 0.1  # share of the paper's updates below which a low score decides nothing
 FEW_UPDATES = f"less than {100 * SHORT:g} % of the paper's updates"
+OR_SHORT = f"After {FEW_UPDATES}, undecided instead of refuted."
 
 
 class Claim(NamedTuple):
@@ -58,16 +59,15 @@ class Claim(NamedTuple):
         return self._replace(here=f"{needed - there} of {needed} missing" if there else "")
 
 
-def from_cases(holds: Sequence[bool], is_short: bool = False) -> Verdict:
+def from_cases(holds: Sequence[bool]) -> Verdict:
     """The verdict on a finding that should hold in every case.
 
     Returns:
-        "reproduced" if it holds in every case, "partly" if in some. Otherwise "not", or "undecided"
-        after a short training.
+        "reproduced" if it holds in every case, "partly" if in some, otherwise "not".
     """
     if any(holds):
         return "reproduced" if all(holds) else "partly"
-    return "undecided" if is_short else "not"
+    return "not"
 
 
 def from_gains(gains: Sequence[float], pairs: int) -> Verdict:
@@ -103,6 +103,12 @@ def from_gap(gains: Sequence[float], bound: float, pairs: int) -> Verdict:
 def saves_half(ratio: float, paper: float) -> bool:
     """Whether a ratio of times saves at least half as much time as the paper's ratio."""
     return 1.0 - ratio >= 0.5 * (1.0 - paper)
+
+
+def unless_short(verdict: Verdict, results: Results, paper_updates: int) -> Verdict:
+    """The verdict, or "undecided" if a short training cannot refute the finding."""
+    refutes = verdict in ("not", "contradicted")
+    return "undecided" if refutes and is_short(results, paper_updates) else verdict
 
 
 def is_short(results: Results, paper_updates: int) -> bool:

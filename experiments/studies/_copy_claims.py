@@ -6,7 +6,6 @@ from experiments.reproduction.claims import (
     FEW_UPDATES,
     MARGIN,
     Claim,
-    Verdict,
     from_cases,
     is_short,
     made_by,
@@ -14,6 +13,7 @@ from experiments.reproduction.claims import (
     several,
     span,
     timed_at,
+    unless_short,
 )
 from experiments.reproduction.pages import markdown_table, prose, table_label
 from experiments.reproduction.results import Result, Results
@@ -102,7 +102,7 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
         # Some rows agree with the paper, some do not, whatever is missing.
         here = ", ".join(f"{row['bleu']:.2f}" if row else "not run" for row in of_cells)
         return claim.judged(here, "partly", made_by(rows))
-    verdict = from_cases(holds, is_short(rows, PAPER_UPDATES))
+    verdict = unless_short(from_cases(holds), rows, PAPER_UPDATES)
     return claim.judged(span([row["bleu"] for row in rows]), verdict, made_by(rows))
 
 
@@ -147,9 +147,10 @@ def judge_ahead(claim: Claim, pairs: Sequence[tuple[Result | None, Result | None
     if len(rows) < 2 * len(pairs):
         return claim.incomplete(len(rows), 2 * len(pairs))
     gains = [ours["bleu"] - other["bleu"] for ours, other in pairs if ours and other]
-    verdict: Verdict = from_cases([gain > MARGIN for gain in gains], is_short(rows, PAPER_UPDATES))
-    if verdict == "not" and max(gains) < -MARGIN:
+    verdict = from_cases([gain > MARGIN for gain in gains])
+    if max(gains) < -MARGIN:
         verdict = "contradicted"
+    verdict = unless_short(verdict, rows, PAPER_UPDATES)
     return claim.judged(several(gains, "+.1f"), verdict, made_by(rows))
 
 

@@ -6,7 +6,10 @@ from typing import Any
 from experiments.reproduction.pages import Groups, short_name
 from experiments.reproduction.results import Result, Results
 
-OF_CURVES = "Curves show validation BLEU during training, by beam search."
+OF_CURVES = (
+    "Curves show validation BLEU during training, by beam search. google/seq2seq computes it under "
+    "teacher forcing during training; the paper does not say which its figures show."
+)
 # This order gives each pair the same colour in all figures.
 PAIRS_IN_ORDER = tuple(
     f"{encoder} / {decoder}"

@@ -7,7 +7,7 @@ of thousands of short sentences.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments.reproduction.pages import markdown_table, prose, trained_at
@@ -15,6 +15,9 @@ from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import table2
+from experiments.studies._setups import setup_table
+from seq2seq_memattn.presets.load import load_preset
+from seq2seq_memattn.training.updates.schedule import learning_rate
 
 # Tables 1 and 2 of the paper, by corpus and row: window per step (words or characters), BLEU, and
 # for English-Japanese RIBES. "global", "local" and "flexible" are without a threshold. "threshold"
@@ -184,15 +187,17 @@ def corpus_rows(name: str) -> list[Row]:
 
 def _row(name: str, corpus: Corpus, attention: str) -> Row:
     config = f"flexible_{corpus.paper}_{attention}"
+    options = {**SMALL, **_training(corpus)} if corpus.epoch else {}
+    beam_size = load_preset(config).with_options(options).training.beam_size
     return Row(
         name=f"{name}_{attention}",
         config=config,
-        options={**SMALL, **_training(corpus)} if corpus.epoch else {},
+        options=options,
         data=corpus.data,
         label=attention,
         curve=f"{name} {attention}",
         paper=dict(zip(("window", "bleu", "ribes"), PAPER[corpus.paper][attention], strict=False)),
-        tests=_evaluations(corpus, attention == "flexible"),
+        tests=_evaluations(corpus, attention == "flexible", beam_size),
     )
 
 
@@ -226,15 +231,16 @@ def _tuned(row: Row, corpus: Corpus) -> Row:
     )
 
 
-def _evaluations(corpus: Corpus, is_flexible: bool) -> tuple[Evaluation, ...]:
+def _evaluations(corpus: Corpus, is_flexible: bool, beam_size: int) -> tuple[Evaluation, ...]:
     """Evaluations of validation and test set; for flexible attention, with each threshold."""
     found = []
     for threshold in (*THRESHOLDS, None) if is_flexible else (None,):
-        flags = ("--window", "--ribes", *([f"--threshold={threshold}"] if threshold else []))
+        flags = ["--window", "--ribes", f"--beam_size={beam_size}"]
+        flags += [f"--threshold={threshold}"] if threshold else []
         for split in ("valid", corpus.test):
             name = evaluation_name(split, threshold)
             keeps = split != "valid" and threshold is None
-            found.append(Evaluation(name, split, flags, keeps_lines=keeps))
+            found.append(Evaluation(name, split, tuple(flags), keeps_lines=keeps))
     return tuple(found)
 
 
@@ -283,6 +289,33 @@ def introduction(scale: Scale) -> str:
         "characters) and dropout, and are trained on small corpora of short sentences. One seed "
         "each."
     )
+
+
+def settings(
+    rows: Sequence[Row], paper: Mapping[str, str], corpora: Sequence[tuple[str, str, str]]
+) -> str:
+    """A table of settings, the paper's and ours.
+
+    Args:
+        rows: rows of a study.
+        paper: the paper's settings, from `_setups`.
+        corpora: lines about the data, for the top of the table.
+    """
+    presets = [row.preset() for row in rows if not row.init_from and row.label == "global"]
+    last = [learning_rate(one.training, one.training.num_updates - 1) for one in presets]
+    tuned = [row.preset().training for row in rows if row.init_from]
+    fine_tuning = (
+        "fine-tuning",
+        "1 epoch; learning rate not given",
+        f"1 epoch; rate {_either(f'{one.learning_rate:g}' for one in tuned)} after "
+        f"{_either(f'{one.warmup_updates}' for one in tuned)} warm-up updates, with new moments "
+        f"(training ends at {_either(f'{rate:.2g}' for rate in last)})",
+    )
+    return f"{setup_table(paper, presets, corpora)}\n| {' | '.join(fine_tuning)} |"
+
+
+def _either(values: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(values))
 
 
 def with_thresholds(study: Study) -> list[Result]:

@@ -43,6 +43,29 @@ TRANSLATION = {
     "updates at most": "1,000,000",
 }
 
+# The settings of Shu and Nakayama (2017), sections 5.1 and 5.4.
+WORDS = {
+    "encoder": "1 layer of 1,000 units in each direction",
+    "decoder": "1 layer of 1,000 units",
+    "embeddings": "1,000",
+    "readout": "600",
+    "initialisation": "not given",
+    "dropout": "not mentioned",
+    "batch": "64",
+    "learning rate of Adam": "0.0001, later falls in steps",
+    "learning rate halved at every epoch": "from the 4th of 6",
+    "updates at most": "about 356,000 (de-en), 122,000 (en-ja)",
+    "beam size": "20",
+}
+CHARACTERS = {
+    **WORDS,
+    "encoder": "1 layer of 500 units in each direction",
+    "decoder": "1 layer of 500 units",
+    "embeddings": "100",
+    "learning rate halved at every epoch": "from the 18th of 20",
+    "updates at most": "about 406,000",
+}
+
 
 def _axis(model: ModelConfig) -> str:
     return AXES[model.normalise_over] if model.encoder_score == "softmax" else "none, a sigmoid"
@@ -53,7 +76,7 @@ def _rate(training: TrainingConfig) -> str:
     falls = {
         "constant": "",
         "inverse_sqrt": ", later falls with the inverse root of the updates",
-        "exponential": ", later falls exponentially",
+        "exponential": f", later falls {'in steps' if training.decay_staircase else 'evenly'}",
         "plateau": f", times {training.decay_rate:g} when validation BLEU does not rise",
     }
     warmup = (
@@ -74,12 +97,18 @@ OURS: dict[str, Callable[[ModelConfig, TrainingConfig], str]] = {
     "scores, encoder / decoder": lambda model, training: (
         f"{model.encoder_score} / {model.decoder_score}"
     ),
+    "readout": lambda model, training: f"{model.mixing_units}",
     "initialisation": lambda model, training: INITIALISERS[model.initializer],
     "dropout": lambda model, training: f"{model.dropout:g}",
     "label smoothing": lambda model, training: f"{training.label_smoothing:g}",
     "batch": lambda model, training: f"{training.batch_size}",
     "learning rate of Adam": lambda model, training: _rate(training),
+    "learning rate halved at every epoch": lambda model, training: (
+        f"from the {training.decay_start // training.decay_every + 2}th of "
+        f"{training.num_updates // training.decay_every}"
+    ),
     "updates at most": lambda model, training: f"{training.num_updates:,}",
+    "beam size": lambda model, training: f"{training.beam_size}",
 }
 
 
@@ -95,7 +124,7 @@ def setup_table(
     """A table of settings: the paper's, and ours.
 
     Args:
-        paper: the paper's settings by name, `COPY` or `TRANSLATION`.
+        paper: the paper's settings by name, such as `COPY`.
         presets: our settings. If they differ in a setting, the table has each of its values.
         corpora: further lines, for the top of the table.
     """

@@ -3,7 +3,14 @@
 Britz, Guan and Luong (2017): learning curves of rows of `ambiguities`.
 """
 
-from experiments.reproduction.claims import FEW_UPDATES, Claim, from_cases, is_short, made_by, span
+from experiments.reproduction.claims import (
+    FEW_UPDATES,
+    Claim,
+    from_cases,
+    made_by,
+    span,
+    unless_short,
+)
 from experiments.reproduction.pages import learning_curves, sources
 from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
@@ -51,7 +58,7 @@ def claims(found: Results) -> list[Claim]:
     fits = [result["bleu"] >= FITTED for result in found]
     bleu = span([result["bleu"] for result in found])
     here = f"{sum(fits)} of {len(fits)} reach {FITTED:.0f}; {bleu}"
-    verdict = from_cases(fits, is_short(found, PAPER_UPDATES))
+    verdict = unless_short(from_cases(fits), found, PAPER_UPDATES)
     return [claim.judged(here, verdict, made_by(found))]
 
 

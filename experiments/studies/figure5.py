@@ -11,9 +11,9 @@ from experiments.reproduction.claims import (
     MARGIN,
     Claim,
     Verdict,
-    is_short,
     made_by,
     span,
+    unless_short,
 )
 from experiments.reproduction.pages import learning_curves, sources
 from experiments.reproduction.results import Results
@@ -70,19 +70,19 @@ def claims(found: Results) -> list[Claim]:
             said.append(f"{reading} {means[worst]:.1f}, {missing} missing")
         else:
             said.append(f"{reading} {means[worst]:.1f}, others {span(others, '.1f')}")
-            verdicts.add(_worst(means[worst], others, is_short(found, PAPER_UPDATES)))
+            verdict = _worst(means[worst], others)
+            verdicts.add(unless_short(verdict, found, PAPER_UPDATES))
     if not verdicts:
         return [claim.incomplete(min(len(means), 3), 4)]
     verdict = verdicts.pop() if len(verdicts) == 1 else "undecided"
     return [claim.judged("; ".join(said), verdict, made_by(found))]
 
 
-def _worst(ours: float, others: Sequence[float], after_few_updates: bool) -> Verdict:
+def _worst(ours: float, others: Sequence[float]) -> Verdict:
     """The verdict on one reading."""
     if ours < min(others) - MARGIN:
         return "reproduced"
-    is_ahead = ours > min(others) + MARGIN
-    return "contradicted" if is_ahead and not after_few_updates else "undecided"
+    return "contradicted" if ours > min(others) + MARGIN else "undecided"
 
 
 def tables(found: Results) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.reproduction import claims as claims_module
 from experiments.reproduction.claims import (
     MARGIN,
     Claim,
@@ -15,6 +16,7 @@ from experiments.reproduction.claims import (
     is_short,
     made_by,
     span,
+    unless_short,
 )
 from experiments.reproduction.results import ROOT
 from experiments.reproduction.rows import Scale
@@ -74,9 +76,15 @@ def test_updates_and_seeds_behind_a_claim_are_told() -> None:
 
 
 def test_short_trainings_and_small_differences_decide_nothing() -> None:
-    assert from_cases([False], is_short=True) == "undecided"
-    assert from_cases([True, False], is_short=True) == "partly"
     (row,) = results_of("table1", {"copy_20_k4": 50.0})  # 6,000 updates
+    for given, short in (
+        ("not", "undecided"),
+        ("contradicted", "undecided"),
+        ("partly", "partly"),
+        ("reproduced", "reproduced"),
+    ):
+        assert unless_short(given, [row], 200_000) == short
+        assert unless_short(given, [row], 60_000) == given
     assert is_short([row], 200_000) and not is_short([row], 60_000)
     for gain, pairs, expected in (
         (1.1, 1, "reproduced"),
@@ -302,6 +310,12 @@ def test_both_memories_decode_faster_than_attention() -> None:
         assert claim.verdict == expected
 
 
+@pytest.fixture
+def long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes every training long enough to refute a finding."""
+    monkeypatch.setattr(claims_module, "SHORT", 0.0)
+
+
 def scored(scores: dict[str, float]) -> list[Result]:
     """Results of Table 2 with test scores."""
     named = {f"multi30k_en_de_{name}": bleu for name, bleu in scores.items()}
@@ -311,6 +325,7 @@ def scored(scores: dict[str, float]) -> list[Result]:
     ]
 
 
+@pytest.mark.usefixtures("long_enough")
 def test_translation_is_judged_by_the_papers_gaps_and_the_margin() -> None:
     for ours, expected in ((37.6, "reproduced"), (36.0, "undecided"), (35.0, "not")):
         claims = _translation_claims.claims(scored({"bahdanau": 38.0, "k64": ours}))
@@ -324,6 +339,7 @@ def test_translation_is_judged_by_the_papers_gaps_and_the_margin() -> None:
     assert verdict(_translation_claims.claims(news), "K = 64 is close to Att") == "not run here"
 
 
+@pytest.mark.usefixtures("long_enough")
 def test_memory_is_on_a_par_with_attention_within_the_margin() -> None:
     names = ("multi30k_en_de_bahdanau", "multi30k_en_de_k64_pe_sigmoid_softmax")
     for ours, expected in ((37.1, "reproduced"), (36.9, "not")):
@@ -344,6 +360,7 @@ def test_models_are_shown_with_all_their_seeds() -> None:
 OTHERS = {"k32_sigmoid_softmax": 35.0, "k32_sigmoid_sigmoid": 33.0}
 
 
+@pytest.mark.usefixtures("long_enough")
 @pytest.mark.parametrize(
     ("source", "printed", "expected"),
     [
@@ -355,9 +372,8 @@ OTHERS = {"k32_sigmoid_softmax": 35.0, "k32_sigmoid_sigmoid": 33.0}
     ],
 )
 def test_two_softmaxes_are_worst_beyond_the_margin_in_both_readings(
-    source: float, printed: float | None, expected: str, monkeypatch: pytest.MonkeyPatch
+    source: float, printed: float | None, expected: str
 ) -> None:
-    monkeypatch.setattr(figure5, "PAPER_UPDATES", 3600)  # those of the rows
     scores = {"k32": source, "k32_seed1": source, "k32_softmax_sigmoid": 36.0, **OTHERS}
     if printed:
         scores |= {"k32_slots_softmax": printed, "k32_slots_sigmoid": 36.0}
@@ -393,6 +409,38 @@ def test_curves_of_copies_are_judged_by_high_scores() -> None:
     assert (claim.verdict, claim.here) == ("not run here", "1 of 8 missing")
 
 
+def test_short_trainings_refute_no_finding_about_translation() -> None:
+    behind = {"bahdanau": 38.0, "k64": 30.0, "k32": 36.0}
+    claims = _translation_claims.claims(scored(behind))
+    assert verdict(claims, "K = 64 is close to Att") == "undecided"
+    assert verdict(claims, "K = 64 is ahead of K = 32") == "undecided"
+    names = ("multi30k_en_de_bahdanau", "multi30k_en_de_k64_pe_sigmoid_softmax")
+    (claim,) = figure4.claims(results_of("table2", dict(zip(names, (38.0, 30.0), strict=True))))
+    assert claim.verdict == "undecided"
+
+
+@pytest.mark.usefixtures("long_enough")
+def test_windows_are_not_judged_by_what_fine_tuning_costs() -> None:
+    found = made_up_results()
+    tuned = found[-1]
+    for result in found:
+        if result["label"] == "tuned":
+            result[_flexible.THRESHOLD] = None
+    assert verdict(_flexible_claims.claims(found, [WORDS]), "tuned windows") == "not"
+    tuned["tests"]["valid_all"]["bleu"] -= 9.0
+    assert verdict(_flexible_claims.claims(found, [WORDS]), "tuned windows") == "undecided"
+
+
+@pytest.mark.usefixtures("long_enough")
+def test_a_window_that_covers_the_source_decides_nothing() -> None:
+    found = made_up_results()
+    of_global, local = (row["tests"]["test_2016_flickr_all"] for row in found[:2])
+    local["bleu"] = of_global["bleu"] + 5.0
+    for share, expected in ((0.5, "reproduced"), (0.95, "undecided")):
+        local["window"] = share * of_global["window"]
+        assert verdict(_flexible_claims.claims(found, [WORDS]), "local is no worse") == expected
+
+
 def test_windows_are_judged_by_what_is_left_of_them() -> None:
     found = made_up_results()
     claims = _flexible_claims.claims(found, [WORDS])
@@ -403,6 +451,7 @@ def test_windows_are_judged_by_what_is_left_of_them() -> None:
     assert curve.here == "1 of 2 missing"
 
 
+@pytest.mark.usefixtures("long_enough")
 @pytest.mark.parametrize(
     ("gain", "expected"), [(0.1, "reproduced"), (-1.9, "undecided"), (-2.1, "not")]
 )
