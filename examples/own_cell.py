@@ -46,8 +46,8 @@ class MinimalGatedCell(keras.layers.Layer):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.units = self.state_size = self.output_size = units
-        self.gate = keras.layers.Dense(units, "sigmoid")
-        self.candidate = keras.layers.Dense(units, "tanh")
+        self.gate = keras.layers.Dense(units, "sigmoid", dtype=self.dtype_policy)
+        self.candidate = keras.layers.Dense(units, "tanh", dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
         self.gate.build((None, input_shape[-1] + self.units))

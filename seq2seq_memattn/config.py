@@ -7,7 +7,6 @@ JSON values, which are stored with a run.
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -93,15 +92,14 @@ class Options:
         return cls(**values)
 
 
-# Options that only these attentions have, by the start of the name. Not complete: presets set some
-# options of K-memory for every attention.
+# Options that only these attentions have, by the start of the name. Not complete: sizes may be set
+# for any attention, and presets set some options of K-memory for all.
 OPTIONS_OF = {
     "k_memory": (
         *("position_encoding", "attention_bias", "slot_hidden", "slot_spread", "slot_dropout"),
     ),
-    "local": ("half_window",),
     "local_p": ("local_sigma",),
-    "flexible": ("flexible_sigma", "threshold"),
+    "flexible": ("threshold",),
 }
 DENSE_BRIDGE = ("bridge_from", "bridge_activation", "bridge_outputs_only")
 
@@ -246,17 +244,9 @@ class ModelConfig(Options):
             raise ValueError(f"`flexible_sigma` must be positive; got {self.flexible_sigma}.")
         check_share("dropout", self.dropout)
         check_share("slot_dropout", self.slot_dropout)
-        for attention, names in OPTIONS_OF.items():
-            if not self.attention.startswith(attention):
-                self._check_unset(names, f"is for {attention}; the attention is {self.attention}.")
-        if self.bridge_kind != "dense":
-            self._check_unset(DENSE_BRIDGE, f"is for a dense bridge; got {self.bridge_kind}.")
+        for name, reason in _without_effect(self.to_dict()).items():
+            raise ValueError(f"`{name}` {getattr(self, name)} {reason}")
         self._check_tied()
-
-    def _check_unset(self, names: Iterable[str], reason: str) -> None:
-        for field in dataclasses.fields(self):
-            if field.name in names and (value := getattr(self, field.name)) != field.default:
-                raise ValueError(f"`{field.name}` {value} {reason}")
 
     def _check_tied(self) -> None:
         if self.tied_embeddings != "none" and self.embedding_dim != self.output_units:
@@ -284,9 +274,7 @@ class ModelConfig(Options):
     @property
     def bridge_kind(self) -> str:
         """The kind of bridge that the model has: zero, copy or dense."""
-        if self.bridge != "auto":
-            return self.bridge
-        return "dense" if self.attention == "none" else "zero"
+        return _bridge_kind(self.bridge, self.attention)
 
     @property
     def mixing_layer(self) -> str:
@@ -310,6 +298,34 @@ class ModelConfig(Options):
             return 0 if self.attention == "none" else self.attention_units
         encoder_units = self.encoder_units * (2 if self.bidirectional else 1)
         return self.encoder_projection_units or encoder_units
+
+
+def used_options(stored: dict[str, Any]) -> dict[str, Any]:
+    """The options of a stored model that have an effect; earlier versions accepted others, too."""
+    unused = _without_effect({**ModelConfig().to_dict(), **stored})
+    return {name: value for name, value in stored.items() if name not in unused}
+
+
+def _without_effect(options: dict[str, Any]) -> dict[str, str]:
+    """The options of a model that have no effect and not their defaults, with the reason."""
+    attention = str(options["attention"])
+    kind = _bridge_kind(options["bridge"], attention)
+    reasons = {
+        name: f"is for {needed}; the attention is {attention}."
+        for needed, names in OPTIONS_OF.items()
+        for name in names
+        if not attention.startswith(needed)
+    }
+    if kind != "dense":
+        reasons |= dict.fromkeys(DENSE_BRIDGE, f"is for a dense bridge; got {kind}.")
+    defaults = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
+    return {name: why for name, why in reasons.items() if options[name] != defaults[name]}
+
+
+def _bridge_kind(bridge: str, attention: str) -> str:
+    if bridge != "auto":
+        return bridge
+    return "dense" if attention == "none" else "zero"
 
 
 @dataclasses.dataclass(frozen=True)

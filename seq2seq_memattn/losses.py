@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_share, check_size
-from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.ids import ids_below, to_int32
 from seq2seq_memattn.compute.precision import NARROW
 from seq2seq_memattn.compute.private import prefer_high
 from seq2seq_memattn.vocabulary import PAD_ID
@@ -68,6 +68,9 @@ class TokenCrossEntropy(keras.losses.Loss):
     [batch], or for tokens, [batch, target_length]. `class_weight`, one weight per target id, works
     only with a `tf.data.Dataset` whose targets are [batch, target_length, 1]. With targets of
     another shape, Keras expects one class per sentence.
+
+    Under a `tf.distribute` strategy, each replica divides by the number of its own tokens, and
+    Keras averages the replicas, as it does for its own masked losses.
 
     Args:
         label_smoothing: float in [0, 1). The target distribution has 1 - label_smoothing at the
@@ -199,7 +202,7 @@ def _token_weights(weights: Any, ids: Any) -> Any:
 
 def _ids(y_true: Any) -> Any:
     """Targets as int32 [batch, target_length]."""
-    ids = ops.cast(y_true, "int32")
+    ids = to_int32(y_true)
     if len(ids.shape) != 3:
         return ids
     if ids.shape[-1] not in (1, None):

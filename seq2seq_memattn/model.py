@@ -13,7 +13,7 @@ from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.compute.tracing import trace
-from seq2seq_memattn.config import ModelConfig
+from seq2seq_memattn.config import ModelConfig, used_options
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
@@ -66,7 +66,7 @@ class Seq2Seq(keras.Model):
     def __init__(self, config: ModelConfig | dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(config, ModelConfig):
-            config = ModelConfig.from_dict(config)
+            config = ModelConfig.from_dict(used_options(config))
         _check_widths(config)
         self.config = config
         self.seed_generator = SeedGenerator(config.seed)

@@ -1,21 +1,31 @@
 """Small seeded inputs and ways to run a function, shared by all tests."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from seq2seq_memattn.loops import scan
+
 MODES = ("eager", "graph")
 
 
 def run(mode: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls `function` eagerly, in a `tf.function` ("graph"), or compiled by XLA ("xla")."""
-    if mode == "eager":
-        return function(*arguments)
-    return tf.function(function, jit_compile=mode == "xla")(*arguments)
+    """Calls `function` eagerly, in a `tf.function` ("graph"), or compiled by XLA ("xla").
+
+    In the modes "eager_padded" and "graph_padded", loops keep padded rows, as under XLA.
+    """
+    how, _, padding = mode.partition("_")
+    assert how in ("eager", "graph", "xla") and padding in ("", "padded"), mode
+    with mock.patch.object(scan, "has_static_shapes", lambda: True) if padding else nullcontext():
+        if how == "eager":
+            return function(*arguments)
+        return tf.function(function, jit_compile=how == "xla")(*arguments)
 
 
 def lower_to_hlo(function: Callable[..., Any], *arguments: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 
 RECORDS = (ModelConfig, TrainingConfig)
 
@@ -35,14 +35,12 @@ RECORDS = (ModelConfig, TrainingConfig)
                 ("attention_bias", True),
             )
         ),
-        (ModelConfig, {"half_window": 3}, "`half_window` 3 is for local; the attention is k_mem"),
         (
             ModelConfig,
             {"attention": "local_m", "local_sigma": 2.0},
             "`local_sigma` 2.0 is for local_p; the attention is local_m",
         ),
         (ModelConfig, {"threshold": 0.8}, "`threshold` 0.8 is for flexible; the attention is k_m"),
-        (ModelConfig, {"flexible_sigma": 2.0}, "`flexible_sigma` 2.0 is for flexible"),
         *(
             (ModelConfig, {name: value, **bridge}, f"`{name}` {value} is for a dense bridge; got")
             for name, value, bridge in (
@@ -50,6 +48,11 @@ RECORDS = (ModelConfig, TrainingConfig)
                 ("bridge_from", "top", {"bridge": "copy"}),
                 ("bridge_outputs_only", True, {"bridge": "zero", "attention": "none"}),
             )
+        ),
+        (ModelConfig, {"flexible_sigma": 0.0}, "`flexible_sigma` must be positive; got 0.0"),
+        *(
+            (DevicesConfig, {name: 0.5}, f"`{name}` must be at least 1 second; got 0.5")
+            for name in ("peer_timeout", "start_timeout")
         ),
         (ModelConfig, {"slot_hidden": -1}, "`slot_hidden` must not be negative; got -1"),
         (ModelConfig, {"slot_spread": -1.0}, "`slot_spread` must not be negative; got -1.0"),

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
+from seq2seq_memattn import __version__
 from seq2seq_memattn.__main__ import command_names
-from tests.running import ROOT, run_here, run_python
+from tests.running import ROOT, error_lines, run_here, run_python
 
 
 def commands() -> dict[str, str]:
@@ -28,6 +29,17 @@ def commands() -> dict[str, str]:
 
 
 COMMANDS = commands()
+
+
+def test_the_overview_and_the_version_are_printed_and_other_names_refused() -> None:
+    overview = run_here("seq2seq_memattn")
+    for name in command_names():
+        assert f"\n  {name} " in overview.stdout.decode()
+    assert run_here("seq2seq_memattn", "--help").stdout == overview.stdout
+    assert run_here("seq2seq_memattn", "--version").stdout.decode() == f"{__version__}\n"
+    wrong = run_here("seq2seq_memattn", "nonsense")
+    (line,) = error_lines(wrong)
+    assert wrong.returncode == 1 and line.endswith("; got 'nonsense'")
 
 
 def test_every_kind_of_command_is_among_them() -> None:

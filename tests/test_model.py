@@ -66,7 +66,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unfed": {"input_feeding": False, "decoder_layers": 1, "mixing_units": 9},
     "unmixed": {"mixing": "none", "mixing_from": "output_and_context"},
     "from_output": {"mixing": "tanh", "mixing_from": "output"},
-    "unmixed_output": {"mixing": "none", "mixing_from": "output"},
+    "unmixed_output": {"mixing": "none", "mixing_from": "output", "input_feeding": False},
     "tied": {"tied_embeddings": "target", "mixing_units": 5},
     "joint": {
         "tied_embeddings": "all",
@@ -475,6 +475,11 @@ def test_a_copy_bridge_between_other_widths_names_both() -> None:
 def test_a_bridge_from_the_backward_direction_needs_one() -> None:
     with pytest.raises(ValueError, match="`bridge_from` backward needs a bidirectional encoder"):
         build(bridge="dense", bridge_from="backward", bidirectional=False)
+
+
+def test_constant_attention_takes_no_projection() -> None:
+    with pytest.raises(ValueError, match="`attention` constant takes the encoder's states as they"):
+        build(attention="constant", encoder_projection_units=4)
 
 
 def test_position_encodings_without_a_length_are_refused() -> None:

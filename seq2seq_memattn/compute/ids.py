@@ -8,6 +8,15 @@ from keras import ops
 from seq2seq_memattn.compute.visible import checked, is_visible
 
 
+def to_int32(ids: Any) -> Any:
+    """Ids as int32. Larger numbers become the largest one instead of another id."""
+    if "64" in str(ids.dtype):
+        limits = np.iinfo(np.int32)
+        clip = np.clip if isinstance(ids, np.ndarray) else ops.clip
+        ids = clip(ids, limits.min, limits.max)
+    return ops.cast(ids, "int32")
+
+
 def ids_below(name: str, ids: Any, bound: int) -> Any:
     """Checks that ids belong to a vocabulary, if their values can be seen.
 
@@ -35,5 +44,5 @@ def ids_below(name: str, ids: Any, bound: int) -> Any:
         return ids
     if not is_visible(ids):
         return ids
-    largest = ops.max(ops.cast(ops.cast(ids, "int32"), "uint32"), initial=0)
+    largest = ops.max(ops.cast(to_int32(ids), "uint32"), initial=0)
     return checked(ids, largest < bound, problem, got=ops.cast(largest, "int32"))

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.attention.base import Attention
-from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.checks import (
     check_choice,
     check_int,
@@ -78,8 +77,7 @@ class AttentionCell(keras.layers.Layer):
 
     Raises:
         ValueError: if `cell` is not made of RNN cells, a cell has its own dropout, `attention` is
-            not an `Attention`, a cell or the attention has another dtype policy, nothing would read
-            the context, or `mixing_activation` is given without `mixing_units`.
+            not an `Attention`, or a cell or the attention has another dtype policy.
 
     Example:
     >>> import keras
@@ -122,18 +120,6 @@ class AttentionCell(keras.layers.Layer):
                 f"{attention!r}."
             )
         check_policy("attention", attention, self)
-        if not (
-            input_feeding
-            or mixing_from == "output_and_context"
-            or isinstance(attention, NoAttention)
-        ):
-            raise ValueError(
-                "`input_feeding` False and `mixing_from` 'output': nothing would read the context."
-            )
-        if mixing_activation != "tanh" and mixing_units is None:
-            raise ValueError(
-                f"`mixing_activation` {mixing_activation!r} needs a mixing layer (`mixing_units`)."
-            )
         self.attention = attention
         self.read = read
         self.input_feeding = input_feeding

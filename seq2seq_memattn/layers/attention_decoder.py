@@ -64,7 +64,10 @@ class AttentionDecoder(keras.layers.Layer):
         alignments: float [batch, target_length, source_length], 0 on padding. How much each step
             read from each source position, for any attention. Only with `return_alignments`.
         state: list of float [batch, units]. The cells' states after the last real step of each
-            target, lowest cell first. Only with `return_state`.
+            target, lowest cell first. Only with `return_state`. To continue a target, they are not
+            enough: the next step also needs the previous context (unless `input_feeding` is False)
+            and the attention's own state. The layer's attribute `cell`, an `AttentionCell`, runs
+            single steps with all of these.
 
     Masking: padding never changes a result. The mask of the outputs, which Keras's losses read, is
         `inputs_mask`, or else the mask attached to `inputs`. Keras layers pass on the masks that

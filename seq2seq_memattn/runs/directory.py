@@ -23,7 +23,12 @@ from typing import Any
 
 from seq2seq_memattn._version import __version__
 from seq2seq_memattn.compute.precision import dtype_policy
-from seq2seq_memattn.config import DecodingPrecision, ModelConfig, TrainingConfig
+from seq2seq_memattn.config import (
+    DecodingPrecision,
+    ModelConfig,
+    TrainingConfig,
+    used_options,
+)
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import MANIFEST_NAME, Manifest, read_manifest, sha256_of
 from seq2seq_memattn.model import Seq2Seq
@@ -210,6 +215,7 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
         free.remove("validate_every")
     if new["training"]["balance_weight"]:
         free.remove("accumulate")
+    old = {**old, "model": used_options(old.get("model", {}))}
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
     checksum = new["start"][INIT_SHA256]
     if checksum and checksum == saved["start"].get(INIT_SHA256):
@@ -360,7 +366,7 @@ def read_model_config(run_dir: Path) -> ModelConfig:
         raise ValueError(f"{run_dir}: expected a run directory; it has no {CONFIG_NAME}")
     record = _read_record(path)
     try:
-        return ModelConfig.from_dict(record["model"])
+        return ModelConfig.from_dict(used_options(record["model"]))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

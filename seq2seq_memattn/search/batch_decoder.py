@@ -9,6 +9,7 @@ import numpy.typing as npt
 from seq2seq_memattn.compute.int8 import has_int8_kernel
 from seq2seq_memattn.compute.precision import rounds_to_int8
 from seq2seq_memattn.data.batching import pad_batch, with_ends
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.aligned_models import check_coverage
 from seq2seq_memattn.search.compiled_search import CompiledSearch
 from seq2seq_memattn.search.ensemble import members
@@ -78,6 +79,12 @@ class BatchDecoder:
         folded: bool | None = None,
         is_frozen: bool = False,
     ) -> None:
+        for one in members(model):
+            if not isinstance(one, Seq2Seq):
+                raise ValueError(
+                    f"`model`: expected a Seq2Seq or an Ensemble of them; got a "
+                    f"{type(one).__name__}. Search it with `beam_search`."
+                )
         if options.coverage_penalty:
             check_coverage(model)
         self._model = model

@@ -9,7 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
-from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.ids import ids_below, to_int32
 from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import prefix_lengths
@@ -181,7 +181,7 @@ def _as_ids(name: str, ids: Any) -> Any:
         for one in (ids.min(initial=0), ids.max(initial=0)):
             if not limits.min <= one <= limits.max:
                 raise ValueError(f"`{name}`: expected ids that fit into 32 bits; got {one}.")
-    return ops.convert_to_tensor(ids, dtype="int32")
+    return to_int32(ids)
 
 
 def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:

@@ -101,7 +101,8 @@ def make_start(
         saved = workers.from_chief(saved)
     progress.teacher = teacher
     if saved is not None:
-        _check_teacher(config.teacher, teacher, saved.get("teacher"))
+        if "teacher" in saved:  # earlier versions did not record it
+            _check_teacher(config.teacher, teacher, saved["teacher"])
         progress.load(saved)
         notes.append(f"resuming from update {progress.update}")
     if workers.is_chief:

@@ -15,10 +15,13 @@ from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
+from seq2seq_memattn.attention.registry import ATTENTION_NAMES
 from tests.errors import refused
 from tests.inputs import mask_of, normal, randomise, tensor
 from tests.layers.test_decoder_conformance import ATTENTIONS, UNITS, attention_of, encoder_units
 from tests.marks import quick
+from tests.search.models import ATTENTIONS as SEARCHED
+from tests.test_conformance import ALL_ATTENTIONS
 from tests.tolerances import as_array, assert_close
 
 BATCH, QUERIES, SOURCE_LENGTH = 2, 3, 5
@@ -50,6 +53,12 @@ def expected(attention: Attention, queries: Any, outputs: Any, mask: Any, traini
 
 
 def test_every_attention_is_here() -> None:
+    searched = [options["attention"] for options in SEARCHED.values()]
+    names, stored, searched_names = (
+        {name.partition(":")[0] for name in kinds}
+        for kinds in (ATTENTION_NAMES, ALL_ATTENTIONS, searched)
+    )
+    assert names == stored == searched_names
     found = {name: attention_of(name, "float32") for name in ATTENTIONS}
     assert {
         name for name, layer in found.items() if layer.keeps_state or layer.needs_inputs

@@ -72,7 +72,6 @@ def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
         f"--run_dir={work / 'run'}|--top_p=0.5": "--top_p: expected --sample too",
         f"--run_dir={work / 'run'}|--sample=2|--top_p=0": "`top_p` must be above 0",
         f"--run_dir={work / 'run'}|--example=3 wrong": "unknown symbol 'wrong'",
-        f"--run_dir={work / 'run'}|--export_dir=/proc/nowhere": "/proc/nowhere",
     }
     for given, says in cases.items():
         done = run_here(COMMAND, f"--export_dir={tmp_path / 'export'}", *given.split("|"))
@@ -80,3 +79,8 @@ def test_what_cannot_be_exported_gives_one_line_and_leaves_nothing(
         (line,) = error_lines(done)
         assert says in line
         assert not list((tmp_path / "export").glob("**/*"))
+    (tmp_path / "file").write_text("a file")
+    done = run_here(COMMAND, f"--run_dir={work / 'run'}", f"--export_dir={tmp_path / 'file' / 'a'}")
+    (line,) = error_lines(done)
+    assert done.returncode == 1 and str(tmp_path / "file") in line
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

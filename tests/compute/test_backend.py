@@ -24,8 +24,10 @@ def test_the_same_method_of_many_objects_is_compiled_without_a_warning(
     model = keras.Sequential()
     log = logging.getLogger("tensorflow")
     log.addHandler(caplog.handler)  # `log` passes no messages on
-    for _ in range(6):
-        double = compiled(model, Doubler().double, jit_compile)
-        assert ops.convert_to_numpy(double(ops.ones([2]))).tolist() == [2.0, 2.0]
-    log.removeHandler(caplog.handler)
+    try:
+        for _ in range(6):
+            double = compiled(model, Doubler().double, jit_compile)
+            assert ops.convert_to_numpy(double(ops.ones([2]))).tolist() == [2.0, 2.0]
+    finally:
+        log.removeHandler(caplog.handler)
     assert not [record for record in caplog.records if "retracing" in record.getMessage()]

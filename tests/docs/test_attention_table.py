@@ -15,7 +15,6 @@ CONFIG: dict[str, Any] = {
     "half_window": 3,
     "attention_units": 5,
     "decoder_units": 5,
-    "threshold": 1.5,
 }
 
 
@@ -35,7 +34,13 @@ def test_the_class_makes_what_the_command_makes(expression: str, name: str) -> N
     made = eval(expression, classes | SIZES)
     layer = made if not isinstance(made, type) else made()
     longest = 9 if "=S" in expression else 0
-    config = ModelConfig(attention=name.replace("K", "4"), max_source_length=longest, **CONFIG)
+    threshold = SIZES["t"] if name == "flexible" else 0.0
+    config = ModelConfig(
+        attention=name.replace("K", "4"),
+        max_source_length=longest,
+        threshold=threshold,
+        **CONFIG,
+    )
     expected = make_attention(config)
     assert type(layer) is type(expected)
     assert {**layer.get_config(), "name": ""} == {**expected.get_config(), "name": ""}

@@ -337,12 +337,6 @@ def test_wrong_arguments_are_named() -> None:
             NoAttention(),
             mixing_from="context",  # type: ignore[arg-type]
         )
-    unread: dict[str, Any] = {"input_feeding": False, "mixing_from": "output"}
-    with pytest.raises(ValueError, match="nothing would read the context"):
-        AttentionCell(keras.layers.LSTMCell(UNITS), KMemoryAttention(2), **unread)
-    AttentionCell(keras.layers.LSTMCell(UNITS), NoAttention(), **unread)
-    with pytest.raises(ValueError, match="`mixing_activation` 'linear' needs a mixing layer"):
-        AttentionCell(keras.layers.LSTMCell(UNITS), NoAttention(), mixing_activation="linear")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -19,6 +19,7 @@ def test_operands_are_rounded_and_their_product_is_not(mode: str) -> None:
 def test_in_training_the_product_is_rounded_too() -> None:
     found = product(X, WEIGHTS, training=True)
     assert found.dtype == "float32"
+    assert_close(found, as_array(tensor(X, "bfloat16")) @ as_array(WEIGHTS), "bfloat16")
     np.testing.assert_array_equal(as_array(found), as_array(tensor(found, "bfloat16")))
 
 

@@ -193,6 +193,19 @@ def test_one_graph_serves_batches_of_every_size(training: bool) -> None:
     assert not any(as_array(gradient).any() for gradient in gradients)
 
 
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_the_modes_of_other_tests_pad_rows_if_their_names_say_so(mode: str) -> None:
+    kinds = []
+
+    def make(lengths: Any) -> Any:
+        kinds.append(type(make_steps(lengths, STEPS)))
+        return lengths
+
+    for name in (mode, f"{mode}_padded"):
+        run(name, make, tensor(LENGTHS, "int32"))
+    assert kinds == [PackedSteps, PaddedSteps]
+
+
 @pytest.mark.parametrize("compiled_by", ["itself", "its caller", "nothing"])
 def test_rows_are_packed_where_xla_does_not_compile(compiled_by: str) -> None:
     made = []

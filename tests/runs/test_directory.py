@@ -20,6 +20,7 @@ from seq2seq_memattn.runs.directory import (
     FREE_OPTIONS,
     load_run,
     open_run,
+    read_model_config,
     training_lock,
     versions,
 )
@@ -148,6 +149,17 @@ def test_another_first_run_is_named(data_dir: Path, tmp_path: Path) -> None:
         message = f"init_from was '{tmp_path / 'first'}', is {name}$"
         with pytest.raises(ValueError, match=message):
             open_run(tmp_path / "run", data_dir, MODEL, TRAINING, init_from=other)
+
+
+def test_options_without_effect_that_were_once_accepted_get_their_defaults(
+    run_dir: Path, data_dir: Path
+) -> None:
+    config = json.loads((run_dir / CONFIG_NAME).read_text())
+    config["model"] |= {"local_sigma": 2.0, "threshold": 0.5, "bridge_activation": "tanh"}
+    (run_dir / CONFIG_NAME).write_text(json.dumps(config))
+    assert read_model_config(run_dir) == MODEL
+    open_run(run_dir, data_dir, MODEL, TRAINING)
+    assert Seq2Seq(config["model"]).config == MODEL
 
 
 def test_a_first_run_that_has_moved_is_known_by_its_weights(data_dir: Path, tmp_path: Path) -> None:

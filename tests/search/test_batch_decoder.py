@@ -6,10 +6,12 @@ import pytest
 from seq2seq_memattn.search.batch_decoder import BatchDecoder, Hypothesis, sorted_batches
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
+from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.options import Lengths, Sampling, SearchOptions, samples
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
+from tests.search import own_parts
 from tests.search.models import padded, small_model, sources_of, with_rounded_products
 from tests.tolerances import as_array, assert_close
 
@@ -161,6 +163,14 @@ def test_progress_is_told_and_no_sources_give_no_results() -> None:
     decoder(SOURCES, 4, done.append)
     assert done == [4, 4, 3]
     assert decoder([], 4, done.append) == []
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_other_models_whose_sources_may_end_otherwise_are_refused(several: bool) -> None:
+    searchable = own_parts.make().searchable()
+    model = Ensemble([searchable, searchable]) if several else searchable
+    with pytest.raises(ValueError, match="`model`: expected a Seq2Seq or .*; got a Searchable"):
+        BatchDecoder(model)
 
 
 @pytest.mark.parametrize("batch_size", [0, -1])

@@ -180,7 +180,7 @@ def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: b
     seeds = np.array([[4, row] for row in range(len(SOURCES))], np.uint32)
     for chosen in (slice(None), [6, 0, 3]):
         source = padded([SOURCES[i] for i in np.arange(7)[chosen]])
-        found = search(source, LIMITS[chosen], seeds[chosen])
+        found = search(source, LIMITS[chosen], seeds=seeds[chosen])
         steps = LIMITS[chosen].max()
         tokens = as_array(expected.tokens)[chosen]
         np.testing.assert_array_equal(found.tokens, tokens[:, :, :steps])
@@ -188,12 +188,11 @@ def test_samples_are_those_of_the_sentences_seeds(attention: str, jit_compile: b
         assert_close(found.normalised_log_probs, found.log_probs)
 
 
-@pytest.mark.slow
-@xla_quickly
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)])
 def test_a_sentence_alone_is_sampled_in_one_graph_with_its_alignments(jit_compile: bool) -> None:
-    model, options = small_model(), {"jit_compile": jit_compile, "sampling": Sampling(top_k=3)}
-    search = CompiledSearch(model, SearchOptions(4, 4), 1, True, **options)
-    found = search(padded(SOURCES[:1]), LIMITS[:1], np.array([[4, 0]], np.uint32))
+    model, options = small_model(), samples(4, Sampling(top_k=3))
+    search = CompiledSearch(model, options, 1, True, jit_compile)
+    found = search(padded(SOURCES[:1]), LIMITS[:1], seeds=np.array([[4, 0]], np.uint32))
     expected = sample(model, padded(SOURCES[:1]), 4, top_k=3, seed=4, max_length=int(LIMITS[0]))
     np.testing.assert_array_equal(found.tokens, as_array(expected.tokens))
     assert_close(found.log_probs, as_array(expected.log_probs))

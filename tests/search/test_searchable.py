@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
@@ -448,6 +449,9 @@ def test_ids_that_would_wrap_round_are_refused() -> None:
     searchable = own_parts.make().searchable()
     with pytest.raises(ValueError, match="`source`: expected ids that fit into 32 bits; got 429"):
         search(searchable, SOURCE.astype(np.int64) + 2**32)
+    for ids in (SOURCE.astype(np.int64) + 2**32, SOURCE.astype(np.int64) - 2**32):
+        with pytest.raises(ValueError, match="`source`: expected ids in 0"):
+            beam_search(small_model(), tf.constant(ids))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from seq2seq_memattn.commands.train import profiled_updates
 from seq2seq_memattn.training.profile import Profile
 
 
@@ -66,3 +67,10 @@ def test_tensorboard_finds_what_was_recorded(tmp_path: Path) -> None:
     tf.linalg.matmul(tf.ones([9, 9]), tf.ones([9, 9]))
     profile.after_update(1)
     assert list((tmp_path / "plugins" / "profile").rglob("*.xplane.pb"))
+
+
+def test_the_updates_to_profile_are_two_numbers_in_order() -> None:
+    assert (profiled_updates(None), profiled_updates("2:3")) == (None, (2, 3))
+    for wrong in ("3:2", "0:1", "a:b", "3"):
+        with pytest.raises(ValueError, match=f"--profile_steps: expected FIRST:LAST.*'{wrong}'"):
+            profiled_updates(wrong)

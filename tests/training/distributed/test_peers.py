@@ -1,5 +1,5 @@
 import socket
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,6 +7,14 @@ from seq2seq_memattn.training.distributed import peers
 from seq2seq_memattn.training.distributed.peers import LostWorker, Peers, answers
 
 PLACES = {("worker", 0): "a:1", ("worker", 1): "b:2", ("ps", 0): "c:3"}
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, which tests set."""
+    seconds = [0.0]
+    monkeypatch.setattr(peers, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    return seconds
 
 
 def test_what_listens_answers() -> None:
@@ -27,12 +35,12 @@ def test_what_listens_answers() -> None:
     ],
 )
 def test_the_lost_are_those_that_a_training_cannot_do_without(
-    monkeypatch: pytest.MonkeyPatch, answering: set[str], lost: str
+    monkeypatch: pytest.MonkeyPatch, now: list[float], answering: set[str], lost: str
 ) -> None:
     monkeypatch.setattr(peers, "answers", answering.__contains__)
     watched = Peers(PLACES, 0.05)
     watched.check()  # no process has been silent for long
-    time.sleep(0.1)
+    now[0] += 0.1
     if not lost:
         watched.check()
         return
@@ -41,24 +49,26 @@ def test_the_lost_are_those_that_a_training_cannot_do_without(
     assert str(error.value).startswith(f"{lost} did not answer for 0 s and was lost; ")
 
 
-def test_those_that_have_not_come_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_that_have_not_come_are_not_lost(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
     there: set[str] = set()
     monkeypatch.setattr(peers, "answers", there.__contains__)
     watched = Peers(PLACES, 0.05, have_come=False)
-    time.sleep(0.1)
+    now[0] += 0.1
     watched.check()
     there.update({"b:2", "c:3"})
     watched.check()
     there.clear()
-    time.sleep(0.1)
+    now[0] += 0.1
     with pytest.raises(LostWorker, match=r"^ps 0 \(c:3\) did not answer"):
         watched.check()  # worker 0 may still start
 
 
 def test_a_process_without_workers_to_watch_does_not_miss_them(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:
     monkeypatch.setattr(peers, "answers", {"c:3"}.__contains__)
     watched = Peers({("ps", 0): "c:3"}, 0.05)
-    time.sleep(0.1)
+    now[0] += 0.1
     watched.check()
