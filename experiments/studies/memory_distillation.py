@@ -97,6 +97,8 @@ ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counte
 # For each L, in symbols: the updates after which K = 32 had `ENOUGH` as it is. The other trials end
 # there, since the question is whether they are sooner.
 COPY_LENGTHS = {50: 2000, 100: 3500}
+FIRST = 250  # updates with the teacher, if training goes on without it
+THEN = "_then"  # ends the names of rows that go on
 # For each figure: K, whether training is longer, whether there is a teacher (None: either).
 FIGURES: dict[str, tuple[int, bool, bool | None]] = {
     "slots": (64, False, False),
@@ -107,7 +109,9 @@ FIGURES: dict[str, tuple[int, bool, bool | None]] = {
 }
 COPY_TASK = (
     "As in [Table 1](table1.md). The teacher is attention, trained on the same data. With help, "
-    f"K = 32 trains only until the update at which it reached {ENOUGH:g} BLEU as it is."
+    f"K = 32 trains only until the update at which it reached {ENOUGH:g} BLEU as it is. In rows "
+    f'with "{FIRST} updates", the teacher guides only these first updates; then training starts '
+    "again, with the learning rate of the start, from the weights reached."
 )
 COPY_HEADER = ("L", "model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exact lines", "updates")
 HEADER = (
@@ -167,25 +171,40 @@ def _copies(length: int, scale: Scale) -> list[Row]:
     """The copy task: attention, which is the teacher, and K = 32 with and without it."""
     teacher = f"copy_{length}_{TEACHER}"
     rows = [dataclasses.replace(table1.row(length, "bahdanau", scale), name=teacher)]
-    for name in COPIES:
-        trial, row = TRIALS[name], table1.row(length, "k32", scale)
-        options = dict(trial.options)
-        if "slot_hidden" in options:
-            options["slot_hidden"] = row.preset().model.encoder_units
-        if name and scale == "small":
-            options["num_updates"] = COPY_LENGTHS[length]
-        rows.append(
-            dataclasses.replace(
-                row,
-                name=_joined(f"copy_{length}_k32", name),
-                options={**row.options, **options},
-                label=f"{row.label}, {trial.label}",
-                curve=trial.label if name else row.curve,
-                init_from=teacher if trial.init_from else "",
-                teacher=teacher if trial.teacher else "",
-            )
-        )
-    return rows
+    rows += [_copy(length, scale, name, teacher, COPY_LENGTHS[length]) for name in COPIES]
+    return [*rows, *(_in_two_parts(length, teacher) if scale == "small" else ())]
+
+
+def _in_two_parts(length: int, teacher: str) -> list[Row]:
+    """The copy task with the teacher for the `FIRST` updates, and without it for the rest."""
+    name, rest = f"copy_{length}_k32_all_{FIRST}", COPY_LENGTHS[length] - FIRST
+    first = _copy(length, "small", "all", teacher, FIRST)
+    then = _copy(length, "small", "hidden_spread", teacher, rest)
+    how = f"{TRIALS['all'].label}, {FIRST} updates"
+    return [
+        dataclasses.replace(first, name=name),
+        dataclasses.replace(
+            then, name=f"{name}{THEN}", label=f"K=32, {how}", curve=how, init_from=name
+        ),
+    ]
+
+
+def _copy(length: int, scale: Scale, name: str, teacher: str, num_updates: int) -> Row:
+    trial, row = TRIALS[name], table1.row(length, "k32", scale)
+    options = dict(trial.options)
+    if "slot_hidden" in options:
+        options["slot_hidden"] = row.preset().model.encoder_units
+    if name and scale == "small":
+        options["num_updates"] = num_updates
+    return dataclasses.replace(
+        row,
+        name=_joined(f"copy_{length}_k32", name),
+        options={**row.options, **options},
+        label=f"{row.label}, {trial.label}",
+        curve=trial.label if name else row.curve,
+        init_from=teacher if trial.init_from else "",
+        teacher=teacher if trial.teacher else "",
+    )
 
 
 def _on_translations(row: Row) -> Row:
@@ -262,12 +281,23 @@ def _row(model: str, name: str, trial: Trial) -> Row:
 
 
 def results(study: Study) -> list[Result]:
-    """The finished results, each with a comparison with attention trained as long."""
-    finished = study.finished()
+    """The finished results, each with a comparison with attention trained as long.
+
+    Rows that go on without the teacher have all updates, from the beginning.
+    """
+    finished = list(map(_with_first, study.finished()))
     for longer, baseline in enumerate(BASELINES):
         members = [one for one in _of_text(finished) if _is_longer(one) == longer]
         significance.compare_with(study, baseline, members)
     return finished
+
+
+def _with_first(result: Result) -> Result:
+    if not result["name"].endswith(THEN):
+        return result
+    curve = [{**point, "update": FIRST + point["update"]} for point in result["curve"]]
+    training = {**result["training"], "update": FIRST + result["training"]["update"]}
+    return {**result, "curve": curve, "training": training}
 
 
 def tables(found: Results) -> str:
@@ -292,7 +322,7 @@ def _of_text(found: Results) -> list[Result]:
 
 
 def _of_copies(found: Results) -> list[Result]:
-    return [result for result in found if result["length"]]
+    return [one for one in found if one["length"] and not one["name"].endswith(f"_{FIRST}")]
 
 
 def _copy_cells(result: Result) -> list[str]:

@@ -113,18 +113,25 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
     assert rows["copy_100_k32_all"].needs == {"copy_100_att"}
     assert rows["copy_100_k32"].needs == set()
     assert rows["copy_50_k32_all"].preset().model.slot_hidden == 256
+    first, then = (rows[f"copy_50_k32_all_250{end}"] for end in ("", "_then"))
+    assert (first.needs, first.teacher) == ({"copy_50_att"}, "copy_50_att")
+    assert (then.needs, then.teacher) == ({first.name}, "")
+    assert first.preset().training.num_updates + then.preset().training.num_updates == 2000
     limits = [rows[f"copy_50_k32{name}"].preset().training.num_updates for name in ("", "_start")]
     assert limits == [6000, 2000]
     found = []
-    for name, bleu in (("50_k32", 98.0), ("100_att", 99.9), ("100_k32_both_start", 99.5)):
+    names = ("50_k32", "50_k32_all_250", "50_k32_all_250_then", "100_att", "100_k32_both_start")
+    for name, bleu in zip(names, (98.0, 70.0, 99.2, 99.9, 99.5), strict=True):
         result = result_of(rows[f"copy_{name}"], bleu)
         result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
         found.append(result)
-    table = memory_distillation.tables(found).splitlines()
-    assert table[0] == "## Copying"
-    assert table[2] == memory_distillation.COPY_TASK
-    assert table[6:9] == [
+    found = list(map(memory_distillation._with_first, found))
+    page = memory_distillation.tables(found)
+    assert page.startswith("## Copying\n\nAs in [Table 1]")
+    assert [line for line in page.splitlines() if line.startswith("| ")][1:] == [
         "| 50 | K=32 | as it is | - | 98.00 | 50.0 % | 4,000 |",
+        "| 50 | K=32 | hidden, spread, teacher: weights, contexts, alignments, 250 updates | 4,250 "
+        "| 99.20 | 50.0 % | 4,250 |",
         "| 100 | Att | as it is | 4,000 | 99.90 | 50.0 % | 4,000 |",
         "| 100 | K=32 | teacher: weights, contexts, alignments | 4,000 | 99.50 | 50.0 % | 4,000 |",
     ]
