@@ -80,7 +80,7 @@ def test_when_one_fails_the_others_are_ended(
     # The others wait.
     program = PROGRAM.replace(
         'status = what.partition(":")[2]',
-        'while name == "worker1" and not os.path.exists(f"{folder}/worker0.ready"): pass\n'
+        'while name == "worker1" and not os.path.exists(f"{folder}/worker0.ready"): pass\n        '
         'status = "7" if name == "worker1" else ""',
     )
     command = [sys.executable, "-c", program, str(tmp_path), "wait"]
