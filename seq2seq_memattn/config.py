@@ -92,8 +92,8 @@ class Options:
         return cls(**values)
 
 
-# Options that only these attentions have, by the start of the name. Not complete: sizes may be set
-# for any attention, and presets set some options of K-memory for all.
+# Options that have an effect only with some attentions, by how the attention's name begins. Sizes
+# are left out, and so are options of K-memory that presets set for every attention.
 OPTIONS_OF = {
     "k_memory": (
         *("position_encoding", "attention_bias", "slot_hidden", "slot_spread", "slot_dropout"),

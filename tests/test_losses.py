@@ -221,6 +221,8 @@ def test_padding_may_have_an_id_that_is_none_of_the_vocabulary() -> None:
     targets = np.where(TARGETS == PAD_ID, -100, TARGETS)
     loss = TokenCrossEntropy(label_smoothing=0.2, pad_id=-100)
     assert_close(loss(targets, tensor(LOGITS)), np.array(expected_sum(LOGITS, 0.2) / 8))
+    usual = as_array(TokenCrossEntropy()(TARGETS, tensor(LOGITS)))
+    assert_close(TokenCrossEntropy()(TARGETS.astype(np.uint64), tensor(LOGITS)), usual)
     for wrong in (targets, TARGETS.astype(np.int64) + 2**32):
         with pytest.raises(ValueError, match="`y_true`: expected ids in 0.."):
             TokenCrossEntropy()(wrong, tensor(LOGITS))

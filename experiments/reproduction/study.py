@@ -129,19 +129,12 @@ class Study:
             print_note(f"{row.name}: the result was made with other options: run again")
         return fits
 
-    def _needs_the_same(self, row: Row) -> bool:
-        """Whether the runs that a row needs still have the weights with which its run began."""
-        path = self._needs_path(row)
-        return not path.exists() or read_json(path) == self._weights_needed(row)
-
     def _weights_needed(self, row: Row) -> dict[str, str]:
+        """Checksums of the weights of the runs that a row needs."""
         from seq2seq_memattn.runs.directory import BEST_NAME
 
         weights = {name: self.runs_dir / name / BEST_NAME for name in sorted(row.needs)}
         return {name: sha256_of(path) for name, path in weights.items() if path.exists()}
-
-    def _needs_path(self, row: Row) -> Path:
-        return self.runs_dir / f"{row.name}.needs.json"
 
     def finished(self) -> list[Result]:
         """The existing results that fit the current rows, in order, with the rows' names."""
@@ -218,10 +211,12 @@ class Study:
         run_dir = self.runs_dir / row.name
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
-        if run_dir.exists() and not (self._needs_the_same(row) and _goes_on(row, data, run_dir)):
+        needed, path = self._weights_needed(row), self.runs_dir / f"{row.name}.needs.json"
+        begun_with = read_json(path) if path.exists() else needed
+        if run_dir.exists() and not (begun_with == needed and _goes_on(row, data, run_dir)):
             _move_aside(run_dir)
-        if row.needs:
-            write_json(self._needs_path(row), self._weights_needed(row))
+        if needed:
+            write_json(path, needed)
         with preparing:
             self._set_translations_aside(row)  # the row's weights will change
         arguments = train_arguments(row, data, run_dir)

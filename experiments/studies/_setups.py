@@ -73,10 +73,11 @@ def _axis(model: ModelConfig) -> str:
 
 def _rate(training: TrainingConfig) -> str:
     """The learning rate and its schedule."""
+    how = "in steps" if training.decay_staircase else "exponentially"
     falls = {
         "constant": "",
         "inverse_sqrt": ", later falls with the inverse root of the updates",
-        "exponential": f", later falls {'in steps' if training.decay_staircase else 'evenly'}",
+        "exponential": f", later falls {how}",
         "plateau": f", times {training.decay_rate:g} when validation BLEU does not rise",
     }
     warmup = (

@@ -180,12 +180,10 @@ def _in_two_parts(length: int, teacher: str) -> list[Row]:
     name, rest = f"copy_{length}_k32_all_{FIRST}", COPY_LENGTHS[length] - FIRST
     first = _copy(length, "small", "all", teacher, FIRST)
     then = _copy(length, "small", "hidden_spread", teacher, rest)
-    how = f"{TRIALS['all'].label}, {FIRST} updates"
+    label, curve = (f"{text}, {FIRST} updates" for text in (first.label, first.curve))
     return [
         dataclasses.replace(first, name=name),
-        dataclasses.replace(
-            then, name=f"{name}{THEN}", label=f"K=32, {how}", curve=how, init_from=name
-        ),
+        dataclasses.replace(then, name=f"{name}{THEN}", label=label, curve=curve, init_from=name),
     ]
 
 

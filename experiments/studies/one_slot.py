@@ -41,9 +41,9 @@ def introduction(scale: Scale) -> str:
     if scale != "small":
         return text
     return (
-        f"{text} Every row trains for {SMALL['num_updates']:,} updates, the paper's 200,000, so "
-        "the finding can be confirmed here but not refuted. The learning rate is halved after "
-        f"{SMALL['decay_patience']} validations that are no better than the best."
+        f"{text} Every row trains for {SMALL['num_updates']:,} updates. The paper's rows took "
+        "200,000, so these rows can confirm the finding but not refute it. The learning rate is "
+        f"halved after {SMALL['decay_patience']} validations that are no better than the best."
     )
 
 

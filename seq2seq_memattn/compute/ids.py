@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -10,7 +11,7 @@ from seq2seq_memattn.compute.visible import checked, is_visible
 
 def to_int32(ids: Any) -> Any:
     """Ids as int32. Larger numbers become the largest one instead of another id."""
-    if "64" in str(ids.dtype):
+    if keras.backend.standardize_dtype(ids.dtype) == "int64":
         limits = np.iinfo(np.int32)
         clip = np.clip if isinstance(ids, np.ndarray) else ops.clip
         ids = clip(ids, limits.min, limits.max)

@@ -153,23 +153,24 @@ def check_run(
             f"{data_dir}: expected one joint vocabulary for both sides (tied_embeddings=all needs "
             "it); got two"
         )
+    path = run_dir / CONFIG_NAME
+    old = _read_record(path) if path.exists() else {}
+    has_begun = bool(CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).paths())
+    first = old.get("start") if has_begun else None  # these weights are no longer read
     new = {
         "model": model.to_dict(),
         "training": training.to_dict(),
         "data": _fingerprint(manifest),
-        "start": _start(init_from),
+        "start": _start(init_from, first),
     }
-    path = run_dir / CONFIG_NAME
     if path.exists():
-        old = _read_record(path)
         if old.get("data") != new["data"] or _reads_otherwise(run_dir, manifest):
             raise ValueError(
                 f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
                 "data, or use --init_from to start a new run from its weights"
             )
         _check_same(path, old, new)
-        if CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).paths():
-            new["start"] = old.get("start", new["start"])  # these weights are no longer read
+        new["start"] = first or new["start"]
     elif run_dir.exists() and not all(map(_is_killed_start, run_dir.iterdir())):
         raise ValueError(f"{run_dir}: expected a run or an empty directory; it has other files")
     return new
@@ -185,11 +186,19 @@ def _fingerprint(manifest: Manifest) -> dict[str, str]:
     return {file.path: file.sha256 for split in manifest.splits.values() for file in split.files}
 
 
-def _start(init_from: Path | None) -> dict[str, str | None]:
-    """The run whose weights come first, and a checksum by which they are known if it moves."""
+def _start(init_from: Path | None, first: dict[str, Any] | None) -> dict[str, Any]:
+    """The run whose weights come first, and a checksum by which they are known if it moves.
+
+    Args:
+        init_from: the run.
+        first: what the run that resumes has recorded; None if it is new.
+    """
+    name = None if init_from is None else str(init_from)
+    if first and first.get("init_from") == name:
+        return first  # without reading the weights, which may have changed since
     weights = init_from / BEST_NAME if init_from is not None else None
     found = sha256_of(weights) if weights is not None and weights.exists() else None
-    return {"init_from": None if init_from is None else str(init_from), INIT_SHA256: found}
+    return {"init_from": name, INIT_SHA256: found}
 
 
 def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
@@ -217,7 +226,7 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
         free.remove("accumulate")
     old = {**old, "model": used_options(old.get("model", {}))}
     saved = {group: {**defaults.get(group, {}), **old.get(group, {})} for group in new}
-    checksum = new["start"][INIT_SHA256]
+    checksum = new["start"].get(INIT_SHA256)
     if checksum and checksum == saved["start"].get(INIT_SHA256):
         free.add("init_from")  # the run has moved
     if found := differences(saved, new, free):

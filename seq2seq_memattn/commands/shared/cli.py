@@ -304,18 +304,12 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, _terminate)
         command.main(arguments)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        if isinstance(error, ModuleNotFoundError) and not packages.is_extra(error.name):
+    except Exception as error:
+        if _is_bug(error):
             raise
         if arguments.verbosity > 0:
             traceback.print_exc()
         fail(_one_line(error))
-    except Exception as error:
-        if not _is_out_of_memory(error):
-            raise
-        if arguments.verbosity > 0:
-            traceback.print_exc()
-        fail("the memory of the device is full; smaller batches need less")
     except KeyboardInterrupt as interrupt:
         fail(str(interrupt) or "interrupted", EXIT_INTERRUPTED)
     except Terminated:
@@ -407,6 +401,12 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _is_bug(error: Exception) -> bool:
+    if isinstance(error, ModuleNotFoundError):
+        return not packages.is_extra(error.name)
+    return not (isinstance(error, (ValueError, OSError)) or _is_out_of_memory(error))
+
+
 def _one_line(error: BaseException) -> str:
     """Returns an error's message on one line, without the number of an OSError."""
     message = str(error)
@@ -415,11 +415,15 @@ def _one_line(error: BaseException) -> str:
     elif isinstance(error, OSError) and error.strerror:
         names = [str(name) for name in (error.filename, error.filename2) if name is not None]
         message = ": ".join([*names, error.strerror])
+    elif _is_out_of_memory(error):
+        message = "the memory of the device is full; smaller batches need less"
     return " ".join(message.split()) or type(error).__name__
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     """Whether TensorFlow or JAX could not allocate memory."""
+    if isinstance(error, (ValueError, OSError)):
+        return False
     return type(error).__name__ == "ResourceExhaustedError" or "RESOURCE_EXHAUSTED" in str(error)
 
 
