@@ -76,6 +76,15 @@ def run_here(
     return subprocess.CompletedProcess([command, *arguments], status, output, errors)
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process runs. A zombie, which nobody has waited for, does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
 @contextlib.contextmanager
 def jobs_here() -> Iterator[None]:
     """Within the block, commands started by a command also run in this process.

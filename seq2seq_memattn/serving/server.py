@@ -22,6 +22,7 @@ with needed():  # packages of the extra `serving`
     from seq2seq_memattn.serving.service import Service
 
 PATIENCE = 30  # seconds that open requests may still take after SIGTERM or SIGINT
+IDLE_SECONDS = 5  # between two requests on a connection
 MAX_CONNECTIONS = 4096  # limit on open connections, idle ones included
 OTHER_FILES = 256  # open files that are not connections: models, libraries, the folder's listing
 MODEL_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # characters that need no quoting in a path
@@ -71,6 +72,7 @@ def serve(
                 log_level="info" if options.access_log else "warning",
                 server_header=False,
                 limit_concurrency=_max_connections(),
+                timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=PATIENCE,
             )
             started = time.perf_counter()

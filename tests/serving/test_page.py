@@ -28,6 +28,8 @@ from tests.training.runs import text_run
 
 pytestmark = pytest.mark.slow
 
+expect.set_options(timeout=30_000)  # milliseconds
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SENTENCE = "a dog runs fast"
 TOKEN = "open sésame"
@@ -450,7 +452,10 @@ def test_an_older_answer_does_not_replace_a_newer_one(page: Page) -> None:
     page.get_by_label("Text in English").fill("second")
     page.keyboard.press("Control+Enter")
     expect(best(page)).to_contain_text("SECOND")
-    held[0].fulfill(json={"predictions": [{"translations": ["FIRST"]}]})
+    first = {"translations": ["FIRST"], "log_probs": [-1.0], "num_tokens": [1]}
+    held[0].fulfill(json={"predictions": [{**first, "source_is_cut": False}]})
+    page.wait_for_timeout(300)
+    expect(best(page)).to_contain_text("SECOND")
     translate(page, "third")
     expect(best(page)).to_contain_text("THIRD")
     expect(button).to_be_enabled()
@@ -516,7 +521,10 @@ def test_light_and_dark_have_colours_of_their_own(page: Page) -> None:
     translate(page)
     light, light_map = page.evaluate(script), colours(page)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(100)
+    for _ in range(200):  # the map is painted anew in a later frame
+        if colours(page) != light_map:
+            break
+        page.wait_for_timeout(50)
     assert page.evaluate(script) != light
     empty, full = colours(page)[1], colours(page)[0]
     assert sum(empty) < sum(full)  # in dark mode, the strongest cell is the lightest

@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import threading
@@ -15,7 +16,7 @@ import pytest
 import uvicorn
 
 from seq2seq_memattn.serving import server
-from seq2seq_memattn.serving.http import connections
+from seq2seq_memattn.serving.http import app, connections
 from seq2seq_memattn.serving.options import ServerOptions
 from seq2seq_memattn.serving.server import serve
 from tests.serving.gate import Gate
@@ -91,7 +92,7 @@ def test_what_is_in_flight_at_the_end_is_answered(
 
     with ThreadPoolExecutor(1) as client:
         figures, asking = serve_while(reverser_folder, scenario)
-        answer = asking.result(0.5)  # the answer arrived before the server ended
+        answer = asking.result(10)  # the server has ended, so nothing more will arrive
     assert answer.json()["predictions"][0]["translations"][0] == "b a"
     assert figures["rows"] == 1
 
@@ -227,7 +228,9 @@ def test_a_client_that_sends_its_headers_too_slowly_is_closed(
                 client.sendall(before)
                 answer = b""
                 while not answer.endswith(b'"ok"}'):  # it may come in parts
-                    answer += client.recv(1000)
+                    part = client.recv(1000)
+                    assert part, answer
+                    answer += part
                 assert answer.startswith(b"HTTP/1.1 200")
             with contextlib.suppress(ConnectionError):
                 for byte in b"GET /healthz HTTP/1.1\r\n" * 10:
@@ -250,6 +253,57 @@ def test_a_client_that_sends_nothing_is_closed(
             return read_all(client)
 
     assert serve_while(reverser_folder, scenario)[1] == b""
+
+
+def test_a_client_that_sends_no_second_request_is_closed(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1)
+
+    def scenario(url: str) -> bytes:
+        with connect(url) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            client.settimeout(8)  # less than the time limit for headers
+            return read_all(client)
+
+    answer = serve_while(reverser_folder, scenario)[1]
+    assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b'"ok"}')
+
+
+def test_a_client_that_sends_no_body_does_not_hold_up_the_end(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 1)
+
+    def scenario(url: str) -> socket.socket:
+        client = connect(url)
+        client.sendall(POST % 10)
+        time.sleep(0.2)
+        return client
+
+    started = time.monotonic()
+    serve_while(reverser_folder, scenario)[1].close()
+    assert time.monotonic() - started < 0.8 * app.BODY_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ((1024, 2048), 2048 - 256),
+        ((1024, 10**6), 4096),
+        ((1024, resource.RLIM_INFINITY), 4096),
+        ((10**6, 10**6), 4096),
+        ((100, 200), 1),
+    ],
+)
+def test_as_many_connections_may_be_open_as_files(
+    limits: tuple[int, int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    assert server._max_connections() == expected
+    assert all(soft <= hard or hard == resource.RLIM_INFINITY for soft, hard in raised)
 
 
 def test_an_answer_may_take_longer_than_headers(
@@ -284,24 +338,27 @@ def test_a_client_that_does_not_take_its_answer_is_closed(
             client.sendall(POST % len(body) + body)
             assert aborted.wait(20)
 
-    serve_while(reverser_folder, scenario, max_body_bytes=20_000_000, max_queue=2000)
+    options = {"max_body_bytes": 20_000_000, "max_queue": 2000}
+    figures, _ = serve_while(reverser_folder, scenario, **options)
+    assert figures["rows"] == 2000  # the answer was not an error
 
 
 def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(
     reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "SEND_SECONDS", 1.0)
     body = json.dumps({"instances": ["a" * 5000] * 2000}).encode()
 
     def scenario(url: str) -> int:
         taken = 0
         with connect(url) as client:
+            client.settimeout(60)
             client.sendall(
                 POST.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) % len(body) + body
             )
             while part := client.recv(1_000_000):
                 taken += len(part)
-                time.sleep(0.05)
+                time.sleep(0.2)
         return taken
 
     options = {"max_body_bytes": 20_000_000, "max_queue": 2000}

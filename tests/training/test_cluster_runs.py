@@ -227,16 +227,19 @@ def test_a_worker_that_is_silent_for_too_long_is_given_up(data_dir: Path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_worker_stops_all_at_the_same_update(
-    data_dir: Path, tmp_path: Path
+    number: signal.Signals, data_dir: Path, tmp_path: Path
 ) -> None:
     run_dir, expected = tmp_path / "run", tmp_path / "expected"
     finish(data_dir, expected, {"worker": 2})
     options = {"checkpoint_minutes": 30.0}
-    with cluster_of(data_dir, run_dir, {"worker": 2}, fault="SIGTERM:4", **options) as cluster:
-        assert cluster.end() == [143, 143], cluster.said()
-        assert f"SIGTERM: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
-        assert "SIGTERM: the chief saved a checkpoint" in cluster.said(1)
+    with cluster_of(
+        data_dir, run_dir, {"worker": 2}, fault=f"{number.name}:4", **options
+    ) as cluster:
+        assert cluster.end() == [128 + number] * 2, cluster.said()
+        assert f"{number.name}: saved {checkpoints(run_dir)[0]}" in cluster.said(0)
+        assert f"{number.name}: the chief saved a checkpoint" in cluster.said(1)
     assert saved(run_dir) == 4
     assert "resuming from update 4" in finish(data_dir, run_dir, {"worker": 2})
     assert_same_arrays(checkpoints(run_dir)[-1], checkpoints(expected)[-1])
@@ -333,10 +336,10 @@ def test_a_chief_that_lost_all_workers_ends_and_says_so(data_dir: Path, tmp_path
         wait(lambda: len(checkpoints(run_dir)) >= 2)
         for index in (1, 2):
             cluster.processes[index].send_signal(signal.SIGKILL)
-        assert cluster.processes[0].wait(timeout=60) == EXIT_TRY_AGAIN, cluster.said()
+        assert cluster.processes[0].wait(timeout=PATIENCE) == EXIT_TRY_AGAIN, cluster.said()
         assert re.search(r"worker 0 .*, worker 1 .* did not answer for 10 s", cluster.said())
         # The parameter server noticed either the lost workers or the end of the chief.
-        status, said = cluster.processes[3].wait(timeout=60), cluster.said(3)
+        status, said = cluster.processes[3].wait(timeout=PATIENCE), cluster.said(3)
         reasons = {
             0: "has ended or was lost; see its output",
             EXIT_TRY_AGAIN: "did not answer for 10 s",

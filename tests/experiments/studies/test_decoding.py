@@ -63,7 +63,7 @@ def test_each_part_has_a_table_with_ratios_to_rows_of_the_same_shape(
     decoding.run(of)
     write_page("decoding", "small", of, decoding.results(of), where[1])
     page = (tmp_path / "results" / "decoding.md").read_text()
-    assert "Without a result" not in page
+    assert "Rows without a result so far" not in page
     header = "| attention | L | seconds | ms per step | of No Att | of Att |"
     assert header in page
     assert "| K=64 | 50 | 75.00 (37.50 to 150.00) | 6.50 | 1.50 | 0.38 |" in page

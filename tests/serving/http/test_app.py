@@ -144,11 +144,21 @@ def test_what_the_model_refuses_is_400_and_says_why(server: Running) -> None:
     assert answer.status_code == 400 and error_of(answer) == "no symbol for a @ b"
 
 
+def figure(server: Running, name: str) -> float:
+    """A figure of the reversing model."""
+    text = server.service.metrics.format().decode()
+    name = f"seq2seq_memattn_{name} "
+    return float(text.partition(name)[2].split()[0]) if name in text else 0.0
+
+
 def num_batches(server: Running) -> float:
     """The number of batches that the reversing model has translated."""
-    name = 'seq2seq_memattn_batch_rows_count{model="reverser",signature="serving_default"} '
-    text = server.service.metrics.format().decode()
-    return float(text.partition(name)[2].split()[0]) if name in text else 0.0
+    return figure(server, 'batch_rows_count{model="reverser",signature="serving_default"}')
+
+
+def rows_in_queue(server: Running) -> float:
+    """The number of rows that wait for the reversing model."""
+    return figure(server, 'queue_rows{model="reverser"}')
 
 
 def test_a_wrong_text_does_not_divide_the_batch_of_others(
@@ -163,7 +173,10 @@ def test_a_wrong_text_does_not_divide_the_batch_of_others(
         others = [
             asyncio.create_task(client.post(PREDICT, json={"instances": [text]})) for text in texts
         ]
-        gate.open_soon()
+        async with asyncio.timeout(20):
+            while rows_in_queue(server) < 4:  # all but the wrong one
+                await asyncio.sleep(0.001)
+        gate.open()
         return await asyncio.gather(first, *others)
 
     before = num_batches(server)

@@ -363,10 +363,12 @@ def test_what_is_copied_while_the_first_version_is_loaded_is_not_missed(folder: 
     model.close()
 
 
-def test_a_folder_that_is_away_for_a_moment_changes_nothing(folder: Path) -> None:
+def test_a_folder_that_is_away_for_a_moment_changes_nothing(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = serve(folder, poll_seconds=0.005)
     moved = folder.rename(folder.with_name("moved"))
-    time.sleep(0.03)
+    wait_until(lambda: bool(caplog.records))  # it has been missed
     moved.rename(folder)
     add_version(folder, 2)
     wait_until(lambda: states(model) == {1: "END", 2: "AVAILABLE"})

@@ -65,6 +65,26 @@ def test_a_chief_names_the_servers_that_do_not_come(monkeypatch: pytest.MonkeyPa
     strategies._wait_for(["b:2"], 0.0)
 
 
+def test_a_worker_names_the_chief_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(strategies, "answers", lambda address: False)
+    monkeypatch.setattr(tf.distribute, "Server", lambda *given, **options: object())
+    cluster = Cluster(SERVERS.addresses, "worker", 0)
+    with pytest.raises(LostWorker, match=r"^the chief \(a:1\) did not start within 1 s$"):
+        strategies._serve(cluster, DevicesConfig(start_timeout=1.0))
+
+
+def test_workers_name_each_other_if_they_do_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise tf.errors.DeadlineExceededError(None, None, "Barrier timed out\nmore")
+
+    monkeypatch.setattr(strategies, "wait_for_peers", lambda *given: None)
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", fail)
+    message = r"^the processes a:1, b:2 did not connect within 600 s \(Barrier timed out\)$"
+    with pytest.raises(LostWorker, match=message):
+        strategies._multi_worker(WORKERS, DevicesConfig(start_timeout=600.0))
+
+
 @pytest.mark.parametrize("job", ["worker", "ps"])
 def test_an_address_in_use_is_an_error_after_which_one_tries_again(
     job: str, monkeypatch: pytest.MonkeyPatch
