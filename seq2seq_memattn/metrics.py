@@ -59,6 +59,7 @@ def tokenised_bleu(
 
     Lines are split at every Unicode space; multi-bleu.perl splits them only at ASCII spaces. The
     output of Moses's tokeniser contains only ASCII spaces, so both split it into the same tokens.
+    With `lowercase`, all letters are lower-cased; `multi-bleu.perl -lc` lower-cases only ASCII.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
@@ -95,14 +96,16 @@ def corpus_scores(
 
     Returns:
         bleu: `tokenised_bleu` of the tokenised lines.
-        standard_bleu: sacrebleu's default BLEU of the readable lines, which it tokenises (13a).
+        standard_bleu: sacrebleu's default BLEU of the readable lines, which it tokenises (13a; in
+            languages written without spaces, zh or char).
         chrf: chrF2 of the readable lines; spaces do not count.
 
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
     """
+    tokeniser = references.form.standard_tokeniser
     return {
-        name: _score(name, formed(hypotheses), formed(references), lowercase)
+        name: _score(name, formed(hypotheses), formed(references), lowercase, tokeniser)
         for name, formed in FORMS.items()
     }
 
@@ -154,7 +157,7 @@ def compare_systems(
     for name, formed in FORMS.items():
         systems: Any = [("baseline", formed(baseline)), ("system", formed(hypotheses))]
         truth = [formed(references)]
-        metrics = {name: _metric(name, lowercase)}
+        metrics = {name: _metric(name, lowercase, references.form.standard_tokeniser)}
         test = PairedTest(systems, metrics, truth, "ar", n_ar_confidence=RESAMPLES)
         signatures, results = test()
         (key,) = signatures  # sacrebleu's name for the metric, the same for both kinds of BLEU
@@ -180,20 +183,24 @@ def compare_systems(
 
 
 def _score(
-    name: str, hypotheses: Sequence[str], references: Sequence[str], lowercase: bool
+    name: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool,
+    tokeniser: str = "13a",
 ) -> Score:
     _check_lines(hypotheses, references)
-    metric = _metric(name, lowercase)
+    metric = _metric(name, lowercase, tokeniser)
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return Score(score.score, str(metric.get_signature()))
 
 
-def _metric(name: str, lowercase: bool) -> Any:
+def _metric(name: str, lowercase: bool, tokeniser: str) -> Any:
     """A new sacrebleu metric; `force` silences the warning that lines look tokenised."""
     if name == "bleu":
         return BLEU(lowercase, force=True, tokenize="none", smooth_method="none")
     if name == "standard_bleu":
-        return BLEU(lowercase, force=True)
+        return BLEU(lowercase, force=True, tokenize=tokeniser)
     return CHRF(lowercase=lowercase)
 
 

@@ -276,6 +276,18 @@ def test_a_config_holds_numbers_and_names_and_rebuilds_the_layer(name: str) -> N
     assert_close(results(name, again), results(name, layer))
 
 
+@pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith("Seq2Seq")])
+def test_a_frozen_layer_stays_frozen_when_it_is_loaded(name: str) -> None:
+    layer = LAYERS[name].make()
+    layer.trainable = False
+    again = type(layer).from_config(json.loads(json.dumps(layer.get_config())))
+    results(name, again)
+    assert not any(variable.trainable for variable in again.variables)
+    again.trainable = True
+    results(name, layer)
+    assert len(again.trainable_variables) == len(again.weights) == len(layer.weights)
+
+
 @layers
 def test_keras_serialises_the_layer_with_its_dtype(name: str) -> None:
     layer = LAYERS[name].make(dtype="mixed_bfloat16")

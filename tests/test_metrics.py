@@ -17,7 +17,7 @@ from seq2seq_memattn.metrics import (
     smoothed_bleu,
     tokenised_bleu,
 )
-from seq2seq_memattn.text.form import FormedLines
+from seq2seq_memattn.text.form import FormedLines, TextForm
 from tests.reference import bleu as reference
 
 
@@ -119,6 +119,17 @@ def test_every_score_is_that_of_sacrebleu_with_its_signature(lowercase: bool) ->
     assert ("case:lc" in found["bleu"].signature) == lowercase
     assert "tok:13a" in found["standard_bleu"].signature
     assert found["bleu"] == tokenised_bleu(SYSTEM, REFERENCES, lowercase)
+
+
+def test_standard_bleu_has_the_tokeniser_of_its_language() -> None:
+    form = TextForm("en", "zh")
+    lines = [FormedLines([f"我很喜欢{each}猫和狗。"], form) for each in ("大", "小")]
+    found = corpus_scores(*lines)
+    assert "tok:zh" in found["standard_bleu"].signature
+    assert 0 < found["bleu"].score < 100 and 0 < found["standard_bleu"].score < 100
+    compared = compare_systems(*lines, lines[1])["standard_bleu"]
+    assert "tok:zh" in compared.signature
+    assert compared.score == found["standard_bleu"].score < compared.baseline
 
 
 def test_without_case_more_is_right() -> None:

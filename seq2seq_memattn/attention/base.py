@@ -128,15 +128,17 @@ class Attention(keras.layers.Layer, abc.ABC):
     def dense(self, units: int, name: str, **kwargs: Any) -> keras.layers.Dense:
         """A dense layer for `__init__`: float [..., n] to float [..., units].
 
-        It has this layer's dtype policy, and its name begins with this layer's. XLA can train it
-        inside a decoder's loop, unlike a plain `keras.layers.Dense` on inputs of three axes.
+        It has this layer's dtype policy and `trainable`, and its name begins with this layer's. XLA
+        can train it inside a decoder's loop, unlike a plain `keras.layers.Dense` on inputs of three
+        axes.
 
         Args:
             units: int > 0. Width of the output.
             name: the second part of its name.
             **kwargs: as for `keras.layers.Dense`.
         """
-        return _DenseOnRows(units, dtype=self.dtype_policy, name=f"{self.name}_{name}", **kwargs)
+        own = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        return _DenseOnRows(units, name=f"{self.name}_{name}", **{**own, **kwargs})
 
     def _cast(self, x: Any) -> Any:
         return ops.cast(x, self.compute_dtype)

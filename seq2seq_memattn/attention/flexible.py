@@ -91,7 +91,11 @@ class FlexibleAttention(WindowedAttention):
         self.sigma = sigma
         self.threshold = threshold
         self.content = LuongAttention(
-            "concat", units, dtype=self.dtype_policy, name=f"{self.name}_content"
+            "concat",
+            units,
+            dtype=self.dtype_policy,
+            trainable=self.trainable,
+            name=f"{self.name}_content",
         )
         self.strength_hidden = self.dense(
             units, "strength_hidden", activation="tanh", use_bias=False

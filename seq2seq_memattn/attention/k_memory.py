@@ -8,7 +8,7 @@ from keras import ops
 from seq2seq_memattn.attention.base import Attention, masked_softmax, softmax, source_mask
 from seq2seq_memattn.attention.position_encoding import PositionEncoding, position_encoding
 from seq2seq_memattn.checks import check_choice, check_int, check_number
-from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.padding import no_longer_than, padding_last
 
 Score = Literal["softmax", "sigmoid"]
 
@@ -78,7 +78,8 @@ class KMemoryAttention(Attention):
         each slot ("time"); beta over slots.
     Masking: `prepare` takes a bool mask [batch, source_length], true on real tokens. Padding gets
         alpha = 0 exactly and never changes a result. With position encodings, padding must come
-        last, which compiled code (XLA, JAX) does not check.
+        last, and sources have at most `max_source_length` tokens. Compiled code (XLA, JAX) does not
+        check either; its results for other sources have no meaning.
 
     Raises:
         ValueError: if `num_slots` or `hidden_units` is not an int above 0, `spread` is not a number
@@ -159,8 +160,8 @@ class KMemoryAttention(Attention):
 
     def prepare(self, encoder_outputs: Any, mask: Any = None) -> KMemory:
         mask = source_mask(encoder_outputs, mask)
-        if self.position_encoding:
-            mask = padding_last("mask", mask)
+        if self.longest_source is not None:
+            mask = no_longer_than("mask", padding_last("mask", mask), mask, self.longest_source)
         encoder_outputs = self._cast(encoder_outputs)
         scored = self.encoder_hidden(encoder_outputs) if self.encoder_hidden else encoder_outputs
         alpha = self._alpha(self.encoder_energy(scored), mask)

@@ -94,6 +94,7 @@ class LocalAttention(WindowedAttention):
             score,
             None if score == "dot" else units,
             dtype=self.dtype_policy,
+            trainable=self.trainable,
             name=f"{self.name}_content",
         )
         self.centre_hidden = self.centre_energy = None

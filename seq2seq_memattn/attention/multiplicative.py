@@ -111,7 +111,12 @@ class LuongAttention(Attention):
         )
 
     def _projection(self, name: str) -> KeyProjection:
-        return KeyProjection(self.units, dtype=self.dtype_policy, name=f"{self.name}_{name}")
+        return KeyProjection(
+            self.units,
+            dtype=self.dtype_policy,
+            trainable=self.trainable,
+            name=f"{self.name}_{name}",
+        )
 
     @property
     def longest_source(self) -> int | None:

@@ -127,7 +127,7 @@ def main(arguments: cli.Arguments) -> None:
     seconds = time.perf_counter() - started
     run_flags.report_cut(translator.sources)
     hypotheses, form = [best[0].text for best in translations], run.text_form
-    if arguments.output_dir:  # before the scores, some of which have limits: RIBES of 2,000 tokens
+    if arguments.output_dir:  # before the scores, which may take long
         _write(arguments.output_dir, HYPOTHESES, hypotheses)
     ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
     scores = corpus_scores(ours, theirs, arguments.lowercase)
@@ -162,8 +162,11 @@ def main(arguments: cli.Arguments) -> None:
         used = slot_use(scores_of) if scores_of else {}
         result["slots"] = {name: round(x, 4) for name, x in used.items()}
     if arguments.ribes:
-        score = ribes(ours, theirs, arguments.lowercase)
-        result |= {"ribes": round(score.score, 4), "ribes_signature": score.signature}
+        try:
+            score = ribes(ours, theirs, arguments.lowercase)
+            result |= {"ribes": round(score.score, 4), "ribes_signature": score.signature}
+        except ValueError as error:  # NLTK's limit is 2,000 tokens
+            print_note(f"no RIBES: {error}")
     if baseline is not None:
         result["baseline"] = compare(
             ours, FormedLines(baseline, form), theirs, arguments.baseline, arguments.lowercase

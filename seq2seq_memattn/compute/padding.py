@@ -1,4 +1,4 @@
-"""Masks of padding, and a check that padding comes last."""
+"""Masks of padding, and checks of them."""
 
 from typing import Any
 
@@ -36,3 +36,29 @@ def padding_last(name: str, mask: Any) -> Any:
     comes_back = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
     problem = f"`{name}`: expected padding after the real tokens, not before or between them"
     return checked(mask, ops.logical_not(ops.any(comes_back)), problem)
+
+
+def no_longer_than(name: str, x: Any, mask: Any, longest: int) -> Any:
+    """Checks that there is only padding after the first `longest` positions of a source.
+
+    As `padding_last`, it checks only where values can be seen.
+
+    Args:
+        name: name of the argument that is checked, for the message.
+        x: the argument, of any shape.
+        mask: bool [batch, length]. True on real tokens.
+        longest: int > 0. The attention's `max_source_length`.
+
+    Returns:
+        `x`. In a graph, operations that use the result wait for the check.
+
+    Raises:
+        ValueError: in eager mode, if a real token comes later. In a graph, the check instead
+            raises `tf.errors.InvalidArgumentError` when the graph runs.
+    """
+    width = mask.shape[1]
+    if (width is not None and width <= longest) or not is_visible(x):
+        return x
+    because = "as the attention's `max_source_length` demands"
+    problem = f"`{name}`: expected at most {longest} tokens, {because}"
+    return checked(x, ops.logical_not(ops.any(mask[:, longest:])), problem)

@@ -77,7 +77,8 @@ class AttentionCell(keras.layers.Layer):
 
     Raises:
         ValueError: if `cell` is not made of RNN cells, a cell has its own dropout, `attention` is
-            not an `Attention`, or a cell or the attention has another dtype policy.
+            not an `Attention`, a cell or the attention has another dtype policy, or an activation
+            is given without `mixing_units`.
 
     Example:
     >>> import keras
@@ -110,6 +111,10 @@ class AttentionCell(keras.layers.Layer):
         check_choice("mixing_from", mixing_from, ("output_and_context", "output"))
         if mixing_units is not None:
             mixing_units = check_int("mixing_units", mixing_units)
+        elif mixing_activation != "tanh":
+            raise ValueError(
+                f"`mixing_activation`: {mixing_activation!r} needs `mixing_units`; got None."
+            )
         self.cells = _cells(cell)
         for inner in self.cells:
             check_policy("cell", inner, self)
@@ -129,7 +134,11 @@ class AttentionCell(keras.layers.Layer):
         self._widths: dict[str, int] | None = None  # what it was built with
         self.mixing = (
             keras.layers.Dense(
-                mixing_units, mixing_activation, dtype=self.dtype_policy, name=f"{self.name}_mixing"
+                mixing_units,
+                mixing_activation,
+                dtype=self.dtype_policy,
+                trainable=self.trainable,
+                name=f"{self.name}_mixing",
             )
             if mixing_units
             else None

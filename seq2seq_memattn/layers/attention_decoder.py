@@ -119,8 +119,8 @@ class AttentionDecoder(keras.layers.Layer):
                 )
             self.cell = cell
         else:
-            name, dtype = f"{self.name}_cell", self.dtype_policy
-            self.cell = AttentionCell(cell, attention, *options, name=name, dtype=dtype)
+            own = {"dtype": self.dtype_policy, "trainable": self.trainable}
+            self.cell = AttentionCell(cell, attention, *options, name=f"{self.name}_cell", **own)
         check_policy("cell", self.cell, self)
         self.dropout = dropout
         self.seed = seed

@@ -83,7 +83,11 @@ class Bridge(keras.layers.Layer):
         total = sum(sum(units[:1] if outputs_only else units) for units in self.state_units)
         self.dense = (
             keras.layers.Dense(
-                total, activation, dtype=self.dtype_policy, name=f"{self.name}_dense"
+                total,
+                activation,
+                dtype=self.dtype_policy,
+                trainable=self.trainable,
+                name=f"{self.name}_dense",
             )
             if kind == "dense"
             else None

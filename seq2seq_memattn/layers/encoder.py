@@ -130,6 +130,7 @@ class Encoder(keras.layers.Layer):
             # Never used, but saved: a seed drawn by Keras would make saved runs differ.
             seed=self._first_seed,
             dtype=self.dtype_policy,
+            trainable=self.trainable,
             name=f"{self.name}_{direction}_{index}",
         )
 

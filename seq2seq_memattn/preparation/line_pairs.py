@@ -27,8 +27,10 @@ def check_input(name: str, path: str) -> None:
     """
     if not path or path == STANDARD_STREAM:
         raise ValueError(f"{name}: expected the name of a file, got {path!r}")
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise ValueError(f"{name}: {path}: no such file")
+    if not os.path.isfile(path):  # a directory or a pipe
+        raise ValueError(f"{name}: {path}: expected a file on disk, because it is read repeatedly")
 
 
 def iterate_pairs(

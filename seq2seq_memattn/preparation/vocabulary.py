@@ -26,7 +26,8 @@ LISTS: dict[str, type[WordVocabulary] | type[CharacterVocabulary]] = {
     "words": WordVocabulary,
     "characters": CharacterVocabulary,
 }
-MAX_LINE_BYTES = 1 << 16  # SentencePiece skips longer lines; its default is 4,192
+# SentencePiece skips longer lines. Its default is 4,192; its positions have 16 bits.
+MAX_LINE_BYTES = (1 << 16) - 1
 # SentencePiece's messages about an impossible vocabulary size.
 TOO_HIGH = re.compile(r"Please set it to a value <= (\d+)")
 TOO_LOW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")

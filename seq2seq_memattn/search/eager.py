@@ -10,6 +10,7 @@ from keras import ops
 from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
 from seq2seq_memattn.compute.ids import ids_below, to_int32
+from seq2seq_memattn.compute.padding import no_longer_than
 from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import prefix_lengths
@@ -132,7 +133,8 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
     if source.shape[1] == 0:  # recurrent layers need a step
         source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
     if ours is not None and ours.longest_source is not None:
-        source = _no_longer_than(source, ours.longest_source, ours.pad_id)
+        real = ops.not_equal(source, ours.pad_id)
+        source = no_longer_than("source", source, real, ours.longest_source)
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
     max_length = _checked_lengths("max_length", inputs.max_length, batch, least=1)
     if prefix is not None:
@@ -149,17 +151,6 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )
-
-
-def _no_longer_than(source: Any, longest: int, pad_id: int) -> Any:
-    """Checks that `source` has only padding after the first `longest` tokens; returns it."""
-    width = source.shape[1]
-    if (width is not None and width <= longest) or not is_visible(source):
-        return source
-    is_padding = ops.all(ops.equal(source[:, longest:], pad_id))
-    because = "as the attention's `max_source_length` demands"
-    problem = f"`source`: expected at most {longest} tokens, {because}"
-    return checked(source, is_padding, problem)
 
 
 def _as_ids(name: str, ids: Any) -> Any:

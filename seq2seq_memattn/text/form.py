@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
@@ -15,6 +16,10 @@ from seq2seq_memattn.packages import needed
 TOKENISED_MARKS = (" @-@ ", "&apos;", "&quot;", "&#124;", "&#91;", "&#93;")
 # Languages written without spaces between words. Moses' tokeniser does not find their words.
 UNSPACED_LANGUAGES = frozenset({"ja", "km", "lo", "my", "th", "zh"})
+# A space between letters of Thai, Lao, Burmese or Khmer. Moses' detokeniser joins only Chinese and
+# Japanese.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_SPACES = re.compile(rf"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +61,11 @@ class TextForm(Options):
         group="Form of the text",
     )
     is_lowercased: bool = option(False, "the text was lower-cased", group="Form of the text")
+    has_normalised_punctuation: bool = option(
+        True,
+        "if tokenised: normalize-punctuation.perl was called before the tokenizer",
+        group="Form of the text",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,52 +107,61 @@ class TextForm(Options):
         """A function that does what `as_trained` does, but reads the truecase model only once."""
         steps: list[Callable[[str], str]] = []
         if self.tokenises_sources:
-            steps.append(_normaliser(self.source_language))
-            steps.append(_tokeniser(self.source_language, self.splits_hyphens, self.has_escapes))
+            steps += self._tokenising(self.source_language)
         if self.truecase_model:
             steps.append(_truecaser(folder / self.truecase_model))
         if self.is_lowercased:
             steps.append(str.lower)
 
-        def convert(sources: Sequence[str]) -> list[str]:
-            lines = list(sources)
-            for step in steps:
-                lines = [step(line) for line in lines]
-            return lines
+        return lambda sources: _changed(sources, steps)
 
-        return convert
+    def _tokenising(self, language: str) -> list[Callable[[str], str]]:
+        tokenise = _tokeniser(language, self.splits_hyphens, self.has_escapes)
+        return [*([_normaliser(language)] if self.has_normalised_punctuation else []), tokenise]
 
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
         """Converts beginnings of target lines from plain text to the form of the corpus.
 
         Their case changes only for lower-cased corpora: there is no truecase model for targets.
         """
-        lines = list(beginnings)
+        steps: list[Callable[[str], str]] = []
         if self.is_tokenised and self.target_language not in UNSPACED_LANGUAGES:
-            tokenise = _tokeniser(self.target_language, self.splits_hyphens, self.has_escapes)
-            lines = [tokenise(line) for line in lines]
-        return [line.lower() for line in lines] if self.is_lowercased else lines
+            steps += self._tokenising(self.target_language)
+        return _changed(beginnings, [*steps, *([str.lower] if self.is_lowercased else [])])
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:
         """Target lines with spaces between their tokens, as multi-bleu.perl expects them.
 
-        Lines that are tokenised already, or whose language is not known, stay as they are.
+        Lines that are tokenised already, or whose language is not known, stay as they are. In
+        languages written without spaces, every character is a token.
         """
         if self.is_tokenised or not self.target_language:
             return list(targets)
-        tokenise = _tokeniser(self.target_language)
-        return [tokenise(line) for line in targets]
+        if self.target_language in UNSPACED_LANGUAGES:
+            return [" ".join("".join(line.split())) for line in targets]
+        return _changed(targets, [_tokeniser(self.target_language)])
+
+    @property
+    def standard_tokeniser(self) -> str:
+        """The tokeniser of sacrebleu for `readable` lines: its default, if that can be used."""
+        if self.target_language not in UNSPACED_LANGUAGES:
+            return "13a"
+        return "zh" if self.target_language == "zh" else "char"
 
     def readable(self, targets: Sequence[str]) -> list[str]:
         """Target lines as plain text, but lower-cased text stays lower-cased."""
-        lines = list(targets)
-        if self.is_truecased:
-            detruecase = _detruecaser()
-            lines = [detruecase(line) for line in lines]
-        if self.is_tokenised:
-            detokenise = _detokeniser(self.target_language)
-            lines = [detokenise(line) for line in lines]
-        return lines
+        steps = [_detruecaser()] if self.is_truecased else []
+        return _changed(
+            targets, [*steps, *([_detokeniser(self.target_language)] if self.is_tokenised else [])]
+        )
+
+
+def _changed(lines: Sequence[str], steps: Sequence[Callable[[str], str]]) -> list[str]:
+    """Lines after each step."""
+    changed = list(lines)
+    for step in steps:
+        changed = [step(line) for line in changed]
+    return changed
 
 
 AS_GIVEN = TextForm()
@@ -162,11 +181,12 @@ class FormedLines:
 
     Attributes:
         lines: the lines as given.
+        form: as given.
     """
 
     def __init__(self, lines: Sequence[str], form: TextForm = AS_GIVEN) -> None:
         self.lines = list(lines)
-        self._form = form
+        self.form = form
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -174,12 +194,12 @@ class FormedLines:
     @cached_property
     def tokenised(self) -> list[str]:
         """As `TextForm.tokenised`."""
-        return self._form.tokenised(self.lines)
+        return self.form.tokenised(self.lines)
 
     @cached_property
     def readable(self) -> list[str]:
         """As `TextForm.readable`."""
-        return self._form.readable(self.lines)
+        return self.form.readable(self.lines)
 
 
 @lru_cache
@@ -237,7 +257,12 @@ def _detokeniser(language: str) -> Callable[[str], str]:
         from sacremoses import MosesDetokenizer
 
     detokeniser: Any = MosesDetokenizer(language or "en")
-    return lambda line: detokeniser.detokenize(line.split(" "))
+
+    def detokenise(line: str) -> str:
+        text = detokeniser.detokenize(line.split(" "))
+        return _SPACES.sub("", text) if language in UNSPACED_LANGUAGES else text
+
+    return detokenise
 
 
 @lru_cache

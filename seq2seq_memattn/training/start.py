@@ -8,6 +8,7 @@ import keras
 
 from seq2seq_memattn.config import DevicesConfig, ModelConfig, TrainingConfig
 from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.model_sizes import longest_source
 from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.runs.checkpoints import CheckpointFolder, read_shared_weights
@@ -226,8 +227,7 @@ def _named(teacher: dict[str, Any] | None) -> str:
 def _check_limit(teacher: Path, data_dir: Path) -> None:
     """Raises ValueError if a teacher cannot read the longest source."""
     limit = read_model_config(teacher).longest_source
-    splits = read_manifest(data_dir).splits.values()
-    longest = max(split.max_source_length for split in splits)
+    longest = longest_source(read_manifest(data_dir))
     if limit is not None and limit < longest:
         raise ValueError(
             f"{teacher}: expected a teacher for sources of {longest} tokens; it was made for at "

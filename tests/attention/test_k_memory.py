@@ -306,6 +306,19 @@ def test_the_memory_is_a_record_of_arrays_and_no_source_position_is_scored() -> 
     np.testing.assert_array_equal(as_array(counts), np.zeros([BATCH, QUERIES]))
 
 
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_position_encodings_refuse_longer_sources(mode: str) -> None:
+    attention = build(position_encoding="mean_one", max_source_length=5)
+    message = "`mask`: expected at most 5 tokens, as the attention"
+    outputs = np.concatenate([ENCODER_OUTPUTS] * 2, axis=1)
+    mask = np.concatenate([MASK, np.zeros_like(MASK)], axis=1)  # padding may be longer
+    found = run(mode, attention.prepare, tensor(outputs), tensor(mask, "bool"))
+    assert_close(found.rows, attention.prepare(tensor(ENCODER_OUTPUTS), MASK).rows)
+    mask[0, :6] = True
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=message):
+        run(mode, attention.prepare, tensor(outputs), tensor(mask, "bool"))
+
+
 @modes
 def test_without_a_mask_that_of_keras_counts(mode: str) -> None:
     embedding = keras.layers.Embedding(11, ENCODER_UNITS, mask_zero=True)

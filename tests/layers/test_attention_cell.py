@@ -331,6 +331,8 @@ def test_wrong_arguments_are_named() -> None:
             NoAttention(),
             mixing_activation="relu",  # type: ignore[arg-type]
         )
+    with pytest.raises(ValueError, match="`mixing_activation`: 'linear' needs `mixing_units`"):
+        AttentionCell(keras.layers.LSTMCell(UNITS), NoAttention(), mixing_activation="linear")
     with pytest.raises(ValueError, match="`mixing_from` must be .*; got 'context'"):
         AttentionCell(
             keras.layers.LSTMCell(UNITS),

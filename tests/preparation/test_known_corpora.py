@@ -103,6 +103,7 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
         "source_language": "en",
         "target_language": "de",
         "is_tokenised": True,
+        "has_normalised_punctuation": True,
         "splits_hyphens": True,
         "has_escapes": True,
         "is_truecased": True,

@@ -35,7 +35,7 @@ def test_sides_of_different_length_are_an_error_with_both_counts(
 def test_a_missing_input_is_named_with_its_option(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="^valid_source: .*absent: no such file"):
         check_input("valid_source", str(tmp_path / "absent"))
-    with pytest.raises(ValueError, match="^train_source: .*: no such file"):
+    with pytest.raises(ValueError, match="^train_source: .*: expected a file on disk"):
         check_input("train_source", str(tmp_path))
     for name in ("", "-"):
         with pytest.raises(ValueError, match="^train_target: expected the name of a file, got"):

@@ -112,6 +112,28 @@ def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known(
     assert MOSES.tokenised([line]) == [line]
 
 
+def test_text_without_spaces_is_scored_by_characters_and_joined_again() -> None:
+    assert TextForm("en", "zh").tokenised(["我 喜欢猫。"]) == ["我 喜 欢 猫 。"]
+    standard = {"de": "13a", "zh": "zh", "ja": "char", "th": "char", "": "13a"}
+    for language, expected in standard.items():
+        assert TextForm("en", language).standard_tokeniser == expected
+    thai, khmer = TextForm("en", "th", True), TextForm("en", "km", True)
+    assert thai.readable(["ฉัน รัก แมว and dogs"]) == ["ฉันรักแมว and dogs"]
+    assert khmer.readable(["ខ្ញុំ ស្រឡាញ់"]) == ["ខ្ញុំស្រឡាញ់"]
+
+
+def test_punctuation_is_normalised_where_that_of_the_corpus_was() -> None:
+    text = "„Ja“ – er’s"
+    form = TextForm("de", "en", is_tokenised=True, has_escapes=False)
+    as_written = dataclasses.replace(form, has_normalised_punctuation=False)
+    for convert in (
+        lambda form: form.as_trained([text], Path("unused")),
+        lambda form: form.beginnings_as_trained([text]),
+    ):
+        assert "„" not in convert(form)[0] and '" Ja "' in convert(form)[0]
+        assert convert(as_written)[0].startswith("„ Ja “ –")
+
+
 def test_each_form_of_lines_is_made_of_the_lines_as_they_came() -> None:
     lines = FormedLines(["the end ."], MOSES)
     assert (lines.lines, lines.tokenised, lines.readable) == (
