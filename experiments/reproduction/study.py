@@ -113,7 +113,7 @@ class Study:
         made = {name for name, row in rows.items() if not self._is_finished(row)}
         while True:
             needed = {name for made_row in made for name in rows[made_row].needs}
-            missing = {name for name in needed - made if not _has_weights(self.runs_dir / name)}
+            missing = {name for name in needed - made if not self.has_run_of(self._result(name))}
             if not missing:
                 return made
             for name in sorted(missing):
@@ -128,6 +128,21 @@ class Study:
         if not fits:
             print_note(f"{row.name}: the result was made with other options: run again")
         return fits
+
+    def _result(self, name: str) -> Result:
+        return read_json(self.result_path(self._by_name[name]))
+
+    def has_run_of(self, result: Result) -> bool:
+        """Whether the run of a result is here with its best weights.
+
+        It is not if the result is from elsewhere, or if the run was begun again and not finished.
+        """
+        from seq2seq_memattn.runs.checkpoints import read_record
+        from seq2seq_memattn.runs.directory import BEST_NAME
+
+        best, training = read_record(self.runs_dir / result["name"] / BEST_NAME), result["training"]
+        names = ("update", "bleu")
+        return all(best.get(name) == training[f"best_{name}"] for name in names)
 
     def _weights_needed(self, row: Row) -> dict[str, str]:
         """Checksums of the weights of the runs that a row needs."""

@@ -23,17 +23,17 @@ named above or, if there is none, with the next smaller number.
 def draw_sample(num_tokens: int) -> Draw:
     """Returns a `draw` that draws the last row's alignment of a sample, by slot and combined.
 
-    If the run no longer exists, existing figures stay as they are. If there are no figures either,
+    If the run is not here, existing figures stay as they are. If there are no figures either,
     `draw` raises a `MissingRun` that says what is needed.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
         row = study.rows[-1]
-        del results
+        has_run = any(study.has_run_of(result) for result in results if result["name"] == row.name)
         run_dir = study.runs_dir / row.name
         paths = [stem.with_name(f"{stem.name}_{row.name}{end}") for end in ("_slots", "")]
         source = study.data_dir / row.data.folder / "valid.source.txt"
-        if source.exists() and run_dir.exists():
+        if source.exists() and has_run:
             run_command(draw_arguments(run_dir, source, num_tokens, *paths))
         elif not all(path.with_suffix(".png").exists() for path in paths):
             raise MissingRun(

@@ -50,13 +50,13 @@ def tables(found: Results) -> str:
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     """Draws the alignments of long sentences, with the positions that are not scored.
 
-    If the run no longer exists, the figure stays as it is.
+    If the run is not here, the figure stays as it is.
     """
     by_name, drawn = {row.name: row for row in study.rows}, {}
     for result in found:
         row, path = by_name[result["name"]], stem.with_name(f"{stem.name}_{result['name']}")
         source = study.data_dir / row.data.folder / "valid.source.txt"
-        if source.exists() and (study.runs_dir / row.name).exists():
+        if source.exists() and study.has_run_of(result):
             run_command(
                 [
                     "experiments.draw_alignment",

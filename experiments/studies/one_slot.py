@@ -16,9 +16,15 @@ from experiments.studies import table1
 from experiments.studies._copy_claims import AHEAD_RULE, PAPER, judge_ahead
 
 LENGTH = 50  # L, in symbols
-# Training never stops early. The learning rate falls after four validations without a better BLEU,
-# not after one: when a model has barely begun to learn, one bad validation says little.
-SMALL: dict[str, Any] = {"num_updates": 9000, "decay_patience": 4, "patience": 0}
+# Training never stops early: BLEU is at most 100. The learning rate falls after four validations
+# without a better BLEU, not after one: when a model has barely begun to learn, one bad validation
+# says little.
+SMALL: dict[str, Any] = {
+    "num_updates": 9000,
+    "decay_patience": 4,
+    "patience": 0,
+    "stop_at_bleu": 101.0,
+}
 MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {  # attention, label, curve, options
     "none": ("none", "No Att", "none", {}),
     "k1": ("k1", "K=1, softmax over the source", "k_memory:1", {"normalise_over": "time"}),

@@ -46,15 +46,15 @@ def rows(scale: Scale) -> list[Row]:
 def run(study: Study) -> Results:
     """Trains the rows, and decodes longer sequences with them.
 
-    A row that has a result is left out, with a note, if its run does not exist here and was not
-    tested before.
+    A row that has a result is left out, with a note, if its run is not here and was not tested
+    before.
     """
     by_name = {row.name: row for row in study.rows}
     for result in study.run():
         row = by_name[result["name"]]
         if _tested(study, result) is None:
-            if not (study.runs_dir / row.name).exists():
-                print_note(f"{row.name}: left out, {study.runs_dir / row.name} does not exist")
+            if not study.has_run_of(result):
+                print_note(f"{row.name}: left out, {study.runs_dir / row.name} is not its run")
                 continue
             write_json(_path(study, row.name), _test(study, row, result))
     return results(study)

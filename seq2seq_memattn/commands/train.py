@@ -76,6 +76,16 @@ def define(flags: cli.Flags) -> None:
     flags.options(DevicesConfig)
 
 
+# Flags that have an effect only with some values of another option.
+OF_SCHEDULES = {
+    "decay_start": ("exponential",),
+    "decay_every": ("exponential",),
+    "decay_staircase": ("exponential",),
+    "decay_rate": ("exponential", "plateau"),
+    "decay_patience": ("plateau",),
+}
+
+
 def main(arguments: cli.Arguments) -> None:
     """Trains the run that the flags describe."""
     preset = load_preset(arguments.config)
@@ -83,6 +93,9 @@ def main(arguments: cli.Arguments) -> None:
     sizes = {name: getattr(ModelConfig, name) for name in FROM_DATA}
     model = cli.replaced(dataclasses.replace(preset.model, **sizes), arguments)
     training = cli.replaced(preset.training, arguments)
+    for name, schedules in OF_SCHEDULES.items():
+        if name in arguments.given and training.schedule not in schedules:
+            print_note(f"--{name} has no effect: the schedule is {training.schedule}")
     from seq2seq_memattn.training.distributed.peers import LostWorker
     from seq2seq_memattn.training.loop import InterruptedRun  # loads TensorFlow; see `train`
 

@@ -201,11 +201,15 @@ class Trainer:
     def _update(self, batch: Any, reporter: Any) -> None:
         progress, window = self.progress, self.progress.window
         rate = learning_rate(self.config, progress.update, progress.plateau.decays)
-        if self.config.has_schedule:
-            self.optimizer.learning_rate = rate
         self._profile.before_update(progress.update + 1)
         scale = progress.loss_scale.value
-        result = self.workers.served(lambda: self.updater(batch, scale))
+
+        def update() -> Any:
+            if self.config.has_schedule:
+                self.optimizer.learning_rate = rate
+            return self.updater(batch, scale)
+
+        result = self.workers.served(update)
         progress.update += 1
         progress.position = self.train.position_after(progress.position, 1)
         progress.seconds = self._clock.seconds()
@@ -286,8 +290,8 @@ class Trainer:
         except SignalCame:
             return
         progress.validated = progress.update
-        progress.stale += 1
         if progress.update % config.validate_every == 0:  # the last validation may be irregular
+            progress.stale += 1
             progress.plateau = progress.plateau.after(bleu, config.decay_patience)
         # A model that begins to learn still has BLEU 0, but its loss falls.
         is_better = (bleu, -loss) > (progress.best_bleu, -progress.best_loss)
@@ -383,4 +387,5 @@ class Trainer:
         if self.workers.is_chief and self._is_best():
             record = {"update": self.progress.update, "bleu": self.progress.best_bleu}
             if record["bleu"] >= self._kept_bleu:
-                write_arrays(self.run_dir / BEST_NAME, self.model.weights, record)
+                path, weights = self.run_dir / BEST_NAME, self.model.weights
+                self.workers.served(lambda: write_arrays(path, weights, record))

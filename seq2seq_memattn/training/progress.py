@@ -19,7 +19,7 @@ class Progress:
         best_loss: float. The loss of the best validation; of two validations with equal BLEU, the
             one with the lower loss is better.
         best_update: int. The update of the best validation.
-        stale: int. Number of validations since the best one.
+        stale: int. Number of regular validations since the best one.
         validated: int. The last update that was validated.
         plateau: `Plateau`.
         loss_scale: `LossScale`.

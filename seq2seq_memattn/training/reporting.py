@@ -12,7 +12,7 @@ import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.compute.file_errors import as_os_errors
-from seq2seq_memattn.text.files import open_output
+from seq2seq_memattn.text.files import naming_errors, open_output
 from seq2seq_memattn.training.measurements import memory_mib
 
 
@@ -73,10 +73,8 @@ class Reporter:
         """Writes the figures of an update ("train") or of a validation ("valid")."""
         rounded = {name: _number(value) for name, value in figures.items()}
         line = {"kind": kind, "update": update, **rounded}
-        try:
+        with naming_errors(str(self._path)):
             print(json.dumps(line), file=self._stream, flush=True)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
         if self._board is not None:
             self._board.write({f"{kind}/{name}": value for name, value in figures.items()}, update)
 
@@ -99,9 +97,12 @@ class Reporter:
     def close(self) -> None:
         """Closes the bar and the files."""
         self._bar.close()
-        self._stream.close()
-        if self._board is not None:
-            self._board.close()
+        try:
+            with naming_errors(str(self._path)):
+                self._stream.close()  # writes what a full disk has refused once more
+        finally:
+            if self._board is not None:
+                self._board.close()
 
 
 class SilentReporter:

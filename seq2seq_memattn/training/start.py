@@ -93,9 +93,10 @@ def make_start(
                 f"{run_dir}: the run has no checkpoints to resume from; training it from scratch "
                 "would replace its best weights, so choose another --run_dir"
             )
-        if init_from is not None and not folder.paths():
-            notes += _begin_with(init_from, model, data_dir)
-        saved, problems = folder.restore(variables)
+        with workers.named_losses():
+            if init_from is not None and not folder.paths():
+                notes += _begin_with(init_from, model, data_dir)
+            saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]
     with workers.named_losses():

@@ -5,6 +5,8 @@ from typing import Any
 from experiments.reproduction.results import write_json
 from experiments.reproduction.rows import Row, identity
 from experiments.reproduction.study import Study
+from seq2seq_memattn.runs.checkpoints import write_arrays
+from seq2seq_memattn.runs.directory import BEST_NAME
 
 
 def result_of(row: Row, bleu: float) -> dict[str, Any]:
@@ -15,7 +17,7 @@ def result_of(row: Row, bleu: float) -> dict[str, Any]:
         "curve_name": row.curve,
         "paper": dict(row.paper),
         "bleu": bleu,
-        "training": {"best_update": 4000, "seconds": 60.0},
+        "training": {"best_update": 4000, "best_bleu": bleu, "seconds": 60.0},
         "curve": [
             {"kind": "valid", "update": update, "seconds": update / 100, "bleu": score}
             for update, score in ((2000, bleu / 2), (4000, bleu))
@@ -33,3 +35,11 @@ def write_results_of(study: Study) -> list[dict[str, Any]]:
     for row, result in zip(study.rows, results, strict=True):
         write_json(study.result_path(row), result)
     return results
+
+
+def write_run_of(study: Study, result: dict[str, Any], **more: Any) -> None:
+    """Writes a run with the best weights of a result; `more` changes their record."""
+    run_dir, training = study.runs_dir / result["name"], result["training"]
+    run_dir.mkdir(parents=True, exist_ok=True)
+    record = {"update": training["best_update"], "bleu": training["best_bleu"]}
+    write_arrays(run_dir / BEST_NAME, [], {**record, **more})

@@ -47,6 +47,14 @@ def test_while_bleu_is_zero_the_loss_tells_what_is_better(scripted: Scripted) ->
     assert (result.update, result.reason, result.best_update) == (10, "patience", 6)
 
 
+def test_patience_does_not_count_a_last_validation_that_comes_early(scripted: Scripted) -> None:
+    first = scripted(bleus=[5, 4, 3], num_updates=5, validate_every=2, patience=2).run()
+    assert (first.update, first.reason) == (5, "updates")
+    made = scripted(bleus=[6, 4, 4], num_updates=99, validate_every=2, patience=2)
+    result = made.run()
+    assert (result.update, result.reason, result.best_update) == (10, "patience", 6)
+
+
 def test_patience_and_the_best_score_outlive_a_restart(scripted: Scripted) -> None:
     first = scripted(bleus=[5, 4], num_updates=4, validate_every=2, patience=2).run()
     assert first.reason == "updates"

@@ -13,6 +13,7 @@ from experiments.reproduction.rows import DataSource, Row, identity, is_result_o
 from experiments.reproduction.study import Study, load_definition, study_names
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
+from seq2seq_memattn.runs.checkpoints import write_arrays
 from seq2seq_memattn.runs.directory import open_run
 from tests.errors import refused
 from tests.training.runs import make_data
@@ -135,15 +136,19 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             run_dir = tmp_path / "runs" / name
             run_dir.mkdir(parents=True, exist_ok=True)
             (run_dir / "metrics.jsonl").write_text("1\n")
-            (run_dir / "best.npz").write_text(str(arguments))
+            write_best(run_dir, arguments=arguments)
         if arguments[0] == "experiments.translate":
             output = Path(arguments[-1].partition("=")[2])
             output.parent.mkdir(exist_ok=True)
             output.write_text("")
-        return {"bleu": 1.0, "hardware": "some"}
+        return {"bleu": 1.0, "best_update": 9, "best_bleu": 2.0, "hardware": "some"}
 
     monkeypatch.setattr(Commands, "run", run)
     return commands
+
+
+def write_best(run_dir: Path, **more: Any) -> None:
+    write_arrays(run_dir / "best.npz", [], {"update": 9, "bleu": 2.0, **more})
 
 
 def trainings(commands: list[list[str]]) -> list[list[str]]:
@@ -214,6 +219,9 @@ def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
     again = dataclasses.replace(ROW, name="again", init_from="row")
     Study([again, ROW], *where).run()
     assert names_of_trained(commands)[3:] == ["again"]
+    write_best(tmp_path / "runs" / "row", update=5)  # training it again was interrupted
+    Study([dataclasses.replace(again, name="third"), ROW], *where).run()
+    assert names_of_trained(commands)[4:] == ["row", "third"]
 
 
 def test_a_row_that_trains_on_makes_what_came_from_its_weights_again(
@@ -247,7 +255,7 @@ def test_an_interrupted_row_goes_on_only_if_the_row_it_needs_is_the_same(
         Study([row, ROW], *where).run()
         (tmp_path / "results" / "tuned.json").unlink()
         if weights:
-            (tmp_path / "runs" / "row" / "best.npz").write_text(weights)
+            write_best(tmp_path / "runs" / "row", arguments=weights)
         Study([row, ROW], *where).run()
         assert [path.name for path in tmp_path.glob("runs/*_before_1")] == aside
 

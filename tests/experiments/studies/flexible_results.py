@@ -25,7 +25,7 @@ def result_of(row: Row, bleu: dict[str, float], windows_by: dict[str, float]) ->
         if threshold != "all":
             tests[one.name]["window_floor"] = 3.0
     made = {"hardware": "H", "commit": "0123456789", "command": "reproduce", "bleu": 30.0}
-    seen = {"training": {"best_update": 1200}, "tests": tests, "curve": []}
+    seen = {"training": {"best_update": 1200, "best_bleu": 30.0}, "tests": tests, "curve": []}
     return {**identity(row), "label": row.label, **seen, **made}
 
 

@@ -11,7 +11,7 @@ from experiments.reproduction.pages import write_page
 from experiments.reproduction.rows import Scale, identity
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import _alignments, figure8, table1, table2
-from tests.experiments.row_results import write_results_of
+from tests.experiments.row_results import write_results_of, write_run_of
 from tests.pictures import assert_drawn
 from tests.running import error_lines, run_here
 
@@ -71,7 +71,7 @@ def test_the_command_draws_the_row_by_slot_and_combined(
     source = of.data_dir / row.data.folder / "valid.source.txt"
     source.parent.mkdir(parents=True)
     source.write_text("1\n1 2 3\n" + "1 " * 12 + "\n")
-    (of.runs_dir / row.name).mkdir(parents=True)
+    write_run_of(of, results[0])
     commands: list[list[str]] = []
     monkeypatch.setattr(_alignments, "run_command", commands.append)
     write_page("figure7", "tiny", of, results, tmp_path / "results")

@@ -8,6 +8,7 @@ import pytest
 
 from experiments.reproduction.study import make_study
 from experiments.studies import _flexible, flexible_figure3, flexible_figure4
+from tests.experiments.row_results import write_run_of
 from tests.experiments.studies.flexible_results import WORDS, made_up_results
 from tests.pictures import assert_drawn
 
@@ -56,7 +57,7 @@ def test_figure_4_is_of_long_sentences_and_the_thresholds_of_its_rows(
     source = of.data_dir / "multi30k_de_en_words" / "valid.source.txt"
     source.parent.mkdir(parents=True)
     source.write_text("".join("w " * length + "\n" for length in range(1, 101)))
-    (of.runs_dir / result["name"]).mkdir(parents=True)
+    write_run_of(of, result)
     commands: list[list[str]] = []
     monkeypatch.setattr(flexible_figure4, "run_command", commands.append)
     flexible_figure4.draw(of, [result], stem)

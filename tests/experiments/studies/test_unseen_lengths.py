@@ -12,7 +12,7 @@ from experiments.reproduction.results import read_json, write_json
 from experiments.reproduction.rows import copy_data
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import unseen_lengths
-from tests.experiments.row_results import write_results_of
+from tests.experiments.row_results import write_results_of, write_run_of
 from tests.pictures import assert_drawn
 from tests.running import run_here
 
@@ -53,8 +53,8 @@ def test_runs_decode_four_times_longer_sequences_once(
     of: Study, commands: list[list[str]], tmp_path: Path
 ) -> None:
     results = write_results_of(of)
-    for row in of.rows:
-        (of.runs_dir / row.name).mkdir(parents=True)
+    for result in results:
+        write_run_of(of, result)
     assert unseen_lengths.results(of) == []
     found = unseen_lengths.run(of)
     longer = of.data_dir / copy_data(24, is_tiny=True).folder
@@ -86,9 +86,10 @@ def test_runs_decode_four_times_longer_sequences_once(
 def test_rows_without_a_run_are_left_out(
     of: Study, commands: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_results_of(of)
+    bahdanau, k32 = sorted(write_results_of(of), key=lambda result: result["name"])
     assert unseen_lengths.run(of) == [] == commands
-    (of.runs_dir / "copy_50_k32").mkdir(parents=True)
+    write_run_of(of, bahdanau, update=2000)  # begun again, and not finished
+    write_run_of(of, k32)
     assert [result["name"] for result in unseen_lengths.run(of)] == ["copy_50_k32"]
     assert "copy_50_bahdanau: left out" in capsys.readouterr().err
     assert [command[0] for command in commands] == ["data_prep.copy_task", "experiments.evaluate"]
