@@ -32,9 +32,10 @@ made from the JSON files beside them. Each file records the command, commit, mac
 seconds of a result. Conclusions and two pages are written by hand:
 [benchmarks.md](benchmarks.md) and [serving.md](serving.md). All studies are at scale `small`: a row
 trains in minutes to hours on two CPU cores or one GPU. Each page says how this set-up differs from
-the paper. Att is Bahdanau's attention, PE stands for position encodings. In K-memory, the softmax
-of equation 5 is taken over the source here, unless a row says "as printed" or "over slots", or
-uses a sigmoid instead.
+the paper. K is the number of slots, and L the maximum length of a source in symbols. Att is
+Bahdanau's attention. PE stands for position encodings. In K-memory, the softmax of equation 5 is
+taken over the source here, unless a row says "as printed" or "over slots", or uses a sigmoid
+instead. Decoding is compiled by XLA where times are given.
 """
 VERDICTS = f"""
 Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
@@ -44,13 +45,15 @@ papers print, it gives *reproduced*, unless it says otherwise (a test checks thi
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
 * *Undecided*: our runs cannot tell. Some are too short: after {FEW_UPDATES},
-  a high score can confirm a finding, but a low one cannot refute it. (If it holds in some cases, it
-  is *partly* reproduced nevertheless.) In others, chance may explain the difference: two models
-  must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On Multi30k,
-  where seven models were trained with two seeds, these differ by up to 0.9 BLEU, and chance alone
-  exceeds the bound in about one comparison in ten. For copying and for Flexible Attention, we have
-  one seed and use the same bound. A repeated training on another machine differs by up to 0.7
-  ([K-memory with a teacher](memory_distillation.md)). Some rules give further reasons.
+  a high score can confirm a finding about one model, but a low one cannot refute it. (If it holds
+  in some cases, it is *partly* reproduced nevertheless.) A difference between two of our models
+  then decides nothing, in either direction. In others, chance may explain the difference: two
+  models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On
+  Multi30k, where five models were trained with two seeds, two of them twice, seeds differ by up to
+  0.9 BLEU, and chance alone exceeds the bound in about one comparison in ten. For copying and for
+  Flexible Attention, we have one seed and use the same bound. A training repeated on another
+  processor at another commit differs by up to 0.7 ([K-memory with a
+  teacher](memory_distillation.md)). Some rules give further reasons.
 * *Not run here*: results that the rule needs are missing. If only some are, "here" says how many.
   By rule 1, rows that disagree make the finding *partly* reproduced, whatever is missing.
 

@@ -50,7 +50,8 @@ def _own_mib(pid: int) -> float:
 def work_peak_mib(setting: Any) -> float:
     """Peak memory of the work of a `Setting` in MiB, without that of Python and libraries.
 
-    The work runs in a separate process; a first run, which compiles, is not counted.
+    The work runs in a separate process. Of a first run, which compiles, only the memory that stays
+    allocated counts.
     """
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:

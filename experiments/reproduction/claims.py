@@ -23,6 +23,7 @@ MARGIN = 1.0
 SHORT = 0.1  # share of the paper's updates below which a low score decides nothing
 FEW_UPDATES = f"less than {100 * SHORT:g} % of the paper's updates"
 OR_SHORT = f"After {FEW_UPDATES}, undecided instead of refuted."
+IF_LONG = f"Undecided after {FEW_UPDATES}."
 
 
 class Claim(NamedTuple):
@@ -109,6 +110,14 @@ def unless_short(verdict: Verdict, results: Results, paper_updates: int) -> Verd
     """The verdict, or "undecided" if a short training cannot refute the finding."""
     refutes = verdict in ("not", "contradicted")
     return "undecided" if refutes and is_short(results, paper_updates) else verdict
+
+
+def if_long(verdict: Verdict, results: Results, paper_updates: int) -> Verdict:
+    """The verdict on a difference between our trainings, or "undecided" if they were short.
+
+    While models still improve, their difference changes: a lead shows as little as a deficit.
+    """
+    return "undecided" if is_short(results, paper_updates) else verdict
 
 
 def is_short(results: Results, paper_updates: int) -> bool:

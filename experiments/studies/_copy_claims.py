@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from experiments.reproduction.claims import (
     FEW_UPDATES,
+    IF_LONG,
     MARGIN,
     Claim,
     from_cases,
+    if_long,
     is_short,
     made_by,
     saves_half,
@@ -91,11 +93,14 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
         f"copies, {what}",
         span(paper),
         f"Reproduced if every row is at most {MARGIN:g} BLEU below the paper's, partly if some "
-        f"are; otherwise not, or undecided after {FEW_UPDATES}.",
+        f"with L > {LENGTHS[0]} are (at L = {LENGTHS[0]}, a model without attention is, too); "
+        f"otherwise not, or undecided after {FEW_UPDATES}.",
     )
     of_cells = [_row(found, length, name) for length, name in cells]
-    pairs = [(row["bleu"], theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]
-    rows, holds = list(filter(None, of_cells)), [ours >= theirs - MARGIN for ours, theirs in pairs]
+    found_of = [(row, theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]
+    rows, holds = [row for row, _ in found_of], [r["bleu"] >= p - MARGIN for r, p in found_of]
+    if not all(holds):
+        holds = [held and row["length"] > LENGTHS[0] for row, held in zip(rows, holds, strict=True)]
     if len(rows) < len(cells):
         if all(holds) or not any(holds):
             return claim.incomplete(len(rows), len(cells))
@@ -135,9 +140,8 @@ def _one_slot(found: Results) -> Claim:
 
 
 AHEAD_RULE = (
-    f"Reproduced if K = 1 is ahead by more than {MARGIN:g} BLEU at every L, partly if at some. "
-    f"Otherwise undecided after {FEW_UPDATES}, else contradicted if "
-    f"K = 1 is behind by more than {MARGIN:g} everywhere, else not."
+    f"Reproduced if K = 1 is ahead by more than {MARGIN:g} BLEU at every L, partly if at some; "
+    f"contradicted if K = 1 is behind by more than {MARGIN:g} everywhere; otherwise not. {IF_LONG}"
 )
 
 
@@ -150,7 +154,7 @@ def judge_ahead(claim: Claim, pairs: Sequence[tuple[Result | None, Result | None
     verdict = from_cases([gain > MARGIN for gain in gains])
     if max(gains) < -MARGIN:
         verdict = "contradicted"
-    verdict = unless_short(verdict, rows, PAPER_UPDATES)
+    verdict = if_long(verdict, rows, PAPER_UPDATES)
     return claim.judged(several(gains, "+.1f"), verdict, made_by(rows))
 
 

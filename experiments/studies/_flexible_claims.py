@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from experiments.reproduction.claims import (
+    IF_LONG,
     MARGIN,
     OR_SHORT,
     Claim,
     from_cases,
     from_gap,
+    if_long,
     made_by,
     unless_short,
 )
@@ -47,7 +49,7 @@ def _quality(corpus: Corpus, by_label: dict[str, Result], attention: str) -> Cla
         f"{paper[attention][1]:.2f}; global {paper['global'][1]:.2f}",
         f"Reproduced if {attention} is above global in test BLEU; not reproduced if it is more "
         f"than {2 * MARGIN:g} BLEU below ({MARGIN:g} as the bound, {MARGIN:g} for chance with one "
-        f"seed); otherwise undecided. {OR_SHORT}"
+        f"seed); otherwise undecided. {IF_LONG}"
         + (
             f" Also undecided if the window has more than {100 * MOST_COVERED:g} % of the source. "
             "By this rule, the paper's own English-Japanese row is undecided too."
@@ -63,7 +65,7 @@ def _quality(corpus: Corpus, by_label: dict[str, Result], attention: str) -> Cla
     )
     training = load_preset(f"flexible_{corpus.paper}_{attention}").training
     verdict = from_gap([ours - other], -MARGIN, pairs=1)
-    verdict = unless_short(verdict, rows, training.num_updates)
+    verdict = if_long(verdict, rows, training.num_updates)
     if attention == "local" and window > MOST_COVERED * full:
         verdict = "undecided"
     return claim.judged(f"{ours:.2f}; global {other:.2f}", verdict, made_by(rows))

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from experiments.reproduction import significance
 from experiments.reproduction.claims import (
+    IF_LONG,
     MARGIN,
-    OR_SHORT,
     Claim,
     from_gains,
     from_gap,
+    if_long,
     made_by,
     several,
     span,
-    unless_short,
 )
 from experiments.reproduction.pages import markdown_table, prose
 from experiments.reproduction.results import Result, Results
@@ -58,7 +58,7 @@ JUDGED = (MULTI30K, *(f"wmt17_{pair}" for pair in PAPER))
 AHEAD_RULE = (
     f"Reproduced if the mean gain is above {MARGIN:g} BLEU divided by the square root of the "
     "number of pairs of trainings, contradicted if it is as far below 0, otherwise undecided. "
-    f"{OR_SHORT} News is left out, because every row is below 10 BLEU there."
+    f"{IF_LONG} News is left out, because every row is below 10 BLEU there."
 )
 
 
@@ -124,14 +124,14 @@ def _near_attention(found: Results) -> Claim:
         f"{span(paper, '+.2f')} in {len(paper)} pairs",
         "The bound is the paper's largest gap. Reproduced if our mean gap is smaller than the "
         f"bound by more than {MARGIN:g} BLEU divided by the square root of the number of pairs of "
-        f"trainings; not reproduced if it is larger by as much; otherwise undecided. {OR_SHORT} "
+        f"trainings; not reproduced if it is larger by as much; otherwise undecided. {IF_LONG} "
         "News is left out, because every row is below 10 BLEU there.",
     )
     compared = _compare(found, "k64", "bahdanau")
     if not compared.rows:
         return claim
     verdict = from_gap(list(compared.gains.values()), min(paper), compared.pairs)
-    verdict = unless_short(verdict, compared.rows, PAPER_UPDATES)
+    verdict = if_long(verdict, compared.rows, PAPER_UPDATES)
     here = several(list(compared.gains.values()), "+.2f")
     return claim.judged(f"{here}, mean of seeds", verdict, made_by(compared.rows))
 
@@ -146,7 +146,7 @@ def _ahead(what: str, models: Sequence[tuple[str, str]], found: Results) -> Clai
     gains = [gain for one in compared for gain in one.gains.values()]
     rows = [row for one in compared for row in one.rows]
     verdict = from_gains(gains, sum(one.pairs for one in compared))
-    verdict = unless_short(verdict, rows, PAPER_UPDATES)
+    verdict = if_long(verdict, rows, PAPER_UPDATES)
     return claim.judged(f"{several(gains, '+.2f')}, mean of seeds", verdict, made_by(rows))
 
 

@@ -48,7 +48,8 @@ def introduction(scale: Scale) -> str:
         return text
     return (
         f"{text} Every row trains for {SMALL['num_updates']:,} updates. The paper's rows took "
-        "200,000, so these rows can confirm the finding but not refute it. The learning rate is "
+        "200,000, so these rows show whether the order changes with longer training and with the "
+        "axis, but neither confirm nor refute the finding. The learning rate is "
         f"halved after {SMALL['decay_patience']} validations that are no better than the best."
     )
 

@@ -36,7 +36,8 @@ def introduction(scale: Scale) -> str:
         f"How long does it take to decode {sentences:,} sentences of newstest2015 en-de, sorted by "
         f"length, with {pieces:,} subwords, {units} units and a beam of 10? Models are untrained "
         "and have the paper's shapes; hypotheses are forced to the lengths of the references. "
-        "Times are in seconds, medians of several runs, with the models taking turns. For the "
+        "Times are in seconds, medians of several runs, with the models taking turns; XLA compiles "
+        "the search. For the "
         "batch with the longest sources, the parts of a step were also timed one by one. The last "
         "column is the share of output layer and selection in the sum of these times."
     )

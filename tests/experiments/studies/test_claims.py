@@ -13,6 +13,7 @@ from experiments.reproduction.claims import (
     Claim,
     from_cases,
     from_gains,
+    if_long,
     is_short,
     made_by,
     span,
@@ -85,6 +86,8 @@ def test_short_trainings_and_small_differences_decide_nothing() -> None:
     ):
         assert unless_short(given, [row], 200_000) == short
         assert unless_short(given, [row], 60_000) == given
+        assert if_long(given, [row], 200_000) == "undecided"
+        assert if_long(given, [row], 60_000) == given
     assert is_short([row], 200_000) and not is_short([row], 60_000)
     for gain, pairs, expected in (
         (1.1, 1, "reproduced"),
@@ -109,6 +112,7 @@ def test_the_margin_is_wider_than_what_seeds_differ_by() -> None:
     deviation = math.sqrt(statistics.mean(spread**2 for spread in spreads))  # of a difference
     by_chance = 2 * statistics.NormalDist(sigma=deviation).cdf(-MARGIN)
     assert 0.05 < by_chance < 0.15  # the page says one in ten
+    assert len(spreads) == 7  # the page says five models, two of them twice
 
 
 def papers_copies() -> list[Result]:
@@ -183,6 +187,7 @@ def timed_characters(*times: list[tuple[int, float]]) -> list[Result]:
     ]
 
 
+@pytest.mark.usefixtures("long_enough")
 def test_the_papers_own_figures_are_reproduced() -> None:
     copies, translations = papers_copies(), papers_translations()
     newstest = [
@@ -213,7 +218,7 @@ def test_the_papers_own_figures_are_reproduced() -> None:
         ("full", (2, 0.5, 2), "partly"),
         ("full", (-2, -2, -2), "contradicted"),
         ("full", (-2, 0.5, -2), "not"),
-        ("small", (2, 2, 2), "reproduced"),
+        ("small", (2, 2, 2), "undecided"),
         ("small", (-2, -2, -2), "undecided"),
     ],
 )
@@ -232,7 +237,7 @@ def test_one_slot_is_ahead_of_no_attention_or_updates_are_too_few(
     assert (claim.verdict, claim.here) == ("not run here", "1 of 6 missing")
     both = results_of("one_slot", {"copy_50_none": 50.0, "copy_50_k1_slots": 52.0})
     source, printed = one_slot.claims(both)
-    assert (source.verdict, printed.verdict) == ("not run here", "reproduced")
+    assert (source.verdict, printed.verdict) == ("not run here", "undecided")
 
 
 def test_copies_need_every_row_and_low_scores_need_updates() -> None:
@@ -244,9 +249,10 @@ def test_copies_need_every_row_and_low_scores_need_updates() -> None:
     low = results_of("table1", dict.fromkeys(wide, 95.0))
     assert verdict([*table1.claims(low)], what) == "undecided"
     assert verdict([*table1.claims(low[1:])], what) == "not run here"
-    few_slots = results_of("table1", {"copy_20_k4": 99.9, "copy_200_k4": 50.0})
+    few_slots = results_of("table1", {"copy_20_k4": 99.9, "copy_50_k4": 99.9, "copy_200_k4": 50.0})
     assert verdict([*table1.claims(few_slots)], "copies, K = 4") == "partly"
-    assert verdict([*table1.claims(few_slots[1:])], "copies, K = 4") == "not run here"
+    for some in (few_slots[::2], few_slots[2:]):  # at L = 20, no attention copies, too
+        assert verdict([*table1.claims(some)], "copies, K = 4") == "not run here"
     names = [f"copy_{length}_none" for length in (20, 50, 100, 200)]
     falling = results_of("table1", dict(zip(names, (99.0, 80.0, 40.0, 10.0), strict=True)))
     assert verdict([*table1.claims(falling)], "no attention fails") == "undecided"
@@ -380,7 +386,7 @@ def test_two_softmaxes_are_worst_beyond_the_margin_in_both_readings(
     found = results_of("table2", {f"multi30k_en_de_{one}": bleu for one, bleu in scores.items()})
     (claim,) = figure5.claims(found)
     assert claim.verdict == expected
-    assert claim.here.startswith(f"source {source:.1f}, others 33.0 to 36.0")
+    assert claim.here.startswith(f"source {source:.1f} (33.0 to 36.0)")
 
 
 def test_a_reading_without_all_pairs_of_scores_is_shown_but_does_not_decide() -> None:
