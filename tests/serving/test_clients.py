@@ -47,6 +47,7 @@ def grpc_address(reverser_folder: Path) -> Iterator[str]:
 @pytest.mark.slow
 def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_folder: Path) -> None:
     lines = [f"a b {i}" for i in range(250)] + ["a\rb"]  # a carriage return does not end a line
+    lines += [f"{'щ' * 2000} {i}" for i in range(150)]  # too long for bodies of 100 lines
     with serving(reverser_folder) as server:
         process = run_python(
             str(CLIENTS / "http_client.py"),
@@ -56,7 +57,7 @@ def test_the_http_client_prints_the_best_translations_of_many_lines(reverser_fol
         )
     assert process.returncode == 0, process.stderr.decode()
     found = process.stdout.decode().split("\n")[:-1]
-    assert found[:250] == [f"{i} b a" for i in range(250)] and len(found) == 251
+    assert found[:250] == [f"{i} b a" for i in range(250)] and len(found) == 401
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_the_grpc_client_prints_the_best_translations(grpc_address: str) -> None
         str(CLIENTS / "grpc_client.py"),
         grpc_address,
         "model",
-        standard_input="a b c\nd é\n".encode(),
+        standard_input=("a b c\nd é\n" + "x\n" * 200).encode(),
     )
     assert process.returncode == 0, process.stderr.decode()
-    assert process.stdout.decode().splitlines() == ["c b a", "é d"]
+    assert process.stdout.decode().splitlines() == ["c b a", "é d", *["x"] * 200]

@@ -350,6 +350,46 @@ def test_a_model_without_alignments_still_translates(page: Page) -> None:
     expect(page.locator("#attention")).to_be_hidden()
 
 
+def test_line_breaks_become_spaces(page: Page) -> None:
+    translate(page, "a dog \n\nruns\n")
+    expect(best(page)).to_contain_text("A DOG RUNS")
+    expect(pieces(page, "source")).to_have_count(4)
+
+
+def test_an_encoder_with_other_outputs_than_pieces_has_no_map(page: Page) -> None:
+    def with_fewer_outputs(route: Route) -> None:
+        answer = route.fetch()
+        (prediction,) = answer.json()["predictions"]
+        prediction["alignments"] = [row[::2] for row in prediction["alignments"]]
+        route.fulfill(response=answer, json={"predictions": [prediction]})
+
+    page.route("**/*:predict", with_fewer_outputs)
+    translate(page)
+    expect(best(page)).to_contain_text("A DOG RUNS FAST")
+    expect(page.locator("#attention-about")).to_contain_text("no output for each piece")
+    expect(page.locator("#attention")).to_be_hidden()
+
+
+def test_a_new_version_is_described_by_its_own_export(page: Page) -> None:
+    def of_next_version(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "x-model-version": "2"})
+
+    def described_anew(route: Route) -> None:
+        answer = route.fetch()
+        models = answer.json()["models"]
+        for model in models:
+            model["export"]["beam_size"] = 77
+        route.fulfill(response=answer, json={"models": models})
+
+    page.route("**/*:predict", of_next_version)
+    page.route("**/models.json", described_anew)
+    translate(page)
+    expect(page.locator("#facts")).to_contain_text("version 2")
+    expect(page.locator("#facts")).to_contain_text("Beam 77")
+    expect(page.locator("#status")).to_contain_text("version 2")
+
+
 def test_the_table_has_the_strongest_source_pieces(page: Page) -> None:
     translate(page)
     page.get_by_text("The map as a table").click()

@@ -69,7 +69,7 @@ def model_card(run: Run, name: str, version: int, description: Mapping[str, Any]
         "## Data",
         *_data(manifest),
         "## Scores",
-        "\n".join(_scores(run)),
+        "\n".join(_scores(run, description)),
         *([ROUNDED] if description["precision"] == INT8 else []),
         "## Use",
         _answers(description),
@@ -136,7 +136,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{reason}: {count:,}" for reason, count in counts.items()) or "none"
 
 
-def _scores(run: Run) -> Iterator[str]:
+def _scores(run: Run, description: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(run.model, Ensemble):
         yield "Not evaluated."
         return
@@ -150,12 +150,17 @@ def _scores(run: Run) -> Iterator[str]:
         found = json.loads(path.read_text(encoding="utf-8"))
         is_same = found.get("averaged") == run.record.get("averaged")
         if is_same and found["update"] == run.update:
-            rows += _evaluation(path, found)
+            rows += _evaluation(path, found, description)
     yield _table(["evaluation", "score", "value", "signature"], rows) if rows else "Not evaluated."
 
 
-def _evaluation(path: Path, found: Mapping[str, Any]) -> Iterator[list[str]]:
+def _evaluation(
+    path: Path, found: Mapping[str, Any], description: Mapping[str, Any]
+) -> Iterator[list[str]]:
     said = [path.parent.name]
+    for key in ("beam_size", "length_penalty"):
+        if key in found and found[key] != description[key]:
+            said.append(f"{key} {found[key]}")
     if (precision := found.get("precision", "float32")) != "float32":
         said.append(precision)
     said += [f"{key} {found[key]}" for key in CHANGING if key in found]
@@ -171,13 +176,18 @@ def _search(description: Mapping[str, Any]) -> str:
     keys += [key for key in RULES if description[key]]
     if description["num_samples"]:
         keys += ["num_samples", "temperature", "top_k", "top_p"]
+    if "ensemble_mean" in description:
+        keys.append("ensemble_mean")
     said = ", ".join(f"{key} {description[key]}" for key in keys if description[key] is not None)
     limits = []
     if description["max_length"] is not None:
         limits.append(f"{description['max_length']} tokens")
     if (ratio := description["max_length_ratio"]) is not None:
         limits.append(f"{ratio:g} times as many tokens as its source")
-    limits = limits or ["twice as many tokens as its source and 10 more"]
+    if not limits:
+        limits = ["twice as many tokens as its source and 10 more"]
+        if description["min_length_ratio"]:
+            limits[0] += ", or 10 more than its minimum length if that is more"
     text = f"Fixed in the graph: {said}. A translation has at most {', and at most '.join(limits)}."
     if description["prefix"]:
         text += " With a prefix, a translation may be longer, so that the prefix fits."

@@ -85,6 +85,7 @@ def describe(run: Run, options: ExportOptions, precision: str) -> dict[str, Any]
         "kind": run.source_vocabulary.to_dict()["kind"],
         "target_kind": run.target_vocabulary.to_dict()["kind"],
         "precision": precision,
+        **({"ensemble_mean": run.model.mean} if isinstance(run.model, Ensemble) else {}),
         "update": run.update,
         "parameters": run.model.count_params(),
     }

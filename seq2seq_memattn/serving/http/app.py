@@ -156,7 +156,9 @@ class _Endpoints:
 
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
-    """Reads a body; raises RequestError as soon as it proves too long."""
+    """Reads a body; raises RequestError if it is compressed, or as soon as it proves too long."""
+    if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+        raise RequestError(415, f"a body must not be compressed; its Content-Encoding is {coding}")
     too_long = RequestError(413, f"a body may have at most {max_bytes} bytes")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > max_bytes:

@@ -4,7 +4,7 @@ Source: TensorFlow Serving's documentation, "RESTful API", sections "Predict API
 "Encoding binary values" and "JSON conformance".
 Differs from it: a repeated key in an object and a request without rows are errors. If all inputs
 are batches, they must have the same number of rows in the column format too. Version labels,
-classify and regress are not supported.
+classify, regress and compressed bodies are not supported.
 """
 
 import json

@@ -185,7 +185,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
         (folder / "evaluation.json").write_text(json.dumps(content))
     folder = directory / "evaluation" / "rounded"
     folder.mkdir()
-    content = scores | signatures | {"precision": "int8_products", "threshold": 0.5}
+    content = scores | signatures | {"precision": "int8_products", "threshold": 0.5, "beam_size": 7}
     (folder / "evaluation.json").write_text(json.dumps(content))
     folder = directory / "evaluation" / "average"
     folder.mkdir()
@@ -195,12 +195,19 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     card = exporting.model_card(load_run(directory), "model", 3, description)
     assert card.startswith("# model, version 3\n")
     assert "| flickr | BLEU, tokenised | 12.34 | `a\\|b` |" in card
-    assert "| rounded, int8_products, threshold 0.5 | BLEU, tokenised | 12.34 | `a\\|b` |" in card
+    assert (
+        "| rounded, beam_size 7, int8_products, threshold 0.5 | BLEU, tokenised | 12.34 | `a\\|b` |"
+        in card
+    )
     assert "older" not in card and "average" not in card  # evaluated with other weights
     assert f"Validation BLEU: {run.record['bleu']:.2f}." in card
     record = {"best_bleu": 7.0, "best_update": 1200}
     of_checkpoint = dataclasses.replace(load_run(directory), record=record)
     assert "at most twice as many tokens as its source and 10 more." in card
+    longer = description | {"min_length_ratio": 3.0, "beam_size": 7, "ensemble_mean": "M"}
+    card = exporting.model_card(of_checkpoint, "model", 3, longer)
+    assert "and 10 more, or 10 more than its minimum length if that is more." in card
+    assert "ensemble_mean M" in card
     description |= {"max_length_ratio": 1.5}
     card = exporting.model_card(of_checkpoint, "model", 3, description)
     assert "has at most 1.5 times as many tokens as its source." in card

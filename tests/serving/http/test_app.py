@@ -139,6 +139,12 @@ def test_errors_have_the_shape_of_tensorflow_serving(
     assert says in error_of(answer)
 
 
+def test_compressed_bodies_are_refused(server: Running) -> None:
+    headers = {"Content-Encoding": "gzip"}
+    answer = server.ask(lambda client: client.post(PREDICT, content=b"x", headers=headers))
+    assert answer.status_code == 415 and "its Content-Encoding is gzip" in error_of(answer)
+
+
 def test_what_the_model_refuses_is_400_and_says_why(server: Running) -> None:
     answer = server.post(PREDICT, {"instances": ["a @ b", "c"]})
     assert answer.status_code == 400 and error_of(answer) == "no symbol for a @ b"

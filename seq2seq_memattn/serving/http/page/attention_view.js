@@ -184,7 +184,10 @@ function explanation(exported) {
 }
 
 function reasonForNone(prediction) {
-  return prediction.alignments
-    ? "The best translation has no pieces, so there is no map."
-    : "This model was exported without its alignments, so there is no map.";
+  if (!prediction.alignments) {
+    return "This model was exported without its alignments, so there is no map.";
+  }
+  return prediction.target_pieces[0]
+    ? "The encoder has no output for each piece of the text, so there is no map."
+    : "The best translation has no pieces, so there is no map.";
 }

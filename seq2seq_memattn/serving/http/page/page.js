@@ -53,11 +53,17 @@ function submit() {
 }
 
 async function translateField(signal) {
-  const asked = model;
-  const result = await translate(asked, field.value, token, signal);
+  let asked = model;
+  // Models know no line breaks: they learned from single lines.
+  const text = field.value.replace(/\s*[\r\n]+\s*/g, " ").trim();
+  const result = await translate(asked, text, token, signal);
   byId("token-row").hidden = true;
-  asked.version = result.version ?? asked.version;
-  showFacts();
+  if (result.version && result.version !== String(asked.version)) {
+    await refreshModels(); // a new version may have another attention and other pieces
+    asked = model;
+    asked.version = result.version;
+    showFacts();
+  }
   answer.hidden = false; // shown before it is filled: the map takes its size from the page
   showTranslations(result.prediction, asked.export);
   attention.show(result.prediction, asked.export);

@@ -9,6 +9,8 @@
  */
 export function alignmentOf(prediction) {
   if (!prediction.alignments) return null;
+  // An encoder may have more or fewer outputs than the source has pieces.
+  if (prediction.alignments[0]?.length !== prediction.source_pieces.length) return null;
   const sourcePieces = withoutPadding(prediction.source_pieces);
   const targetPieces = withoutPadding(prediction.target_pieces);
   if (!sourcePieces.length || !targetPieces.length) return null;
