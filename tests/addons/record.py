@@ -107,7 +107,7 @@ def make_wrapper(cell, kind, **options):
     mechanism = make_mechanism(kind)
     wrapper = tfa.seq2seq.AttentionWrapper(cell, mechanism, **options)
     wrapper(normal(BATCH, EMBEDDING_DIM), wrapper.get_initial_state(normal(BATCH, EMBEDDING_DIM)))
-    weights = dict(zip(("kernel", "recurrent_kernel", "bias"), cell.weights, strict=True))
+    weights = {f"cell_{index}": weight for index, weight in enumerate(cell.weights)}
     if wrapper._attention_layers:
         (layer,) = wrapper._attention_layers
         weights |= dict(zip(("layer_kernel", "layer_bias"), layer.weights, strict=False))
@@ -125,7 +125,7 @@ def initial_state(wrapper, cell_state=None, copies=1):
 
 
 def record_wrapper():
-    """Outputs of `AttentionWrapper` over the same inputs, configured in five ways."""
+    """Outputs of `AttentionWrapper` over the same inputs, configured in eight ways."""
     inputs = normal(BATCH, TARGET_LENGTH, EMBEDDING_DIM)
     cell_state = [normal(BATCH, UNITS), normal(BATCH, UNITS)]
     found = {
@@ -152,6 +152,24 @@ def record_wrapper():
             "bahdanau",
             {"attention_layer": tanh, "cell_input_fn": lambda inputs, attention: inputs},
             cell_state[0],
+        ),
+        "layer_from_states": (
+            lstm,
+            "bahdanau",
+            {"attention_layer_size": LAYER_SIZE},
+            cell_state,
+        ),
+        "tanh_layer_fed": (
+            gru,
+            "luong",
+            {"attention_layer": tf.keras.layers.Dense(LAYER_SIZE, "tanh")},
+            cell_state[0],
+        ),
+        "layer_of_stack": (
+            lambda units: tf.keras.layers.StackedRNNCells([lstm(units), gru(units)]),
+            "luong",
+            {"attention_layer_size": LAYER_SIZE},
+            None,
         ),
     }
     for name, (cell, kind, options, start) in cases.items():

@@ -34,3 +34,8 @@ def test_alignments_and_contexts_are_those_of_addons(kind: str, mode: str) -> No
     contexts, alignments = run(mode, read, memory, queries)
     assert_close(alignments, expected["alignments"])
     assert_close(contexts, expected["contexts"])
+
+
+def test_weights_of_another_mechanism_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected a BahdanauAttention"):
+        guide_function("carry_attention")(LuongAttention(), recorded("attention", "bahdanau"))

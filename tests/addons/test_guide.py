@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.addons.recorded import GUIDE, guide_function, recorded, run_guide
+from tests.addons.recorded import GUIDE, guide_class, guide_function, recorded, run_guide
 from tests.addons.test_search import hypotheses
 from tests.inputs import mask_of, tensor
 from tests.tolerances import as_array, assert_close
@@ -60,9 +60,16 @@ def carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "encoder": keras.layers.Bidirectional(keras.layers.LSTM(3, return_sequences=True)),
         "to_logits": keras.layers.Dense(CARRIED["logits_bias"].size),
         "carry_cell": guide_function("carry_cell"),
+        "FedBackCell": guide_class("FedBackCell"),
     }
     run_guide(
-        "carry_cell(cell, dict", names, [("mixing_units=128", "mixing_units=9"), ("128", "7")]
+        "carry_cell(cell, dict",
+        names,
+        [
+            ("mixing_units=128", "mixing_units=9"),
+            ("layer_size=128, context_units=128", "layer_size=9, context_units=6"),
+            ("128", "7"),
+        ],
     )
     return names
 

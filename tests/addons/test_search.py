@@ -14,7 +14,7 @@ from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.search.step import Written, trace
 from seq2seq_memattn.vocabulary import END_ID
 from tests.addons.recorded import Arrays, guide_function, recorded
-from tests.addons.test_wrapper import carried_cell
+from tests.addons.test_wrapper import carried_cell, fed_back
 from tests.inputs import mask_of, tensor
 from tests.tolerances import as_array, assert_close
 
@@ -42,9 +42,9 @@ class CarriedModel:
         self.embedding.set_weights([COMMON["embeddings"]])
         self.encoder.set_weights([COMMON[f"encoder.{index}"] for index in range(6)])
         inputs, memory = self.embedding(SOURCE[:, :1]), tensor(COMMON["memory"])
-        self.cell = carried_cell(
-            keras.layers.LSTMCell, kind, self.arrays, inputs, memory, **options
-        )
+        has_layer = "layer_kernel" in self.arrays
+        cell = fed_back(keras.layers.LSTMCell) if has_layer else keras.layers.LSTMCell
+        self.cell = carried_cell(cell, kind, self.arrays, inputs, memory, **options)
 
     def start(self, source: Any, num_queries: int) -> tuple[Any, Any]:
         memory = self.cell.attention.prepare(self.encoder(self.embedding(source)))
