@@ -22,10 +22,10 @@ def main() -> NoReturn:
     """Runs the command that the first argument names."""
     name, *words = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "help"):
-        print(_overview(), end="")
+        cli.print_text(_overview())
         sys.exit(0)
     if name == "--version":
-        print(__version__)
+        cli.print_text(f"{__version__}\n")
         sys.exit(0)
     if name not in command_names():
         cli.fail(f"expected one of {', '.join(command_names())}; got {name!r}")

@@ -9,6 +9,7 @@ NAME = "seq2seq_memattn"
 
 EXTRAS = {
     "tensorflow": "tensorflow",
+    "tensorflow_serving": "tensorflow",
     "tensorflow_text": "tensorflow",
     "tensorboard": "tensorflow",
     "jax": "jax",
@@ -19,7 +20,6 @@ EXTRAS = {
     "h11": "serving",
     "prometheus_client": "serving",
     "starlette": "serving",
-    "tensorflow_serving": "serving",
     "uvicorn": "serving",
 }
 BACKENDS = ("tensorflow", "jax")

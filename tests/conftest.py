@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of TensorFlow
+os.environ.pop("KERAS_BACKEND", None)  # tests of JAX set it in processes of their own
 
 import keras
 import pytest
@@ -108,7 +109,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return True
     disk = pyfuncitem.funcargs.get("small_disk")
     if disk is None or not disk.exists():
-        pytest.fail("expected the right to mount a file system, or to make a user namespace")
+        leave_out = pytest.fail if os.environ.get("CI") else pytest.skip
+        leave_out("expected the right to mount a file system, or to make a user namespace")
     return None
 
 

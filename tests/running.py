@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -19,6 +20,17 @@ from experiments.reproduction.jobs import Commands
 ROOT = Path(__file__).parents[1]
 
 Done = subprocess.CompletedProcess[bytes]
+
+
+def project_files() -> list[str]:
+    """The project's files, relative to its root: what Git tracks; without Git, what is there."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        listed = subprocess.run(git, capture_output=True, check=True).stdout.decode()
+        return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    made = re.compile(r"(\.venv|\.git|runs|dist|build|docs/_build)/|.*(__pycache__|\.egg-info)/")
+    names = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
+    return sorted(name for name in names if not made.match(name))
 
 
 def run_python(*arguments: str, standard_input: bytes = b"", timeout: float = 300.0) -> Done:

@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -40,6 +42,27 @@ def test_the_overview_and_the_version_are_printed_and_other_names_refused() -> N
     wrong = run_here("seq2seq_memattn", "nonsense")
     (line,) = error_lines(wrong)
     assert wrong.returncode == 1 and line.endswith("; got 'nonsense'")
+
+
+def test_the_overview_needs_no_extra() -> None:
+    extras = "'matplotlib', 'tensorflow', 'jax', 'sentencepiece', 'sacremoses', 'nltk', 'starlette'"
+    absent = f"import sys; sys.modules.update(dict.fromkeys(({extras})))"
+    done = run_python("-c", f"{absent}; from seq2seq_memattn.__main__ import main; main()")
+    assert done.returncode == 0 and b"draw_alignment" in done.stdout, done.stderr.decode()
+
+
+def test_help_that_nobody_can_read_ends_with_one_line() -> None:
+    for words in ((), ("--version",), ("train", "--help")):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "seq2seq_memattn", *words],
+                cwd=ROOT,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        assert done.returncode == 1
+        assert done.stderr == b"error: standard output: No space left on device\n"
 
 
 def test_every_kind_of_command_is_among_them() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from seq2seq_memattn import __version__
 from seq2seq_memattn.packages import EXTRAS
-from tests.running import ROOT
+from tests.running import ROOT, project_files
 
 PACKAGE = "seq2seq_memattn"
 SOURCES = {".py", ".pyi", ".typed", ".toml", ".html", ".css", ".js", ".svg"}
@@ -37,11 +37,8 @@ print(seq2seq_memattn.__file__)
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"  # a copy, because building writes files beside setup.py
-    tracked = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
-    ).stdout.decode()
-    for name in filter(None, tracked.split("\0")):
-        if (ROOT / name).is_file() and not name.startswith("tests/"):
+    for name in project_files():
+        if not name.startswith("tests/"):
             (sources / name).parent.mkdir(parents=True, exist_ok=True)
             (sources / name).write_bytes((ROOT / name).read_bytes())
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", f"--outdir={folder}"]

@@ -16,7 +16,6 @@ from seq2seq_memattn.attention.registry import label, num_slots
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.data.manifest import read_manifest
-from seq2seq_memattn.plots.style import files_of
 from seq2seq_memattn.runs.alignments import align, draw, draw_slots
 from seq2seq_memattn.text.files import read_lines
 
@@ -101,13 +100,19 @@ def define(flags: cli.Flags) -> None:
 
 def main(arguments: cli.Arguments) -> None:
     """Draws the sentences that the flags name."""
+    from seq2seq_memattn.plots.style import files_of  # needs the extra `plots`
+
     path = check_figure("output", arguments.output)
+    if "max_slots" in arguments.given and not arguments.slots_output:
+        raise ValueError("--max_slots: expected --slots_output too")
     slots_path = check_figure("slots_output", arguments.slots_output or "")
     if arguments.slots_output:
         files, others = ({one.resolve() for one in files_of(each)} for each in (path, slots_path))
         if files & others:
             raise ValueError("--slots_output: expected another file than --output")
     run = run_flags.load_run(arguments)
+    if arguments.slots_output and not num_slots(run.model.config.attention):
+        raise ValueError(f"--slots_output: expected K-memory, got {run.model.config.attention}")
     translator = run_flags.make_translator(run, arguments, return_alignments=True)
     texts = read_texts(arguments, run)
     if arguments.slots_output and len(texts) > 1:

@@ -107,6 +107,8 @@ def check_output(path: str | os.PathLike[str], *sources: str | os.PathLike[str])
     """
     name = os.fspath(path)
     if name == STANDARD_STREAM:
+        if sys.stdout is None:
+            raise ValueError("standard output: expected an open stream")
         return
     file = Path(path).resolve()
     if file.is_dir():

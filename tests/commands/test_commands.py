@@ -235,6 +235,7 @@ def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
             ["--text=3 1", f"--slots_output={work}/../{work.name}/{figure.name}"],
             "--slots_output: expected another file",
         ),
+        (["--text=3 1", "--max_slots=3"], "--max_slots: expected --slots_output too"),
         ([f"--source={source}"], "--text: expected either --text, or --source and --lines"),
         ([], "--text: expected either --text, or --source and --lines"),
     ):

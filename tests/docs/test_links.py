@@ -1,20 +1,18 @@
 """Links of the documents and of the notebook have targets; no network is needed."""
 
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.documents import BLOCK
-from tests.running import ROOT
+from tests.running import ROOT, project_files
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
-TRACKED = subprocess.run(
-    ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, check=True
-).stdout.decode()
-DOCUMENTS = [name for name in TRACKED.split("\0") if name and not name.startswith("tests/")]
+DOCUMENTS = [
+    name for name in project_files() if name.endswith(".md") and not name.startswith("tests/")
+]
 
 
 def anchors(path: Path) -> set[str]:

@@ -285,3 +285,12 @@ def test_reading_bytes_tells_how_far_the_file_has_been_read(suffix: str, tmp_pat
     assert len(positions) > 10
     assert positions == sorted(positions)
     assert 0.9 * path.stat().st_size < positions[-1] <= path.stat().st_size
+
+
+def test_a_closed_standard_output_is_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_output("-")
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(ValueError, match="^standard output: expected an open stream$"):
+        check_output("-")

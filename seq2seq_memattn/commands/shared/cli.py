@@ -295,7 +295,7 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
     packages.choose_backend()
     flags = flags_of(command)
     if _asks_for_help(words):
-        print(flags.help(usage, command.__doc__ or ""), end="")
+        print_text(flags.help(usage, command.__doc__ or ""))
         sys.exit(0)
     try:
         arguments = flags.parse(words)
@@ -372,6 +372,15 @@ def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
         return
     with naming_errors("standard output"):
         print(line, flush=True)
+
+
+def print_text(text: str) -> None:
+    """Prints text; if that fails, ends the command with one line on standard error."""
+    try:
+        with naming_errors("standard output"):
+            print(text, end="", flush=True)
+    except OSError as error:
+        fail(_one_line(error))
 
 
 def fail(message: str, status: int = EXIT_ERROR) -> NoReturn:
