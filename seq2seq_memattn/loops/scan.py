@@ -8,6 +8,7 @@ from keras import ops
 
 from seq2seq_memattn.compute.backend import has_static_shapes
 from seq2seq_memattn.compute.int8 import outside_loops
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.loops.cell_steps import CellStep, output_units
 from seq2seq_memattn.loops.padded import PaddedSteps
 from seq2seq_memattn.loops.products import Products
@@ -59,6 +60,10 @@ def scan(
     if keras.backend.backend() == "tensorflow":
         return _scan_in_tensorflow(step, carry, inputs, products, steps, output_units, training)
 
+    # JAX adds up the gradient of an operand over the steps in the operand's dtype, so the operands
+    # enter the loop wide and are rounded in every step.
+    wide = _widened(products) if training else products
+
     # JAX traces the body once, so the loop has to carry the variables that a step changes.
     seeds = seeds if training else ()
     last = first = [ops.convert_to_tensor(seed) for seed in seeds]
@@ -66,7 +71,8 @@ def scan(
     def body(carry: Any, inputs: Any) -> tuple[Any, Any]:
         carry, values = carry
         _assign(seeds, values)
-        carry, outputs = step(products, carry, inputs, lambda x: x)
+        of_step = _with_dtypes_of(products, wide) if training else products
+        carry, outputs = step(of_step, carry, inputs, lambda x: x)
         return (carry, [ops.convert_to_tensor(seed) for seed in seeds]), list(outputs)
 
     try:
@@ -75,6 +81,23 @@ def scan(
         _assign(seeds, last)
     # Not -1: an output may be 0 wide.
     return [ops.reshape(x, (x.shape[0] * x.shape[1], x.shape[2])) for x in outputs]
+
+
+def _widened(products: Products) -> Products:
+    """The products with operands in float32 at least."""
+    weights = {name: at_least_float32(matrix) for name, matrix in products.weights.items()}
+    rows = None if products.rows is None else at_least_float32(products.rows)
+    return Products(weights, rows, products.training)
+
+
+def _with_dtypes_of(products: Products, wide: Products) -> Products:
+    """`wide` with the dtypes of `products`."""
+    weights = {
+        name: ops.cast(matrix, products.weights[name].dtype)
+        for name, matrix in wide.weights.items()
+    }
+    rows = None if wide.rows is None else ops.cast(wide.rows, products.rows.dtype)
+    return Products(weights, rows, products.training)
 
 
 def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:

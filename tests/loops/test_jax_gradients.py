@@ -1,0 +1,50 @@
+"""Gradients of long loops on JAX, without TensorFlow in the process."""
+
+import pytest
+
+from tests.running import run_python
+
+PROGRAM = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+import keras
+import numpy as np
+from keras import ops
+from seq2seq_memattn.compute.precision import BFloat16Products
+from seq2seq_memattn.loops.cell_steps import cell_step
+from seq2seq_memattn.loops.scan import make_steps, scan_cell
+
+STEPS, BATCH, UNITS = 400, 4, 8
+random = np.random.default_rng(0)
+inputs = ops.convert_to_tensor(random.normal(size=(BATCH, STEPS, 6)).astype("float32"))
+kernel, recurrent = random.normal(size=(6, 32)), random.normal(size=(8, 32))
+steps = make_steps(ops.full([BATCH], STEPS, "int32"), STEPS)
+
+
+def gradient_of_recurrent_kernel(policy):
+    cell = keras.layers.LSTMCell(UNITS, dtype=policy)
+    cell.build((None, 6))
+    cell.set_weights([0.3 * kernel, 0.3 * recurrent, np.zeros(32)])
+    step = cell_step(cell, "cell", 6)
+
+    def loss(value):
+        with keras.StatelessScope(state_mapping=[(cell.recurrent_kernel, value)]):
+            projected = step.project(steps.pack(inputs), training=True)
+            first = [ops.zeros((BATCH, UNITS))] * 2
+            return ops.sum(scan_cell(step, projected, first, steps, training=True)[0])
+
+    return np.asarray(jax.grad(loss)(cell.recurrent_kernel.value))
+
+
+exact = gradient_of_recurrent_kernel("float32")
+found = gradient_of_recurrent_kernel(BFloat16Products())
+error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+assert 0.0 < error < 0.01, error  # summed in bfloat16, it is 0.03
+"""
+
+
+@pytest.mark.slow
+def test_gradients_are_not_summed_over_the_steps_in_bfloat16() -> None:
+    done = run_python("-c", PROGRAM)
+    assert done.returncode == 0, done.stderr.decode()
