@@ -8,13 +8,12 @@ url, model, *token = sys.argv[1:]
 headers = {"Authorization": f"Bearer {token[0]}"} if token else {}
 with open(0, encoding="utf-8", newline="\n") as stream:
     texts = [{"text": line.removesuffix("\n").rstrip("\r")} for line in stream]
+count = 100
 while texts:
-    count = 100
-    while True:  # until the body fits: a server's limit is 262,144 bytes by default
-        body = json.dumps({"instances": texts[:count]}, ensure_ascii=False).encode()
-        if len(body) <= 250_000 or count == 1:
-            break
+    body = json.dumps({"instances": texts[:count]}, ensure_ascii=False).encode()
+    if len(body) > 250_000 and count > 1:  # a server's limit is 262,144 bytes by default
         count //= 2
+        continue
     del texts[:count]
     request = urllib.request.Request(f"{url.rstrip('/')}/v1/models/{model}:predict", body, headers)
     with urllib.request.urlopen(request) as response:

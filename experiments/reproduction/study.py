@@ -113,7 +113,8 @@ class Study:
         made = {name for name, row in rows.items() if not self._is_finished(row)}
         while True:
             needed = {name for made_row in made for name in rows[made_row].needs}
-            missing = {name for name in needed - made if not self.has_run_of(self._result(name))}
+            finished = {name: read_json(self.result_path(rows[name])) for name in needed - made}
+            missing = {name for name, one in finished.items() if not self.has_run_of(one)}
             if not missing:
                 return made
             for name in sorted(missing):
@@ -128,9 +129,6 @@ class Study:
         if not fits:
             print_note(f"{row.name}: the result was made with other options: run again")
         return fits
-
-    def _result(self, name: str) -> Result:
-        return read_json(self.result_path(self._by_name[name]))
 
     def has_run_of(self, result: Result) -> bool:
         """Whether the run of a result is here with its best weights.

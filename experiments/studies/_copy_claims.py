@@ -97,9 +97,10 @@ def _copies(what: str, cells: Sequence[tuple[int, str]], found: Results) -> Clai
         f"otherwise not, or undecided after {FEW_UPDATES}.",
     )
     of_cells = [_row(found, length, name) for length, name in cells]
-    found_of = [(row, theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]
-    rows, holds = [row for row, _ in found_of], [r["bleu"] >= p - MARGIN for r, p in found_of]
-    if not all(holds):
+    pairs = [(row, theirs) for row, theirs in zip(of_cells, paper, strict=True) if row]
+    rows = [row for row, _ in pairs]
+    holds = [row["bleu"] >= theirs - MARGIN for row, theirs in pairs]
+    if not all(holds):  # what holds at the smallest L alone says nothing
         holds = [held and row["length"] > LENGTHS[0] for row, held in zip(rows, holds, strict=True)]
     if len(rows) < len(cells):
         if all(holds) or not any(holds):

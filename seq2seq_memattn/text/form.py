@@ -91,7 +91,10 @@ class TextForm(Options):
         Sources in a language written without spaces are not tokenised: their words must already
         have spaces between them.
         """
-        return self.is_tokenised and self.source_language not in UNSPACED_LANGUAGES
+        return self._is_tokenised_in(self.source_language)
+
+    def _is_tokenised_in(self, language: str) -> bool:
+        return self.is_tokenised and language not in UNSPACED_LANGUAGES
 
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Converts plain source lines to the form of the corpus.
@@ -105,29 +108,29 @@ class TextForm(Options):
 
     def source_converter(self, folder: Path) -> Callable[[Sequence[str]], list[str]]:
         """A function that does what `as_trained` does, but reads the truecase model only once."""
-        steps: list[Callable[[str], str]] = []
-        if self.tokenises_sources:
-            steps += self._tokenising(self.source_language)
+        steps = self._tokenising(self.source_language)
         if self.truecase_model:
             steps.append(_truecaser(folder / self.truecase_model))
         if self.is_lowercased:
             steps.append(str.lower)
-
         return lambda sources: _changed(sources, steps)
 
     def _tokenising(self, language: str) -> list[Callable[[str], str]]:
+        """What was done to plain lines of a language to tokenise them; [] if nothing was."""
+        if not self._is_tokenised_in(language):
+            return []
         tokenise = _tokeniser(language, self.splits_hyphens, self.has_escapes)
-        return [*([_normaliser(language)] if self.has_normalised_punctuation else []), tokenise]
+        return [_normaliser(language), tokenise] if self.has_normalised_punctuation else [tokenise]
 
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
         """Converts beginnings of target lines from plain text to the form of the corpus.
 
         Their case changes only for lower-cased corpora: there is no truecase model for targets.
         """
-        steps: list[Callable[[str], str]] = []
-        if self.is_tokenised and self.target_language not in UNSPACED_LANGUAGES:
-            steps += self._tokenising(self.target_language)
-        return _changed(beginnings, [*steps, *([str.lower] if self.is_lowercased else [])])
+        steps = self._tokenising(self.target_language)
+        if self.is_lowercased:
+            steps.append(str.lower)
+        return _changed(beginnings, steps)
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:
         """Target lines with spaces between their tokens, as multi-bleu.perl expects them.
@@ -151,9 +154,9 @@ class TextForm(Options):
     def readable(self, targets: Sequence[str]) -> list[str]:
         """Target lines as plain text, but lower-cased text stays lower-cased."""
         steps = [_detruecaser()] if self.is_truecased else []
-        return _changed(
-            targets, [*steps, *([_detokeniser(self.target_language)] if self.is_tokenised else [])]
-        )
+        if self.is_tokenised:
+            steps.append(_detokeniser(self.target_language))
+        return _changed(targets, steps)
 
 
 def _changed(lines: Sequence[str], steps: Sequence[Callable[[str], str]]) -> list[str]:

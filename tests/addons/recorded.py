@@ -45,15 +45,9 @@ def run_guide(text: str, names: dict[str, Any], sizes: Sequence[tuple[str, str]]
     exec(compile(code, "docs/migration.md", "exec"), names)
 
 
-def guide_class(name: str) -> Any:
-    """A class that a code block of the migration guide defines."""
+def from_guide(name: str) -> Any:
+    """A function or a class that a code block of the migration guide defines."""
     names: dict[str, Any] = {}
-    run_guide(f"class {name}(", names)
-    return names[name]
-
-
-def guide_function(name: str) -> Any:
-    """A function that a code block of the migration guide defines."""
-    names: dict[str, Any] = {}
-    run_guide(f"def {name}(", names)
+    (kind,) = (each for each in ("def", "class") if f"\n{each} {name}(" in GUIDE)
+    run_guide(f"{kind} {name}(", names)
     return names[name]

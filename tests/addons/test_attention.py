@@ -7,7 +7,7 @@ import pytest
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.base import Attention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
-from tests.addons.recorded import guide_function, recorded, source_mask
+from tests.addons.recorded import from_guide, recorded, source_mask
 from tests.inputs import MODES, run, tensor
 from tests.tolerances import assert_close
 
@@ -30,7 +30,7 @@ def test_alignments_and_contexts_are_those_of_addons(kind: str, mode: str) -> No
         return attention.read(queries, attention.prepare(memory, source_mask()))[:2]
 
     read(memory, queries)  # builds it
-    guide_function("carry_attention")(attention, expected)
+    from_guide("carry_attention")(attention, expected)
     contexts, alignments = run(mode, read, memory, queries)
     assert_close(alignments, expected["alignments"])
     assert_close(contexts, expected["contexts"])
@@ -38,4 +38,4 @@ def test_alignments_and_contexts_are_those_of_addons(kind: str, mode: str) -> No
 
 def test_weights_of_another_mechanism_are_refused() -> None:
     with pytest.raises(ValueError, match="expected a BahdanauAttention"):
-        guide_function("carry_attention")(LuongAttention(), recorded("attention", "bahdanau"))
+        from_guide("carry_attention")(LuongAttention(), recorded("attention", "bahdanau"))

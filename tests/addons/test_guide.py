@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.addons.recorded import GUIDE, guide_class, guide_function, recorded, run_guide
+from tests.addons.recorded import GUIDE, from_guide, recorded, run_guide
 from tests.addons.test_search import hypotheses
 from tests.inputs import mask_of, tensor
 from tests.tolerances import as_array, assert_close
@@ -28,7 +28,7 @@ def test_the_guide_has_a_row_for_every_public_name() -> None:
     [("tile_batch", {"multiplier": 2}), ("hardmax", {}), ("safe_cumprod", {"axis": 1})],
 )
 def test_its_small_functions_are_those_of_addons(name: str, arguments: Any) -> None:
-    found = guide_function(name)(tensor(ARRAYS["chances"]), **arguments)
+    found = from_guide(name)(tensor(ARRAYS["chances"]), **arguments)
     assert_close(found, ARRAYS[name])
 
 
@@ -59,8 +59,8 @@ def carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "embed": keras.layers.Embedding(*DECODING["embeddings"].shape, mask_zero=True),
         "encoder": keras.layers.Bidirectional(keras.layers.LSTM(3, return_sequences=True)),
         "to_logits": keras.layers.Dense(CARRIED["logits_bias"].size),
-        "carry_cell": guide_function("carry_cell"),
-        "FedBackCell": guide_class("FedBackCell"),
+        "carry_cell": from_guide("carry_cell"),
+        "FedBackCell": from_guide("FedBackCell"),
     }
     run_guide(
         "carry_cell(cell, dict",

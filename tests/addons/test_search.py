@@ -13,7 +13,7 @@ from seq2seq_memattn.search.greedy import greedy_search
 from seq2seq_memattn.search.scores import length_penalty
 from seq2seq_memattn.search.step import Written, trace
 from seq2seq_memattn.vocabulary import END_ID
-from tests.addons.recorded import Arrays, guide_function, recorded
+from tests.addons.recorded import Arrays, from_guide, recorded
 from tests.addons.test_wrapper import carried_cell, fed_back
 from tests.inputs import mask_of, tensor
 from tests.tolerances import as_array, assert_close
@@ -153,7 +153,7 @@ def test_its_length_penalty_is_that_of_addons_without_the_end_token(name: str) -
 def test_the_guides_coverage_penalty_is_what_addons_adds_to_scores(name: str) -> None:
     expected = recorded("decoding", f"{name}.coverage_beam")
     found = search(name, return_alignments=True)
-    penalty = guide_function("coverage_penalty")(found.alignments, SOURCE != 0)
+    penalty = from_guide("coverage_penalty")(found.alignments, SOURCE != 0)
     covered, scores = in_both(found, found.log_probs + COVERAGE_WEIGHT * penalty, expected)
     assert len(scores) >= 9
     assert_close(np.array(covered), scores)

@@ -10,14 +10,14 @@ from keras import ops
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
-from tests.addons.recorded import Arrays, guide_class, guide_function, recorded, source_mask
+from tests.addons.recorded import Arrays, from_guide, recorded, source_mask
 from tests.addons.test_attention import attention_like
 from tests.inputs import normal, tensor
 from tests.tolerances import assert_close
 
 LSTMCell, GRUCell = keras.layers.LSTMCell, keras.layers.GRUCell
 LAYER_SIZE = 9
-FedBackCell = guide_class("FedBackCell")
+FedBackCell = from_guide("FedBackCell")
 
 
 def fed_back(cell: Any, activation: str | None = None) -> Any:
@@ -70,7 +70,7 @@ def carried_cell(
     made = AttentionCell(cell(units), attention_like(kind, arrays), **options)
     prepared = made.attention.prepare(memory)
     made(inputs, prepared, made.initial_state(prepared, inputs.shape[1]))  # builds it
-    guide_function("carry_cell")(made, arrays)
+    from_guide("carry_cell")(made, arrays)
     return made
 
 
