@@ -45,7 +45,7 @@ def compiled(
     model: Any,
     function: Function,
     jit_compile: bool = False,
-    shapes: dict[str, list[int | None]] | None = None,
+    specs: dict[str, tuple[tuple[int | None, ...], str]] | None = None,
 ) -> Function:
     """Compiles a function of structures of arrays.
 
@@ -55,8 +55,8 @@ def compiled(
         jit_compile: whether XLA compiles the function, once for each combination of shapes. If
             not, TensorFlow traces the first few shapes and then uses one graph for all shapes. On
             JAX, XLA always compiles.
-        shapes: if the function takes one dict of int32 tensors, the shape of each tensor, with None
-            for axes of any size. TensorFlow then makes one graph, at the first call. None if the
+        specs: if the function takes one dict of tensors, the shape and dtype of each, with None for
+            axes of any size. TensorFlow then makes one graph, at the first call. None if the
             function takes other arguments.
     """
     if keras.backend.backend() == "jax":
@@ -68,9 +68,8 @@ def compiled(
         # the same code for all objects and all shapes.
         return tf.function(functools.partial(function), autograph=False, **options)
 
-    if shapes is not None:
-        specs = {name: tf.TensorSpec(shape, "int32") for name, shape in shapes.items()}
-        return graph(input_signature=[specs])
+    if specs is not None:
+        return graph(input_signature=[{name: tf.TensorSpec(*one) for name, one in specs.items()}])
     if not jit_compile:
         return graph(reduce_retracing=True)
     graphs: dict[Any, Function] = {}

@@ -6,6 +6,7 @@ from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.searchable import Searchable
+from seq2seq_memattn.search.sources import has_ids
 
 
 def check_aligned(option: str, model: Any) -> None:
@@ -20,8 +21,15 @@ def check_aligned(option: str, model: Any) -> None:
     )
 
 
-def check_coverage(model: Any) -> None:
-    """Raises ValueError if a coverage penalty cannot use the alignments of a model."""
+def check_coverage(model: Any, source: Any = None) -> None:
+    """Raises ValueError if a coverage penalty cannot use the alignments of a model.
+
+    Args:
+        model: the model.
+        source: checked sources; None if they are known to be ids.
+    """
+    if source is not None and not has_ids(source):
+        raise ValueError("`coverage_penalty`: expected sources of ids; got features.")
     if not isinstance(model, OURS):
         check_aligned("coverage_penalty", model)
         return

@@ -59,13 +59,14 @@ def beam_search(
             and `step(tokens, memory, state)`, a `keras.Model` or not; see `SearchedModel` for what
             they take and return, and `AlignedModel` for further methods that alignments require.
         source: int32 [batch, source_length]. Ids as in training, then padding. Models of
-            `memattn train` expect the end token before the padding.
+            `memattn train` expect the end token before the padding. A `Searchable` whose encoder
+            reads features takes these, [batch, ...], and needs a `max_length`.
         beam_size: int > 0. Hypotheses kept per source.
         n_best: int in 1..beam_size. Hypotheses returned per source.
         length_penalty_exponent: float. Exponent of the length penalty of Wu et al. (2016), equation
             14: log-probabilities are divided by ((5 + length) / 6) ** exponent. 0: no penalty.
         max_length: int, or int32 [batch]. Steps a hypothesis may take, end token included. None:
-            for each source, twice its length plus 10 steps, plus the length of its prefix.
+            for each source of ids, twice its length plus 10 steps, plus the length of its prefix.
         early_stopping: bool. False runs every sentence to its limit or until its whole beam is
             finished; the result is the same.
         return_alignments: bool. Whether to return alignments, scores, memory and
@@ -97,7 +98,7 @@ def beam_search(
 
     Raises:
         ValueError: if a numeric option has the wrong type or is out of range; if `source` has the
-            wrong rank or, for our own models, an id outside the vocabulary; if a prefix contains a
+            wrong shape or, for our own models, an id outside the vocabulary; if a prefix contains a
             start or end token, or is longer than `max_length`; if `banned` contains the id of
             padding, start or end; if the model lacks `start` and `step` or, with
             `return_alignments` or `coverage_penalty`, the other methods of `AlignedModel`; under
@@ -136,7 +137,7 @@ def _beam_search(
     if return_alignments:
         check_aligned("return_alignments", model)
     if options.coverage_penalty:
-        check_coverage(given)
+        check_coverage(given, inputs.source)
     memory, state, result = search_sources(model, inputs, options)
     if return_alignments:
         scores, alignments, positions = replay_attention(

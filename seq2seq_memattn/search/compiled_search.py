@@ -40,6 +40,7 @@ from seq2seq_memattn.search.prepare import (
 )
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, SourceRules
+from seq2seq_memattn.search.sources import has_ids
 from seq2seq_memattn.search.step import Beam, Written, extend_beam, first_state
 from seq2seq_memattn.vocabulary import PAD_ID
 
@@ -199,7 +200,7 @@ class CompiledSearch:
 
     def _pad(self, source: Ids) -> Ids:
         """Pads sources to the shape of a compiled graph. Added rows have a limit of 0 steps."""
-        batch, width = source.shape
+        batch, width = source.shape[:2]
         if self._per_shape:
             batch = self._size(batch)
             # TensorFlow encodes batches without XLA: only the memory's shape must be fixed.
@@ -207,6 +208,8 @@ class CompiledSearch:
             is_free = not self._is_alone and keras.backend.backend() != "jax" and has_fixed_size
             if self._ignores_padding and not is_free:
                 width = round_up(width, WIDTH_STEP)
+        if not has_ids(source):
+            return source[np.minimum(np.arange(batch), len(source) - 1)]  # repeats the last one
         padded = np.full([batch, width], self._model.pad_id, np.int32)
         padded[:, 0] = source[0, 0]
         padded[: len(source), : source.shape[1]] = source

@@ -9,11 +9,11 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
-from seq2seq_memattn.compute.ids import ids_below, to_int32
-from seq2seq_memattn.compute.padding import no_longer_than
+from seq2seq_memattn.compute.ids import ids_below
 from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import prefix_lengths
+from seq2seq_memattn.search.sources import as_ids, checked_source, free_shape, has_ids
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
@@ -21,7 +21,7 @@ class Inputs(NamedTuple):
     """The arguments of `beam_search` and `sample` that concern the sources of a batch.
 
     Fields:
-        source: int32 [batch, source_length].
+        source: ids, int32 [batch, source_length], or features, [batch, ...].
         max_length, min_length: None, int, or int32 [batch] or []; see `beam_search`.
         prefix: int32 [batch, n], or None. After `_checked`: search's tokens, see `Preparable`, in
             place of ids, and () in place of None.
@@ -82,7 +82,7 @@ def call_compiled(
     def run(given: Any) -> Any:
         return search(model, Inputs(**given, **fixed), *options)
 
-    key = (search, tuple(fixed.items()), options)
+    key: tuple[Any, ...] = (search, tuple(fixed.items()), options)
     # The first graph has fixed shapes, so that an error can name the sizes that do not fit.
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))
@@ -91,9 +91,14 @@ def call_compiled(
         # sentences are never removed from a batch of one.
         is_alone = inputs.source.shape[0] == 1
         free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
+        free["source"] = free_shape(inputs.source, model)
         free["source"][0] = 1 if is_alone else None
-        key = (*key, is_alone, *map(len, free.values()))
-        graph = kept_search(model, key, lambda: compiled(model, run, shapes=free))
+        specs = {
+            name: (tuple(shape), keras.backend.standardize_dtype(given[name].dtype))
+            for name, shape in free.items()
+        }
+        key = (*key, *specs.values())
+        graph = kept_search(model, key, lambda: compiled(model, run, specs=specs))
     return graph(given)
 
 
@@ -126,19 +131,16 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         inputs: `Inputs`.
         ours: the model if it is one of our own, or None.
     """
-    source = _as_ids("source", inputs.source)
-    if ours is not None and ours.source_vocab_size is not None:
-        source = ids_below("source", source, ours.source_vocab_size)
-    check_rank("source", source, ("batch", "source_length"))
-    if source.shape[1] == 0:  # recurrent layers need a step
-        source = ops.full((source.shape[0], 1), PAD_ID if ours is None else ours.pad_id, "int32")
-    if ours is not None and ours.longest_source is not None:
-        real = ops.not_equal(source, ours.pad_id)
-        source = no_longer_than("source", source, real, ours.longest_source)
+    source = checked_source(inputs.source, ours)
+    if inputs.max_length is None and not has_ids(source):
+        raise ValueError(
+            "`max_length`: expected a number of steps, because sources of features have no ids to "
+            "count; got None."
+        )
     batch, prefix, seed = source.shape[0], inputs.prefix, inputs.seed
     max_length = _checked_lengths("max_length", inputs.max_length, batch, least=1)
     if prefix is not None:
-        prefix = _as_ids("prefix", prefix)
+        prefix = as_ids("prefix", prefix)
         check_rank("prefix", prefix, ("batch", "length"))
         check_size("prefix", "batch", prefix.shape[0], batch)
         if ours is not None:
@@ -151,28 +153,6 @@ def _checked(inputs: Inputs, ours: Any) -> Inputs:
         prefix=() if prefix is None or prefix.shape[1] == 0 else prefix,
         seed=None if seed is None else ops.convert_to_tensor(seed, dtype="int32"),
     )
-
-
-def _as_ids(name: str, ids: Any) -> Any:
-    """Ids as an int32 tensor; ValueError if rows differ in length or numbers are not integers."""
-    uneven = f"`{name}`: expected rows of the same length, with padding."
-    if hasattr(ids, "to_tensor"):  # a ragged tensor
-        raise ValueError(uneven)
-    if isinstance(ids, (list, tuple)):
-        try:
-            ids = np.array(ids)
-        except ValueError:
-            raise ValueError(uneven) from None
-    if not hasattr(ids, "dtype"):
-        raise ValueError(f"`{name}`: expected rows of ids; got {ids!r}.")
-    if "int" not in str(ids.dtype) and 0 not in ids.shape:
-        raise ValueError(f"`{name}`: expected ids, whole numbers; got {ids.dtype}.")
-    if isinstance(ids, np.ndarray):
-        limits = np.iinfo(np.int32)  # the conversion would change ids beyond them
-        for one in (ids.min(initial=0), ids.max(initial=0)):
-            if not limits.min <= one <= limits.max:
-                raise ValueError(f"`{name}`: expected ids that fit into 32 bits; got {one}.")
-    return to_int32(ids)
 
 
 def _checked_lengths(name: str, value: Any, batch: int | None, least: int) -> Any:

@@ -19,7 +19,7 @@ class SearchedModel(Protocol):
         """Encodes the sources.
 
         Args:
-            source: int32 [batch, source_length].
+            source: int32 [batch, source_length], or features, with at least three axes.
             num_queries: int > 0. Hypotheses of each source.
 
         Returns:

@@ -119,7 +119,7 @@ def step_limits(
         lengths = ops.sum(ops.cast(ops.not_equal(source, pad_id), "int32"), axis=1)
         limits = default_limit(lengths) + prefix_lengths(prefix)
     else:
-        limits = ops.zeros_like(source[:, 0]) + ops.cast(max_length, "int32")
+        limits = ops.zeros(ops.shape(source)[:1], "int32") + ops.cast(max_length, "int32")
         if isinstance(max_length, int):
             return limits, max_length
     if most is not None:

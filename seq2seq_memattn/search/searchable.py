@@ -13,6 +13,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
 from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
+from seq2seq_memattn.compute.padding import full_mask
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import (
     EMBEDDINGS,
@@ -22,6 +23,7 @@ from seq2seq_memattn.compute.private import (
 )
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.functional_parts import parts_of
+from seq2seq_memattn.search.sources import has_ids
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
@@ -44,21 +46,24 @@ class Searchable:
     `Searchable.from_model(model)` finds the parts of a functional model.
 
     Args:
-        encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], to encoder
-            outputs, float [batch, source_length, encoder_units], or to a list of the outputs, the
-            decoder's first states and a mask. The states (optional) are float [batch, units], as
-            separate entries or in one list, as for `initial_state` of `AttentionDecoder`. The mask
-            (optional) is bool [batch, source_length]; by default the mask that Keras attached to
-            the outputs, or else `source != pad_id`. Source ids are checked where their values can
-            be seen (NumPy, eager mode, plain graphs), if a functional or sequential `encode`
-            passes them to a `keras.layers.Embedding`.
+        encode: a Keras layer or model. Maps source ids, int32 [batch, source_length], or features,
+            such as images or speech, to encoder outputs, float [batch, source_length,
+            encoder_units], or to a list of the outputs, the decoder's first states and a mask. The
+            states (optional) are float [batch, units], as separate entries or in one list, as for
+            `initial_state` of `AttentionDecoder`. The mask (optional) is bool [batch,
+            source_length]; by default the mask that Keras attached to the outputs, or else
+            `source != pad_id` (ids), or all true (features). A source has features if it has more
+            than two axes, or if it has floats and a functional or sequential `encode` has an input
+            of floats that no `keras.layers.Embedding` reads. Source ids are checked where their
+            values can be seen (NumPy, eager mode, plain graphs), if a functional or sequential
+            `encode` passes them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
             [batch, length, vocab_size].
         start_id, end_id, pad_id: int. Ids of the start token, the end token and padding of a
             target. They may be equal. Search never writes the start token or padding, unless that
-            id also ends the target. `pad_id` pads sources, too.
+            id also ends the target. `pad_id` pads sources of ids, too.
 
     Raises:
         ValueError: if a part has a wrong type, has not been called, or does not fit the others;
@@ -110,6 +115,9 @@ class Searchable:
         self.pad_id = pad_id
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
+        # The symbolic input of `encode`, with its shape and dtype; None if it is unknown.
+        inputs = getattr(encode, "inputs", None)
+        self.source_input = inputs[0] if inputs and len(inputs) == 1 else None
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             check_int(name, value, 0, self.vocab_size - 1)
         if type(embedding) in EMBEDDINGS:
@@ -139,7 +147,7 @@ class Searchable:
         what the decoder reads in training, including padding if the encoder outputs have no mask.
 
         Args:
-            model: a functional model with inputs for source ids and target ids, one
+            model: a functional model with inputs for the source and the target's ids, one
                 `AttentionDecoder`, called once, and one output computed from the decoder's
                 outputs: the logits. Other layers that read the target must process each step
                 independently, without positions or recurrence.
@@ -188,8 +196,10 @@ class Searchable:
         if len(states) == 1 and isinstance(states[0], (list, tuple)):
             states = list(states[0])  # the nesting tells which layer each state is from
         mask = masks[0] if masks else attached_mask(outputs)
-        mask = ops.not_equal(source, self.pad_id) if mask is None else mask
         check_rank("encode", outputs, ("batch", "source_length", "units"))
+        if mask is None and has_ids(source):
+            mask = ops.not_equal(source, self.pad_id)
+        mask = full_mask(outputs, mask)
         check_size("encode", "units", outputs.shape[-1], self.decoder.encoder_units)
         check_mask("mask of encode", mask, outputs)
         memory = self.cell.attention.prepare(outputs, mask)

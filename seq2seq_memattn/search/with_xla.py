@@ -29,7 +29,7 @@ def search_with_xla(
         options, return_alignments: see `CompiledSearch`.
     """
     if options.coverage_penalty:
-        check_coverage(model)
+        check_coverage(model, inputs.source)
     source = np.asarray(inputs.source)
     # A power of two: few different sizes, so few compilations.
     batch_size = 1 << (len(source) - 1).bit_length()

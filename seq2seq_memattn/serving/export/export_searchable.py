@@ -75,10 +75,10 @@ def export_searchable(
         export_searchable(searchable, "exported/words", *words, beam_size=5)
 
     Raises:
-        ValueError: if an option is unknown, of another kind or out of range, a vocabulary is of
-            another kind or does not fit the model, `example` cannot be encoded, Keras has another
-            backend, or another process is exporting to the folder. All but the last are found
-            before anything is written.
+        ValueError: if the encoder reads features in place of ids, an option is unknown, of another
+            kind or out of range, a vocabulary is of another kind or does not fit the model,
+            `example` cannot be encoded, Keras has another backend, or another process is exporting
+            to the folder. All but the last are found before anything is written.
         OSError: if the folder cannot be written.
     """
     if not isinstance(searchable, Searchable):
@@ -160,6 +160,13 @@ def _size(vocabulary: Any) -> int:
 def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -> None:
     """Raises ValueError for source ids that the model may not embed, or would take for padding."""
     most = searchable.source_vocab_size
+    declared = None if most is not None else searchable.source_input
+    if declared is not None and len(declared.shape) > 2:
+        sizes = ", ".join("any" if size is None else str(size) for size in declared.shape[1:])
+        raise ValueError(
+            "`searchable`: expected an encoder of source ids, which texts become; got one of "
+            f"features, [batch, {sizes}]. `keras.export.ExportArchive` exports its searches."
+        )
     if end_id is not None:
         check_int("source_end_id", end_id, 0, None if most is None else most - 1)
         if end_id == searchable.pad_id:
