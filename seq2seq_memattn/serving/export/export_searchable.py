@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from seq2seq_memattn.checks import check_int
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.searchable import Searchable, without_cudnn
 from seq2seq_memattn.serving.export.graph import TextModel
 from seq2seq_memattn.serving.export.graph_text import GraphVocabulary, graph_vocabulary
@@ -27,7 +28,7 @@ from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID, Vocabulary
 
 
 def export_searchable(
-    searchable: Searchable,
+    searchable: Searchable | Seq2Seq,
     export_dir: str | os.PathLike[str],
     source_vocabulary: Vocabulary | Sequence[str] | None = None,
     target_vocabulary: Vocabulary | Sequence[str] | None = None,
@@ -45,7 +46,7 @@ def export_searchable(
     backend.
 
     Args:
-        searchable: `Searchable`.
+        searchable: `Searchable`, or a `Seq2Seq` that you trained yourself.
         export_dir: path. Each export is a folder in it: 1, then 2, and so on.
         source_vocabulary, target_vocabulary: each is one of three things: a `SubwordVocabulary`,
             `WordVocabulary`, `CharacterVocabulary` or `SymbolVocabulary` of
@@ -53,7 +54,8 @@ def export_searchable(
             of symbols separated by spaces, as `keras.layers.TextVectorization.get_vocabulary`
             returns it (with `[UNK]` for unknown symbols); or None, for texts of ids separated by
             spaces, such as "17 4 9".
-        source_end_id: int, the id with which the model expects every source to end, or None.
+        source_end_id: int, the id with which the model expects every source to end, or None. For a
+            `Seq2Seq` trained as `memattn train` does, it is 2.
         example: an example text for the web page and the warm-up requests.
         source_language, target_language: language codes such as "en", for the web page.
         search: options of search, fixed in the graph, with their defaults: `beam_size` (10),
@@ -81,8 +83,10 @@ def export_searchable(
             to the folder. All but the last are found before anything is written.
         OSError: if the folder cannot be written.
     """
-    if not isinstance(searchable, Searchable):
-        raise ValueError(f"`searchable`: expected a Searchable; got {type(searchable).__name__}.")
+    if not isinstance(searchable, (Searchable, Seq2Seq)):
+        raise ValueError(
+            f"`searchable`: expected a Searchable or a Seq2Seq; got {type(searchable).__name__}."
+        )
     check_backend()
     options = _options(search)
     served = _served(
@@ -123,7 +127,7 @@ def _options(search: dict[str, Any]) -> ExportOptions:
 
 
 def _served(
-    searchable: Searchable,
+    searchable: Searchable | Seq2Seq,
     source_vocabulary: Any,
     target_vocabulary: Any,
     source_end_id: int | None,
@@ -132,7 +136,8 @@ def _served(
     """Checks arguments of `export_searchable` and makes the `TextModel` from them."""
     pad_id, num_source_ids = searchable.pad_id, searchable.source_vocab_size
     source_text = _in_graph("source_vocabulary", source_vocabulary, num_source_ids, [pad_id])
-    special = searchable.ids[: END_ID + 1].tolist()  # ids that no text contains
+    # Ids that no text contains.
+    special = searchable.to_ids(np.arange(END_ID + 1)).tolist()
     target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable.vocab_size, special)
@@ -157,10 +162,10 @@ def _size(vocabulary: Any) -> int:
     return size
 
 
-def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -> None:
+def _check_source(searchable: Searchable | Seq2Seq, vocabulary: Any, end_id: int | None) -> None:
     """Raises ValueError for source ids that the model may not embed, or would take for padding."""
     most = searchable.source_vocab_size
-    declared = None if most is not None else searchable.source_input
+    declared = searchable.source_input if isinstance(searchable, Searchable) else None
     if declared is not None and len(declared.shape) > 2:
         sizes = ", ".join("any" if size is None else str(size) for size in declared.shape[1:])
         raise ValueError(
@@ -178,8 +183,7 @@ def _check_source(searchable: Searchable, vocabulary: Any, end_id: int | None) -
         )
     if isinstance(vocabulary, Vocabulary) and searchable.pad_id != PAD_ID:
         raise ValueError(
-            "`source_vocabulary`: a Vocabulary has padding 0; the Searchable has "
-            f"{searchable.pad_id}."
+            f"`source_vocabulary`: a Vocabulary has padding 0; the model has {searchable.pad_id}."
         )
 
 
@@ -204,8 +208,8 @@ def _check_target_vocabulary(vocabulary: Any, num_ids: int, special: list[int]) 
         )
     if isinstance(vocabulary, Vocabulary) and special != [PAD_ID, START_ID, END_ID]:
         raise ValueError(
-            "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the Searchable "
-            f"has {', '.join(map(str, special))}."
+            "`target_vocabulary`: a Vocabulary has padding 0, start 1 and end 2; the model has "
+            f"{', '.join(map(str, special))}."
         )
 
 

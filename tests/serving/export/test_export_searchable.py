@@ -26,6 +26,7 @@ from tests.inputs import randomise, tensor
 from tests.marks import slow
 from tests.running import run_python
 from tests.search import own_parts
+from tests.search.models import small_model
 from tests.serving.clients import running
 from tests.serving.export.warmup import assert_warmup_is_answered
 from tests.tolerances import as_array, assert_close
@@ -206,7 +207,7 @@ def model() -> Searchable:
         ),
         (
             {"target_vocabulary": CharacterVocabulary(list("abcde"), "characters.txt")},
-            "has padding 0, start 1 and end 2; the Searchable has 0, 2, 3.",
+            "has padding 0, start 1 and end 2; the model has 0, 2, 3.",
         ),
         (
             {"source_vocabulary": ["", "red"], "example": "green"},
@@ -226,6 +227,20 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_seq2seq_of_ones_own_is_exported(tmp_path: Path) -> None:
+    model = small_model("k_memory")
+    folder = export_searchable(
+        model, tmp_path / "own", source_end_id=END_ID, beam_size=3, n_best=2, max_length=5
+    )
+    found = answer(folder, "serving_default", text=["4 3", "3"])
+    expected = beam_search(model, np.array([[4, 3, 2], [3, 2, 0]]), 3, n_best=2, max_length=5)
+    assert_close(found["log_probs"], expected.log_probs)
+    for row in range(2):
+        length = int(expected.lengths[row, 0])
+        written = " ".join(map(str, as_array(expected.tokens)[row, 0, :length]))
+        assert found["translations"][row, 0].decode() == written
+
+
 def test_a_coverage_penalty_needs_alignments_that_are_shares(tmp_path: Path) -> None:
     own = own_parts.make(attention=LinearAttention(3)).searchable()
     message = refused(export_searchable, own, tmp_path / "own", coverage_penalty=0.1)
@@ -240,12 +255,12 @@ def test_a_source_vocabulary_with_another_padding_is_refused(tmp_path: Path) -> 
     message = refused(
         export_searchable, searchable(pad_id=3), tmp_path / "own", source_vocabulary=vocabulary
     )
-    assert message == "`source_vocabulary`: a Vocabulary has padding 0; the Searchable has 3."
+    assert message == "`source_vocabulary`: a Vocabulary has padding 0; the model has 3."
 
 
 def test_another_model_than_a_searchable_is_refused(model: Searchable, tmp_path: Path) -> None:
     message = refused(export_searchable, model.encoder, tmp_path / "own")
-    assert message == "`searchable`: expected a Searchable; got Functional."
+    assert message == "`searchable`: expected a Searchable or a Seq2Seq; got Functional."
 
 
 @pytest.mark.slow
