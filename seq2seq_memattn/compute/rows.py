@@ -6,15 +6,17 @@ from typing import Any
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.precision import at_least_float32
+
 
 def embed(table: Any, ids: Any) -> Any:
     """Looks up rows of a small table: [vocab_size, n], int32 [rows] -> [rows, n].
 
     TensorFlow sums the gradients of a row one by one. Here, one product with the one-hot ids sums
-    them all.
+    them all. JAX sums them in the dtype of the operand, which is therefore wide.
     """
     if keras.backend.backend() != "tensorflow":
-        return ops.take(table, ids, axis=0)
+        return ops.cast(ops.take(at_least_float32(table), ids, axis=0), table.dtype)
     import tensorflow as tf
 
     @tf.custom_gradient

@@ -1,4 +1,4 @@
-"""Gradients of long loops on JAX, without TensorFlow in the process."""
+"""Gradients on JAX in half precision: of long loops and of embeddings."""
 
 import pytest
 
@@ -47,4 +47,38 @@ assert 0.0 < error < 0.01, error  # summed in bfloat16, it is 0.03
 @pytest.mark.slow
 def test_gradients_are_not_summed_over_the_steps_in_bfloat16() -> None:
     done = run_python("-c", PROGRAM)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+EMBEDDING = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+import numpy as np
+from keras import ops
+from seq2seq_memattn.compute.rows import embed
+
+random = np.random.default_rng(0)
+ids = ops.convert_to_tensor(random.integers(0, 20, 6400).astype("int32"))
+upstream = random.normal(size=(6400, 8)) + 0.1
+
+
+def gradient_of_table(dtype):
+    def loss(table):
+        rows = embed(ops.cast(table, dtype), ids)
+        assert rows.dtype == dtype
+        return ops.sum(ops.cast(rows * ops.cast(upstream, dtype), "float32"))
+
+    return np.asarray(jax.grad(loss)(ops.zeros((20, 8))))
+
+
+exact, found = gradient_of_table("float32"), gradient_of_table("bfloat16")
+error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+assert 0.0 < error < 0.005, error  # summed in bfloat16, it is 0.02
+"""
+
+
+@pytest.mark.slow
+def test_gradients_of_embeddings_are_not_summed_in_bfloat16() -> None:
+    done = run_python("-c", EMBEDDING)
     assert done.returncode == 0, done.stderr.decode()
