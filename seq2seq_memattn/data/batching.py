@@ -92,6 +92,7 @@ class BucketBatches:
         batch_sizes = np.full(len(sizes), batch_size)
         if batch_tokens:
             batch_sizes = np.maximum(1, batch_tokens // longest)
+        self._lengths, self._longest, self._batch_sizes = lengths, longest, batch_sizes
         self._cuts = _batch_starts(sizes, batch_sizes)
 
     @property
@@ -109,6 +110,11 @@ class BucketBatches:
         order = order[np.argsort(self._keys[order], kind="stable")]
         batches = np.split(order, self._cuts[1:])
         return [batches[i] for i in generator.permutation(len(batches))]
+
+    def full_size(self, batch: Indices) -> int:
+        """The number of examples that a batch of `epoch` has if it is complete."""
+        bucket = np.searchsorted(self._longest, self._lengths[batch[0]])
+        return int(self._batch_sizes[bucket])
 
 
 def pad_batch(

@@ -1,6 +1,6 @@
 """Groups: pairs that are shuffled together, and their batches in NumPy."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
@@ -29,18 +29,21 @@ class Group(NamedTuple):
     widths: Indices
 
 
-def make_group(pairs: TokenPairs, batches: list[Indices], num_rows: int = 0) -> Group:
+def make_group(
+    pairs: TokenPairs, batches: list[Indices], full_size: Callable[[Indices], int] = len
+) -> Group:
     """Makes a group whose batches are padded to their longest sequences.
 
     Args:
         pairs: `TokenPairs`.
         batches: the pairs of each batch, int64 [batch] each.
-        num_rows: smaller batches are filled up to this number with rows that have no effect.
+        full_size: function of a batch. Batches that are smaller than its result are filled up to
+            it with rows that have no effect.
     """
     rows = []
     for batch in batches:
-        missing = num_rows - len(batch)
-        rows.append(np.append(batch, missing * [len(pairs)]) if missing > 0 else batch)
+        missing = full_size(batch) - len(batch)
+        rows.append(np.append(batch, missing * [len(pairs)]) if missing else batch)
     splits = np.cumsum([0, *map(len, rows)])
     joined = np.concatenate(rows)
     lengths = np.diff(pairs.offsets).reshape(-1, 2)

@@ -58,7 +58,7 @@ class SplitData:
             int, there are few shapes, for XLA and JAX: lengths are rounded up to the end of the
             bucket, then to a multiple of this number, and incomplete batches are filled with rows
             that have no effect.
-        batch_tokens: see `BucketBatches`; if it is not 0, batches are not filled.
+        batch_tokens: see `BucketBatches`.
         group_pairs: the maximum number of pairs in a group, give or take a shard.
 
     Attributes:
@@ -122,7 +122,7 @@ class SplitData:
             bucket_width=bucket_width,
             multiple=pad_to_multiple,
         )
-        self._num_rows = batch_size if pad_to_multiple and not batch_tokens else 0
+        self._fills = pad_to_multiple is not None
         self._num_batches: dict[int, int] = {}  # of each group read so far, by number
         if self._num_groups == 1:
             self._count(0)  # reads the files, so that errors come at once
@@ -264,7 +264,8 @@ class SplitData:
         order = self._make_order(pairs.lengths.max(axis=1))
         self._num_batches[number] = order.num_batches
         self.position_after(position, 0)  # raises if there is no such position
-        group = make_group(pairs, order.epoch(number)[first:], self._num_rows)
+        full_size = order.full_size if self._fills else len
+        group = make_group(pairs, order.epoch(number)[first:], full_size)
         return group._replace(widths=self._widths(group.widths))
 
     def _read(self, group: int) -> TokenPairs:

@@ -119,6 +119,21 @@ def test_batches_by_tokens_never_exceed_them_padded(shuffle: bool) -> None:
         assert all(size == 100 // longest[bucket] for bucket, size in fullest.items())
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("batch_tokens", [0, 100])
+def test_the_size_of_a_complete_batch_is_that_of_the_others_in_its_bucket(
+    batch_tokens: int, shuffle: bool
+) -> None:
+    batches = BucketBatches(LENGTHS, BATCH_SIZE, BUCKET_WIDTH, 0, shuffle, batch_tokens)
+    most: dict[int, int] = {}
+    for batch in batches.epoch(0):
+        bucket = int(bucket_of(LENGTHS[batch[0]])) if shuffle else 0
+        most[bucket] = max(most.get(bucket, 0), len(batch))
+    for batch in batches.epoch(1):
+        bucket = int(bucket_of(LENGTHS[batch[0]])) if shuffle else 0
+        assert batches.full_size(batch) == most[bucket]
+
+
 def test_an_example_longer_than_the_tokens_of_a_batch_is_a_batch() -> None:
     batches = BucketBatches(np.array([3, 50, 60]), 9, 10, 0, batch_tokens=20)
     assert sorted(as_lists(batches.epoch(0))) == [[0], [1], [2]]

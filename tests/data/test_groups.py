@@ -20,8 +20,9 @@ def assert_same(batch: Batch, other: Batch) -> None:
 
 
 def made(batches: list[list[int]], number: int, num_rows: int = 0) -> Batch:
-    group = make_group(TokenPairs(flat(PAIRS)), [np.array(batch) for batch in batches], num_rows)
-    return numpy_batch(group, number)
+    rows = [np.array(batch) for batch in batches]
+    full_size = (lambda _: num_rows) if num_rows else len
+    return numpy_batch(make_group(TokenPairs(flat(PAIRS)), rows, full_size), number)
 
 
 def test_a_batch_by_hand() -> None:

@@ -281,3 +281,5 @@ def test_compiled_by_xla_a_batch_has_no_more_tokens_than_it_may(
     trainer = Trainer(tmp_path / "run", data_dir, MODEL, config)
     batches = [batch for batch, _ in trainer.train.numpy_batches(num_epochs=1)]
     assert max(batch["source"].size for batch in batches) == 24
+    shapes = {batch["source"].shape for batch in batches}
+    assert len(shapes) == len({length for _, length in shapes})  # one number of rows each
