@@ -1,4 +1,4 @@
-"""A check that ids belong to a vocabulary."""
+"""Checks of ids."""
 
 from typing import Any
 
@@ -7,6 +7,11 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.compute.visible import checked, is_visible
+
+
+def has_ids(source: Any) -> bool:
+    """Whether the checked sources of a search are ids; if not, they are features."""
+    return len(source.shape) == 2 and "int" in str(source.dtype)
 
 
 def to_int32(ids: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from seq2seq_memattn.compute.ids import has_ids
 from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.protocol import AlignedModel
 from seq2seq_memattn.search.searchable import Searchable
-from seq2seq_memattn.search.sources import has_ids
 
 
 def check_aligned(option: str, model: Any) -> None:

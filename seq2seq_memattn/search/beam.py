@@ -98,7 +98,8 @@ def beam_search(
 
     Raises:
         ValueError: if a numeric option has the wrong type or is out of range; if `source` has the
-            wrong shape or, for our own models, an id outside the vocabulary; if a prefix contains a
+            wrong shape or, for our own models, an id outside the vocabulary; with features, if
+            `max_length` is None or a coverage penalty is given; if a prefix contains a
             start or end token, or is longer than `max_length`; if `banned` contains the id of
             padding, start or end; if the model lacks `start` and `step` or, with
             `return_alignments` or `coverage_penalty`, the other methods of `AlignedModel`; under

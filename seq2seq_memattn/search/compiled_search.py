@@ -17,6 +17,7 @@ import numpy.typing as npt
 from keras import ops
 
 from seq2seq_memattn.compute.backend import WIDTH_STEP, compiled, has_static_shapes
+from seq2seq_memattn.compute.ids import has_ids
 from seq2seq_memattn.data.batching import round_up
 from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.chunks import (
@@ -40,7 +41,6 @@ from seq2seq_memattn.search.prepare import (
 )
 from seq2seq_memattn.search.replay import replay_attention
 from seq2seq_memattn.search.rules import Rules, SourceRules
-from seq2seq_memattn.search.sources import has_ids
 from seq2seq_memattn.search.step import Beam, Written, extend_beam, first_state
 from seq2seq_memattn.vocabulary import PAD_ID
 

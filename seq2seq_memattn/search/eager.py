@@ -9,11 +9,11 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_rank, check_size, is_int_array
 from seq2seq_memattn.compute.backend import compiled, is_eager
-from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.ids import has_ids, ids_below
 from seq2seq_memattn.compute.visible import checked, is_visible
 from seq2seq_memattn.search.prepare import OURS
 from seq2seq_memattn.search.rules import prefix_lengths
-from seq2seq_memattn.search.sources import as_ids, checked_source, free_shape, has_ids
+from seq2seq_memattn.search.sources import as_ids, checked_source, free_shape
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID
 
 
@@ -91,7 +91,7 @@ def call_compiled(
         # sentences are never removed from a batch of one.
         is_alone = inputs.source.shape[0] == 1
         free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
-        free["source"] = free_shape(inputs.source, model)
+        free["source"] = free_shape(inputs.source, first_shapes["source"], model)
         free["source"][0] = 1 if is_alone else None
         specs = {
             name: (tuple(shape), keras.backend.standardize_dtype(given[name].dtype))

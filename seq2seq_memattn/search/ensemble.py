@@ -78,9 +78,6 @@ class Ensemble:
         self.pad_id = first.pad_id
         sizes = [model.source_vocab_size for model in self.models]
         self.source_vocab_size = min((size for size in sizes if size is not None), default=None)
-        # As for a `Searchable`, which all models are if none embeds source ids.
-        inputs = [getattr(model, "source_input", None) for model in self.models]
-        self.source_input = next((one for one in inputs if one is not None), None)
 
     @property
     def mean(self) -> str:

@@ -4,7 +4,7 @@ import bisect
 import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import keras
@@ -13,6 +13,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_int, check_mask, check_rank, check_size
 from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
+from seq2seq_memattn.compute.ids import has_ids
 from seq2seq_memattn.compute.padding import full_mask
 from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.private import (
@@ -23,7 +24,6 @@ from seq2seq_memattn.compute.private import (
 )
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.functional_parts import parts_of
-from seq2seq_memattn.search.sources import has_ids
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
 
 
@@ -53,10 +53,10 @@ class Searchable:
             `initial_state` of `AttentionDecoder`. The mask (optional) is bool [batch,
             source_length]; by default the mask that Keras attached to the outputs, or else
             `source != pad_id` (ids), or all true (features). A source has features if it has more
-            than two axes, or if it has floats and a functional or sequential `encode` has an input
-            of floats that no `keras.layers.Embedding` reads. Source ids are checked where their
-            values can be seen (NumPy, eager mode, plain graphs), if a functional or sequential
-            `encode` passes them to a `keras.layers.Embedding`.
+            than two axes. With two axes, it has features if it has no whole numbers and `encode` is
+            a functional or sequential model that takes floats and embeds none. Source ids are
+            checked where their values can be seen (NumPy, eager mode, plain graphs), if a
+            functional or sequential `encode` passes them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float
@@ -115,9 +115,7 @@ class Searchable:
         self.pad_id = pad_id
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
-        # The symbolic input of `encode`, with its shape and dtype; None if it is unknown.
-        inputs = getattr(encode, "inputs", None)
-        self.source_input = inputs[0] if inputs and len(inputs) == 1 else None
+        self.source_input = _input_of(encode)
         for name, value in (("start_id", start_id), ("end_id", end_id), ("pad_id", pad_id)):
             check_int(name, value, 0, self.vocab_size - 1)
         if type(embedding) in EMBEDDINGS:
@@ -162,7 +160,7 @@ class Searchable:
     def has_output_per_id(self) -> bool:
         """Whether the encoder has one output for each source id."""
         length = self.cell.attention.longest_source or 64
-        return _num_outputs(self.encoder, length) in (length, math.inf)
+        return self.num_outputs([length]) in (length, math.inf, None)
 
     @functools.cached_property
     def longest_source(self) -> int | None:
@@ -171,7 +169,21 @@ class Searchable:
         if limit is None or self.has_output_per_id:
             return limit
         lengths, most = range(1, 64 * limit), float(limit)
-        return bisect.bisect_right(lengths, most, key=lambda n: _num_outputs(self.encoder, n))
+        return bisect.bisect_right(lengths, most, key=lambda n: self.num_outputs([n]) or n)
+
+    def num_outputs(self, shape: Sequence[int | None], dtype: Any = "int32") -> float | None:
+        """The number of encoder outputs for one source of a shape; None if it is unknown.
+
+        It is infinity if the encoder refuses the shape, for example because its table of positions
+        is shorter.
+        """
+        source = keras.KerasTensor((1, *shape), keras.backend.standardize_dtype(dtype))
+        try:
+            spec = self.encoder.compute_output_spec(source)
+        except (TypeError, ValueError):
+            return math.inf
+        count: int | None = keras.tree.flatten(spec)[0].shape[1]
+        return count
 
     @property
     def variables(self) -> list[Any]:
@@ -292,13 +304,17 @@ def _check_logits(layer: Any, cell: Any) -> None:
         )
 
 
-def _num_outputs(encode: Any, length: int) -> float:
-    """The number of encoder outputs for sources of a length; infinity if it refuses the length."""
-    try:
-        spec = encode.compute_output_spec(keras.KerasTensor((1, length), "int32"))
-    except (TypeError, ValueError):  # for example, its table of positions is shorter
-        return math.inf
-    return keras.tree.flatten(spec)[0].shape[1] or length
+def _input_of(encode: Any) -> keras.KerasTensor | None:
+    """The one input of a functional or sequential model, with its shape and dtype, or None."""
+    inputs = getattr(encode, "inputs", None)
+    if not (
+        isinstance(inputs, list) and len(inputs) == 1 and isinstance(inputs[0], keras.KerasTensor)
+    ):
+        return None
+    if isinstance(encode, keras.Sequential):  # its sizes may be those of the first call
+        *others, last = inputs[0].shape
+        return keras.KerasTensor([None] * len(others) + [last], inputs[0].dtype)
+    return inputs[0]
 
 
 def _input_units(layer: Any) -> int | None:

@@ -1,5 +1,7 @@
 """Checks of what a search gets as sources: ids, or features such as images or speech."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,26 +9,26 @@ import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_rank
-from seq2seq_memattn.compute.ids import ids_below, to_int32
+from seq2seq_memattn.compute.ids import has_ids, ids_below, to_int32
 from seq2seq_memattn.compute.padding import no_longer_than
+from seq2seq_memattn.search.ensemble import members
 from seq2seq_memattn.vocabulary import PAD_ID
 
 
-def has_ids(source: Any) -> bool:
-    """Whether checked sources are ids; if not, they are features."""
-    return len(source.shape) == 2 and "int" in str(source.dtype)
-
-
 def checked_source(source: Any, ours: Any) -> Any:
-    """Checks sources and returns them as a tensor: ids as int32, features in the encoder's dtype.
+    """Checks sources and returns them as a tensor: int32 if they are ids.
 
     Args:
         source: see `beam_search`.
         ours: the model if it is one of our own, or None.
     """
     source = _as_array("source", source)
-    if _is_for_features(ours, source):
-        return _checked_features(source, None if ours is None else ours.source_input)
+    if ours is None:
+        is_for_features = len(source.shape) > 2
+    else:
+        is_for_features = any(_reads_features(model, source) for model in members(ours))
+    if is_for_features:
+        return _checked_features(source, [] if ours is None else members(ours))
     source = as_ids("source", source)
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
@@ -52,18 +54,23 @@ def as_ids(name: str, ids: Any) -> Any:
     return to_int32(ids)
 
 
-def free_shape(source: Any, ours: Any) -> list[int | None]:
+def free_shape(source: Any, first_shape: Sequence[int | None], ours: Any) -> list[int | None]:
     """The shape of sources that one graph can serve; None for axes of any size.
 
     Args:
-        source: checked sources, of which the encoder reads the rank and the sizes of features.
+        source: checked sources.
+        first_shape: the shape of those for which the first graph was made.
         ours: the model, one of our own.
     """
     if has_ids(source):
         return [None, None]
-    declared = ours.source_input
-    known = source.shape[2:] if declared is None else declared.shape[1:]
-    return [None] * (len(source.shape) - len(known)) + list(known)
+    # Sizes that nothing declares to be free may be fixed in the encoder, such as those of images.
+    inputs = [model.source_input for model in members(ours)]
+    free: list[int | None] = [None]
+    for axis, size in enumerate(source.shape[1:], 1):
+        is_free = all(one is not None and one.shape[axis] is None for one in inputs)
+        free.append(None if is_free or size != first_shape[axis] else size)
+    return free
 
 
 def _as_array(name: str, x: Any) -> Any:
@@ -80,32 +87,44 @@ def _as_array(name: str, x: Any) -> Any:
     return x
 
 
-def _is_for_features(ours: Any, source: Any) -> bool:
-    """Whether the model reads features: `source`, or what `source` should have been."""
-    if ours is not None and ours.source_vocab_size is not None:
+def _reads_features(model: Any, source: Any) -> bool:
+    """Whether one of our own models reads features: `source`, or what it should have been."""
+    declared = getattr(model, "source_input", None)
+    if declared is not None and len(declared.shape) > 2:
+        return True
+    if model.source_vocab_size is not None:
         return False
-    declared = None if ours is None else ours.source_input
     if declared is None:
         return len(source.shape) > 2
     # An input of ids, read by a layer that is no `Embedding`, may have been declared as floats.
-    return len(declared.shape) > 2 or all("float" in str(x.dtype) for x in (declared, source))
+    return "float" in declared.dtype and "int" not in str(source.dtype) and 0 not in source.shape
 
 
-def _checked_features(source: Any, declared: Any) -> Any:
-    """Checks features against the encoder's input, or None if that is unknown."""
+def _checked_features(source: Any, models: Sequence[Any]) -> Any:
+    """Checks features against what the encoders declare; returns them as a tensor."""
     dtype = str(getattr(source.dtype, "name", source.dtype))
     if not any(kind in dtype for kind in ("float", "int", "bool")):
         raise ValueError(f"`source`: expected numbers; got {dtype}.")
-    wanted = [None] * len(source.shape) if declared is None else list(declared.shape)
-    fits = len(wanted) == len(source.shape) and all(
-        found is None or (found > 0 and size in (None, found))
-        for size, found in zip(wanted[1:], source.shape[1:], strict=True)
-    )
-    if not fits:
-        sizes = ", ".join(["batch", *("any" if one is None else str(one) for one in wanted[1:])])
-        raise ValueError(f"`source`: expected shape [{sizes}]; got {list(source.shape)}.")
-    if declared is not None:
-        dtype = declared.dtype
-    elif "float" in dtype:
-        dtype = keras.config.floatx()
-    return ops.convert_to_tensor(source, dtype=dtype)
+    found = list(source.shape)
+    for model in models:
+        declared = getattr(model, "source_input", None)
+        wanted = [None] * len(found) if declared is None else list(declared.shape)
+        if len(wanted) != len(found) or not all(map(_fits, found[1:], wanted[1:])):
+            sizes = ["batch", *("1 or more" if one is None else str(one) for one in wanted[1:])]
+            raise ValueError(f"`source`: expected shape [{', '.join(sizes)}]; got {found}.")
+        if model.source_vocab_size is not None:
+            source = ids_below("source", as_ids("source", source), model.source_vocab_size)
+        limit = model.cell.attention.longest_source
+        count = model.num_outputs(found[1:], source.dtype) if limit else None
+        if limit and count and limit < count < math.inf:
+            raise ValueError(
+                f"`source`: expected at most {limit} encoder outputs, as the attention's "
+                f"`max_source_length` demands; got sources of shape {found[1:]}."
+            )
+    if isinstance(source, np.ndarray) and source.dtype == np.float64:
+        source = source.astype(keras.config.floatx())
+    return ops.convert_to_tensor(source)
+
+
+def _fits(size: int | None, wanted: int | None) -> bool:
+    return size is None or (size > 0 and wanted in (None, size))

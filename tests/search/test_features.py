@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
+from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.ensemble import Ensemble
@@ -117,11 +118,109 @@ def test_three_graphs_serve_all_lengths() -> None:
     assert len(vars(searchable)["_searches"]) == 3
 
 
-def test_pixels_may_be_bytes() -> None:
+def test_pixels_may_be_bytes_or_bits() -> None:
     searchable = Searchable.from_model(model_of("images"))
-    pixels = np.random.default_rng(2).integers(0, 256, size=(2, 8, 8, 3), dtype=np.uint8)
-    found, same = (greedy_search(searchable, x, max_length=4) for x in (pixels, pixels / 1.0))
-    np.testing.assert_array_equal(as_array(found.tokens), as_array(same.tokens))
+    pixels = np.random.default_rng(2).integers(0, 3, size=(2, 8, 8, 3), dtype=np.uint8)
+    for given in (pixels, pixels > 1):
+        found, same = (greedy_search(searchable, x, max_length=4) for x in (given, given * 1.0))
+        assert_close(found.log_probs, same.log_probs)
+    wider = beam_search(searchable, pixels + 1, 4, max_length=4)
+    assert not np.allclose(as_array(wider.log_probs)[:, 0], as_array(same.log_probs))
+
+
+def test_a_sequential_encoder_takes_other_lengths_than_that_of_its_first_call() -> None:
+    _, *others = parts_of(model_of("speech"))
+    encode = keras.Sequential([keras.layers.Masking(), keras.layers.GRU(6, return_sequences=True)])
+    encode(np.zeros((3, 6, 5), "float32"))
+    searchable = Searchable(encode, *others)
+    source = sources_of("speech", 3, 9)
+    found = greedy_search(searchable, source, max_length=STEPS)
+    alone = greedy_search(searchable, source[1:2], max_length=STEPS)
+    assert_close(found.log_probs[1:2], alone.log_probs)
+    assert refused(greedy_search, searchable, source[:, :, :4], 3) == (
+        "`source`: expected shape [batch, 1 or more, 5]; got [3, 9, 4]."
+    )
+
+
+class OfPixels(keras.layers.Layer):
+    """An encoder that declares no input and needs to know the sizes of its images."""
+
+    def call(self, x: Any) -> Any:
+        _, height, width, channels = x.shape
+        return keras.ops.reshape(x, (-1, height * width, channels))
+
+
+def test_an_encoder_may_need_sizes_that_it_does_not_declare() -> None:
+    _, *others = parts_of(model_of("speech"))
+    encode = OfPixels()
+    encode(np.zeros((1, 4, 4, 6), "float32"))
+    searchable = Searchable(encode, *others)
+    images = np.random.default_rng(1).normal(size=(5, 4, 4, 6))
+    whole = greedy_search(searchable, images, max_length=STEPS)
+    for batch in (2, 1, 4):
+        found = greedy_search(searchable, images[:batch], max_length=STEPS)
+        assert_close(found.log_probs, whole.log_probs[:batch])
+    assert len(vars(searchable)["_searches"]) == 3
+
+
+def test_an_own_attribute_named_inputs_is_not_taken_for_that_of_keras() -> None:
+    _, *others = parts_of(model_of("speech"))
+    encode = OfPixels()
+    encode.inputs = [encode.call]
+    encode(np.zeros((1, 4, 4, 6), "float32"))
+    assert Searchable(encode, *others).source_input is None
+
+
+def test_an_embedding_may_read_sources_with_more_axes() -> None:
+    """Words as rows of characters."""
+    source, target = keras.Input((None, 4), dtype="int32"), keras.Input((None,), dtype="int32")
+    embedded = keras.layers.Embedding(9, 3)(source)
+    encoded = keras.layers.TimeDistributed(keras.layers.GRU(6))(embedded)
+    read = keras.layers.Embedding(VOCABULARY, WIDTH)(target)
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), BahdanauAttention(UNITS))
+    model = keras.Model([source, target], keras.layers.Dense(VOCABULARY)(decoder(read, encoded)))
+    words = np.random.default_rng(1).integers(0, 9, size=(3, 5, 4))
+    searchable = Searchable.from_model(model)
+    found = beam_search(searchable, words, 3, 2, max_length=STEPS)
+    tokens = as_array(found.tokens)
+    log_probs = rescored(model, words, tokens) * (tokens != PAD_ID)
+    assert_close(found.log_probs, log_probs.sum(axis=2))
+    assert refused(greedy_search, searchable, words + 1, 3) == (
+        "`source`: expected ids in 0..8; got 9."
+    )
+
+
+def test_more_outputs_than_the_attention_can_read_are_refused() -> None:
+    source, target = keras.Input((None, 6)), keras.Input((None,), dtype="int32")
+    read = keras.layers.Embedding(VOCABULARY, WIDTH)(target)
+    location = LuongAttention("location", max_source_length=5)
+    decoder = AttentionDecoder(keras.layers.GRUCell(UNITS), location)
+    halved = keras.layers.AveragePooling1D(2)(source)
+    model = keras.Model([source, target], keras.layers.Dense(VOCABULARY)(decoder(read, halved)))
+    searchable = Searchable.from_model(model)
+    frames = np.ones((2, 12, 6))
+    assert greedy_search(searchable, frames[:, :11], max_length=3).tokens.shape == (2, 3)
+    for model in (searchable, Ensemble([searchable, searchable])):
+        assert refused(greedy_search, model, frames, 3) == (
+            "`source`: expected at most 5 encoder outputs, as the attention's `max_source_length` "
+            "demands; got sources of shape [12, 6]."
+        )
+
+
+def test_models_of_an_ensemble_convert_features_themselves() -> None:
+    """One encoder reads bytes, the other floats."""
+    first = Searchable.from_model(model_of("images"))
+    _, *others = parts_of(model_of("images"))
+    source = keras.Input((8, 8, 3), dtype="uint8")
+    scaled = keras.layers.Rescaling(1.0)(source)
+    pixels = keras.Model(source, keras.layers.Reshape((-1, 4))(keras.layers.Conv2D(4, 3)(scaled)))
+    second = Searchable(pixels, *others)
+    images = sources_of("images")
+    found, same = (
+        greedy_search(Ensemble(pair), images, max_length=STEPS)
+        for pair in ([first, second], [second, first])
+    )
+    assert_close(found.log_probs, same.log_probs)
 
 
 def test_wrong_features_are_refused() -> None:
@@ -131,9 +230,10 @@ def test_wrong_features_are_refused() -> None:
         return refused(beam_search, searchable, source, **{"max_length": 3, **options})
 
     source = sources_of("speech")
-    assert error(source[:, :, :2]) == "`source`: expected shape [batch, any, 5]; got [3, 6, 2]."
-    assert error([[3, 4]]) == "`source`: expected shape [batch, any, 5]; got [1, 2]."
-    assert error(source[:, :0]) == "`source`: expected shape [batch, any, 5]; got [3, 0, 5]."
+    shape = "`source`: expected shape [batch, 1 or more, 5]; got "
+    assert error(source[:, :, :2]) == f"{shape}[3, 6, 2]."
+    assert error([[3, 4]]) == f"{shape}[1, 2]."
+    assert error(source[:, :0]) == f"{shape}[3, 0, 5]."
     assert error(np.full((1, 2, 5), "a")).startswith("`source`: expected numbers; got str")
     assert error(source, max_length=None).startswith("`max_length`: expected a number of steps, ")
     coverage = error(source, coverage_penalty=0.2)
@@ -147,13 +247,14 @@ def test_no_sources_have_no_targets() -> None:
     assert greedy_search(searchable, sources_of("images", 0), max_length=4).tokens.shape == (0, 4)
 
 
-def test_texts_cannot_become_features(tmp_path: Any) -> None:
+@pytest.mark.parametrize(("kind", "sizes"), [("images", "8, 8, 3"), ("vectors", "12")])
+def test_texts_cannot_become_features(kind: str, sizes: str, tmp_path: Any) -> None:
     from seq2seq_memattn.serving.export.export_searchable import export_searchable
 
-    searchable = Searchable.from_model(model_of("images"))
+    searchable = Searchable.from_model(model_of(kind))
     assert refused(export_searchable, searchable, tmp_path / "exported") == (
         "`searchable`: expected an encoder of source ids, which texts become; got one of features, "
-        "[batch, 8, 8, 3]. `keras.export.ExportArchive` exports its searches."
+        f"[batch, {sizes}]. `keras.export.ExportArchive` exports its searches."
     )
     assert not (tmp_path / "exported").exists()
 
