@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from experiments.reproduction.claims import MARGIN, Claim, Verdict, made_by, span
 from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
@@ -123,6 +124,25 @@ def _row(reading: Reading, scale: Scale) -> Row:
         curve=reading.label,
         paper={},
     )
+
+
+def claims(found: Results) -> list[Claim]:
+    """Position encodings make no difference to copying."""
+    claim = Claim(
+        "position encodings do not change copies",
+        "almost identical",
+        "Models whose encodings have a mean of one are compared with those without. Partly "
+        f"reproduced if BLEU differs by at most {MARGIN:g}, because L = 20 says little (a model "
+        "without attention copies there, too); otherwise not.",
+    )
+    by_name = {result["name"]: result for result in found}
+    pairs = [(by_name.get(name), by_name.get(f"{name}_pe_mean_one")) for name in WITH_ENCODINGS]
+    gains = [encoded["bleu"] - plain["bleu"] for plain, encoded in pairs if plain and encoded]
+    if len(gains) < len(pairs):
+        return [claim.incomplete(len(gains), len(pairs))]
+    verdict: Verdict = "partly" if max(map(abs, gains)) <= MARGIN else "not"
+    rows = [row for pair in pairs for row in pair if row]
+    return [claim.judged(f"{span(gains, '+.2f')}, L = 20", verdict, made_by(rows))]
 
 
 def curves(found: Results) -> dict[str, list[Result]]:

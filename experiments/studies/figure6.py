@@ -40,9 +40,13 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """The slots form a nearly linear map from source to target."""
+    """Softmaxes form a nearly linear map from source to target; sigmoids read several parts."""
     drawn = [result for result in found if result["length"] == LENGTH]
-    return [by_eye("32 slots copy along a linear map", "with softmax", drawn, JUDGED)]
+    return [
+        by_eye("32 slots copy along a linear map", "with softmax", drawn, JUDGED),
+        # No row has sigmoids.
+        by_eye("each step reads several parts of the source", "with sigmoid", [], JUDGED),
+    ]
 
 
 tables = sources

@@ -27,6 +27,7 @@ from experiments.studies import (
     _flexible,
     _flexible_claims,
     _translation_claims,
+    ambiguities,
     decoding,
     figure3a,
     figure3b,
@@ -155,7 +156,7 @@ def papers_windows(corpus: str) -> list[Result]:
         if label not in paper:
             continue
         full = paper["flexible" if label == "tuned" else label]
-        tests = {"all": full, "1.2": paper[label]}
+        tests = {"all": full, "1.2": paper["threshold" if label == "flexible" else label]}
         figures = {
             f"{test}_{threshold}": {"window": window, "bleu": bleu}
             for threshold, (window, bleu, *_) in tests.items()
@@ -198,17 +199,16 @@ def test_the_papers_own_figures_are_reproduced() -> None:
     judged = [
         *table1.claims(copies),
         *one_slot.claims([*copies, *(row for row in one if row["name"].endswith("slots"))]),
-        *figure3a.claims([row for row in copies if row["length"] == 200])[1:],
+        figure3a.claims([row for row in copies if row["length"] == 200])[-1],
         *table2.claims(translations),
         *figure4.claims(translations),
         *table3.claims(newstest),
-        *flexible_table3.claims(papers_characters()),
+        *flexible_table3.claims(papers_characters())[:1],  # not measured on a GPU
     ]
     for corpus in ("multi30k_de_en", "tanaka_en_ja", "multi30k_de_en_characters"):
         judged += _flexible_claims.claims(papers_windows(corpus), [corpus])
-    assert len(judged) == 24
-    undecided = "local is no worse than global, en-ja"  # its rule says so
-    assert [claim.what for claim in judged if claim.verdict != "reproduced"] == [undecided]
+    assert len(judged) == 25
+    assert {claim.verdict for claim in judged} == {"reproduced"}
 
 
 @pytest.mark.parametrize(
@@ -384,27 +384,30 @@ def test_two_softmaxes_are_worst_beyond_the_margin_in_both_readings(
     if printed:
         scores |= {"k32_slots_softmax": printed, "k32_slots_sigmoid": 36.0}
     found = results_of("table2", {f"multi30k_en_de_{one}": bleu for one, bleu in scores.items()})
-    (claim,) = figure5.claims(found)
+    claim, others = figure5.claims(found)
     assert claim.verdict == expected
     assert claim.here.startswith(f"source {source:.1f} (33.0 to 36.0)")
+    assert others.verdict == "not"
+    assert others.here.startswith("source 33.0 to 36.0")
 
 
 def test_a_reading_without_all_pairs_of_scores_is_shown_but_does_not_decide() -> None:
     scores = {"k32": 35.0, "k32_softmax_sigmoid": 36.0, "k32_slots_softmax": 30.0, **OTHERS}
     found = results_of("table2", {f"multi30k_en_de_{one}": bleu for one, bleu in scores.items()})
-    (claim,) = figure5.claims(found)
+    claim, others = figure5.claims(found)
     assert claim.verdict == "undecided"  # with more updates: contradicted
     assert claim.here.endswith("; slots 30.0, 1 missing")
+    assert (others.verdict, others.here) == ("undecided", "source 33.0 to 36.0")
 
 
 def test_curves_of_copies_are_judged_by_high_scores() -> None:
     for bleu, expected in ((95.0, "not"), (50.0, "undecided")):
-        _, claim = figure3a.claims(results_of("figure3a", {"copy_200_k1": bleu}))
+        *_, claim = figure3a.claims(results_of("figure3a", {"copy_200_k1": bleu}))
         assert claim.verdict == expected
     scores = {f"copy_200_{name}": bleu for name, bleu in (("k32", 99), ("k64", 80))}
-    quick, _ = figure3a.claims(results_of("figure3a", {**scores, "copy_200_bahdanau": 190}))
+    quick, *_ = figure3a.claims(results_of("figure3a", {**scores, "copy_200_bahdanau": 190}))
     assert quick.here == "90 BLEU at update 4,000 and never; Att 2,000"
-    quick, _ = figure3a.claims(results_of("figure3a", scores))
+    quick, *_ = figure3a.claims(results_of("figure3a", scores))
     assert (quick.verdict, quick.here) == ("not run here", "1 of 3 missing")
     names = [row.name for row in figure3b.rows("small")]
     for low, expected in (((), "reproduced"), (names[:2], "partly"), (names, "undecided")):
@@ -437,20 +440,43 @@ def test_windows_are_not_judged_by_what_fine_tuning_costs() -> None:
     assert verdict(_flexible_claims.claims(found, [WORDS]), "tuned windows") == "undecided"
 
 
-@pytest.mark.usefixtures("long_enough")
-def test_a_window_that_covers_the_source_decides_nothing() -> None:
-    found = made_up_results()
-    of_global, local = (row["tests"]["test_2016_flickr_all"] for row in found[:2])
-    local["bleu"] = of_global["bleu"] + 5.0
-    for share, expected in ((0.5, "reproduced"), (0.95, "undecided")):
-        local["window"] = share * of_global["window"]
-        assert verdict(_flexible_claims.claims(found, [WORDS]), "local is no worse") == expected
+@pytest.mark.parametrize(
+    ("reached", "expected"),
+    [
+        ((None, None, 2000, 2000, 1000), "reproduced"),
+        ((None, None, 2000, 3000, 1000), "partly"),
+        ((2000, 2000, 2000, 2000, 2000), "not"),
+        ((None,) * 5, "not"),
+    ],
+)
+def test_more_slots_are_judged_by_when_they_have_learned(
+    reached: tuple[int | None, ...], expected: str
+) -> None:
+    found = results_of("figure3a", {f"copy_200_k{k}": 95.0 for k in (1, 4, 16, 32, 64)})
+    for row, update in zip(found, reached, strict=True):
+        row["curve"] = [{"kind": "valid", "update": update or 9, "bleu": 95.0 if update else 0.0}]
+    assert verdict(figure3a.claims(found), "the larger K") == expected
+    assert verdict(figure3a.claims(found[1:]), "the larger K") == "not run here"
+
+
+@pytest.mark.parametrize(("worst", "expected"), [(99.2, "partly"), (98.4, "not")])
+def test_position_encodings_are_judged_by_pairs_of_copies(worst: float, expected: str) -> None:
+    bases = ambiguities.WITH_ENCODINGS
+    scores = {name: 99.5 for base in bases for name in (base, f"{base}_pe_mean_one")}
+    found = results_of("ambiguities", {**scores, f"{bases[-1]}_pe_mean_one": worst})
+    (claim,) = ambiguities.claims(found)
+    assert claim.verdict == expected
+    (claim,) = ambiguities.claims(found[1:])
+    assert (claim.verdict, claim.here) == ("not run here", "1 of 3 missing")
 
 
 def test_windows_are_judged_by_what_is_left_of_them() -> None:
     found = made_up_results()
     claims = _flexible_claims.claims(found, [WORDS])
     assert verdict(claims, "tuned windows") == "reproduced"  # 4.0 positions of 12.5
+    found[2]["tests"]["test_2016_flickr_1.2"]["window"] = 12.0
+    found[2][_flexible.THRESHOLD] = 1.2
+    assert verdict(_flexible_claims.claims(found, [WORDS]), "windows narrow before") == "undecided"
     (curve,) = flexible_figure3.claims(2 * found[3:])
     assert curve.verdict == "not"  # every threshold loses more than 0.5 BLEU
     (curve,) = flexible_figure3.claims(found[3:])
@@ -467,16 +493,11 @@ def test_flexible_attention_may_be_a_little_worse_than_global(gain: float, expec
     assert verdict(_flexible_claims.claims(found, [WORDS]), "flexible is no worse") == expected
 
 
-@pytest.mark.parametrize(
-    ("single", "longer", "expected"),
-    [(9.0, 9.0, "reproduced"), (11.0, 9.0, "partly"), (11.0, 11.0, "not")],
-)
-def test_windows_decode_faster_at_single_sentences_or_at_longer_sources(
-    single: float, longer: float, expected: str
-) -> None:
+@pytest.mark.parametrize(("single", "expected"), [(9.0, "reproduced"), (11.0, "not")])
+def test_windows_are_timed_on_single_sentences(single: float, expected: str) -> None:
     reference = [(1, 10.0), (2, 10.0)]
-    found = timed_characters(reference, [(1, 8.0), (2, 8.0)], [(1, single), (2, longer)])
-    (claim,) = flexible_table3.claims(found)
-    assert claim.verdict == expected
-    (claim,) = flexible_table3.claims(found[:2])
-    assert claim.verdict == "not run here"
+    found = timed_characters(reference, [(1, 8.0), (2, 8.0)], [(1, single), (2, 9.0)])
+    on_cpu, on_gpu = flexible_table3.claims(found)
+    assert (on_cpu.verdict, on_gpu.verdict) == (expected, "not run here")
+    on_cpu, _ = flexible_table3.claims(found[:2])
+    assert on_cpu.verdict == "not run here"
