@@ -30,7 +30,6 @@ FULL = [
 SMALL = [
     *(f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS),
     *(f"multi30k_en_de_{name}_seed1" for name in table2.SEEDED),
-    "multi30k_en_de_k32_sigmoid_softmax",
     "multi30k_en_de_k64_pe_sigmoid_softmax",
 ]
 INTRODUCTION = f"""

@@ -146,8 +146,9 @@ def introduction(scale: Scale) -> str:
         f"contexts has weight {CONTEXTS['context_weight']:g}, that on alignments "
         f"{ALIGNMENTS['alignment_weight']:g}; the [guide](../docs/teachers.md) says what each "
         'computes. "Slots in use" is the effective number of slots: the perplexity of the reading '
-        "weights over the first 100 validation references, with the best weights. A slot is dead "
-        "if it gets less than a tenth of an equal share of these weights."
+        "weights over the first 100 validation references, in a sentence, and in a step, with the "
+        "best weights. A slot is dead if it gets less than a tenth of an equal share of these "
+        "weights."
     )
 
 
@@ -309,6 +310,9 @@ def tables(found: Results) -> str:
         } | {f"* valid: `{result['evaluation']['signature']}`" for result in texts}
         table = markdown_table(HEADER, (_cells(one, _half_width(one, texts)) for one in texts))
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
+        if not any(map(_is_longer, texts)):
+            longer = f"No row was trained for {LONGER:,} updates so far: these rows end in `_long`."
+            parts.append(f"{longer} Second seeds end in `_seed1`.")
     if copies := _of_copies(found):
         table = markdown_table(COPY_HEADER, map(_copy_cells, copies))
         parts += ["## Copying", prose(COPY_TASK), table]
@@ -374,7 +378,8 @@ def _slots(result: Result) -> tuple[str, str]:
     best = result["evaluation"]["update"]
     for point in result["curve"]:
         if point["kind"] == "valid" and point["update"] == best and "slots_corpus" in point:
-            return f"{point['slots_corpus']:.1f}", f"{point['slots_dead']:.0f}"
+            used = [point[f"slots_{of}"] for of in ("corpus", "sentence", "step")]
+            return "/".join(f"{number:.0f}" for number in used), f"{point['slots_dead']:.0f}"
     return "-", "-"
 
 
