@@ -268,7 +268,7 @@ def slot_use(rate: float) -> list[dict[str, Any]]:
 
 def test_curves_of_slots_end_at_their_number() -> None:
     (axes,) = plots.slot_use_curves({"k_memory:4": slot_use(0.1)}, 4).axes
-    assert axes.get_ylim()[1] == pytest.approx(4.2)
+    assert axes.get_ylim()[1] == pytest.approx(4.4)
     assert line(axes, "K-memory, K = 4")[1][0] == pytest.approx(1.0 + 3.0 * np.exp(-0.1))
     assert list(axes.lines[-1].get_ydata()) == [4, 4]
 

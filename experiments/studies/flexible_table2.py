@@ -3,11 +3,14 @@
 Shu and Nakayama (2017).
 """
 
+from pathlib import Path
+
 from experiments.reproduction.claims import Claim
 from experiments.reproduction.pages import learning_curves
-from experiments.reproduction.results import Results
+from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
-from experiments.studies import _flexible, _flexible_claims, _setups
+from experiments.reproduction.study import Study
+from experiments.studies import _flexible, _flexible_claims, _setups, flexible_figure3
 
 CORPUS = "multi30k_de_en_characters"
 
@@ -33,10 +36,27 @@ def settings(scale: Scale) -> str:
 
 introduction = _flexible.introduction
 results = _flexible.with_thresholds
-tables = _flexible.tables
-draw = learning_curves(
+
+_draw_curves = learning_curves(
     _flexible.curves, _flexible.group_title, measure="mean validation BLEU of sentences"
 )
+
+
+def tables(found: Results) -> str:
+    """The table, then BLEU against the window, for which the paper has no figure of characters."""
+    return f"{_flexible.tables(found)}\n{flexible_figure3.tables(_with_windows(found))}"
+
+
+def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
+    """Draws learning curves, and BLEU against the window before fine-tuning."""
+    windows = [result for result in _with_windows(found) if not result["init_from"]]
+    drawn = flexible_figure3.draw(study, windows, stem.with_name(f"{stem.name}_windows"))
+    named = {f"windows_{name}": title for name, title in drawn.items()}
+    return {**_draw_curves(study, found, stem), **named}
+
+
+def _with_windows(found: Results) -> list[Result]:
+    return [result for result in found if result["label"] in ("flexible", "tuned")]
 
 
 def claims(found: Results) -> list[Claim]:

@@ -106,8 +106,8 @@ def slot_use_curves(
     figure, axes = _curves(curves, "slots_corpus", "updates", title, order)
     axes.set_ylabel("slots in use (perplexity)")
     axes.axhline(num_slots, color=NOTE_COLOUR, linestyle="--", linewidth=1.0)
-    axes.annotate("all slots", (0.02, num_slots - 1), xycoords=("axes fraction", "data"), va="top")
-    axes.set_ylim(0.0, 1.05 * num_slots)
+    axes.annotate("all slots", (0.02, 1.01 * num_slots), xycoords=("axes fraction", "data"))
+    axes.set_ylim(0.0, 1.1 * num_slots)
     return figure
 
 

@@ -39,15 +39,18 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         windows = [point["window"] for point in points[name]]
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
-    axes.margins(y=0.15)
-    # Each threshold is labelled once, at its point on the line of the first data set.
-    first = next(iter(points.values()))
-    for point in _far_apart(first):
+    axes.margins(x=0.08, y=0.15)
+    # Each threshold is labelled once, at its highest point. Lines rise, so the upper left is free.
+    highest = [
+        max(of, key=lambda point: point["bleu"]) for of in zip(*points.values(), strict=False)
+    ]
+    for point in _far_apart(highest):
         axes.annotate(
             "\u221e" if point["threshold"] is None else f"{point['threshold']:g}",
             (point["window"], point["bleu"]),
-            xytext=(4.0, -11.0),
+            xytext=(-3.0, 4.0),
             textcoords="offset points",
+            horizontalalignment="right",
         )
     axes.xaxis.set_major_locator(round_ticks())
     axes.set_xlabel("window (encoder states per step); the numbers are thresholds")
