@@ -214,6 +214,11 @@ class Seq2Seq(keras.Model):
     pad_id = PAD_ID
 
     @property
+    def source_input(self) -> keras.KerasTensor:
+        """Shape and dtype of source ids."""
+        return keras.KerasTensor((None, None), "int32")
+
+    @property
     def source_vocab_size(self) -> int:
         """The number of source ids that the model embeds."""
         return self.config.source_vocab_size

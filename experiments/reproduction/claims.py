@@ -18,7 +18,7 @@ Verdict = Literal[
     "not judged yet",
 ]
 # BLEU by which two trainings must differ to count as different. Seeds of one row differ by up to
-# 0.9; a test checks that the margin is larger.
+# 0.9 test BLEU; a test checks that the margin is larger.
 MARGIN = 1.0
 SHORT = 0.1  # share of the paper's updates below which a low score decides nothing
 FEW_UPDATES = f"less than {100 * SHORT:g} % of the paper's updates"

@@ -10,11 +10,20 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from experiments.reproduction.claims import MARGIN, Claim, Verdict, made_by, span
+from experiments.reproduction.claims import (
+    MARGIN,
+    OR_SHORT,
+    Claim,
+    Verdict,
+    made_by,
+    span,
+    unless_short,
+)
 from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
+from experiments.studies._copy_claims import PAPER_UPDATES
 from experiments.studies._curves import PAIRS_IN_ORDER, pair_of_scores, scores_of, updates_to
 
 HEADER = (
@@ -133,7 +142,7 @@ def claims(found: Results) -> list[Claim]:
         "almost identical",
         "Models whose encodings have a mean of one are compared with those without. Partly "
         f"reproduced if BLEU differs by at most {MARGIN:g}, because L = 20 says little (a model "
-        "without attention copies there, too); otherwise not.",
+        f"without attention copies there, too); otherwise not. {OR_SHORT}",
     )
     by_name = {result["name"]: result for result in found}
     pairs = [(by_name.get(name), by_name.get(f"{name}_pe_mean_one")) for name in WITH_ENCODINGS]
@@ -142,6 +151,7 @@ def claims(found: Results) -> list[Claim]:
         return [claim.incomplete(len(gains), len(pairs))]
     verdict: Verdict = "partly" if max(map(abs, gains)) <= MARGIN else "not"
     rows = [row for pair in pairs for row in pair if row]
+    verdict = unless_short(verdict, rows, PAPER_UPDATES)
     return [claim.judged(f"{span(gains, '+.2f')}, L = 20", verdict, made_by(rows))]
 
 

@@ -43,7 +43,7 @@ def make_group(
     rows = []
     for batch in batches:
         missing = full_size(batch) - len(batch)
-        rows.append(np.append(batch, missing * [len(pairs)]) if missing else batch)
+        rows.append(np.append(batch, missing * [len(pairs)]) if missing > 0 else batch)
     splits = np.cumsum([0, *map(len, rows)])
     joined = np.concatenate(rows)
     lengths = np.diff(pairs.offsets).reshape(-1, 2)

@@ -1,6 +1,8 @@
 """A figure of BLEU by the average window: the number of encoder states scored per step."""
 
+import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -41,10 +43,10 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         axes.plot(windows, scores, **line_of(look))
     axes.margins(x=0.08, y=0.15)
     # Each threshold is labelled once, at its highest point. Lines rise, so the upper left is free.
-    highest = [
-        max(of, key=lambda point: point["bleu"]) for of in zip(*points.values(), strict=False)
-    ]
-    for point in _far_apart(highest):
+    highest: dict[Any, Any] = {}
+    for point in sorted(itertools.chain(*points.values()), key=lambda point: point["bleu"]):
+        highest[point["threshold"]] = point
+    for point in _far_apart(sorted(highest.values(), key=lambda point: point["window"])):
         axes.annotate(
             "\u221e" if point["threshold"] is None else f"{point['threshold']:g}",
             (point["window"], point["bleu"]),

@@ -106,7 +106,8 @@ class CompiledSearch:
         """Searches for the targets of a batch.
 
         Args:
-            source: int32 [batch, source_length], ending with the end token, then padding.
+            source: int32 [batch, source_length], ending with the end token, then padding; or
+                features, [batch, ...].
             limits: int32 [batch]. Steps a hypothesis may take, end token included.
             least: int32 [batch]. The minimum number of tokens before the end token; () if there is
                 no minimum.

@@ -82,7 +82,7 @@ def call_compiled(
     def run(given: Any) -> Any:
         return search(model, Inputs(**given, **fixed), *options)
 
-    key: tuple[Any, ...] = (search, tuple(fixed.items()), options)
+    key: tuple[Any, ...] = (search, tuple(fixed.items()), options, len(inputs.source.shape))
     # The first graph has fixed shapes, so that an error can name the sizes that do not fit.
     shapes = {name: tuple(x.shape) for name, x in given.items()}
     first_shapes, graph = kept_search(model, key, lambda: (shapes, compiled(model, run)))

@@ -54,6 +54,7 @@ class Preparable(Protocol):
         vocab_size: int. The number of target ids.
         num_tokens: int. The number of search's tokens: larger than `vocab_size` if one id has
             several roles, such as padding and end.
+        source_input: KerasTensor or None. Shape and dtype of sources, if they are known.
         source_vocab_size: int or None. The number of source ids, if it is known.
         longest_source: int or None. The maximum number of tokens in a source, end token included;
             None: no limit.
@@ -68,6 +69,9 @@ class Preparable(Protocol):
 
     @property
     def num_tokens(self) -> int: ...
+
+    @property
+    def source_input(self) -> Any: ...
 
     @property
     def source_vocab_size(self) -> int | None: ...

@@ -54,7 +54,8 @@ class Searchable:
             source_length]; by default the mask that Keras attached to the outputs, or else
             `source != pad_id` (ids), or all true (features). A source has features if it has more
             than two axes. With two axes, it has features if it has no whole numbers and `encode` is
-            a functional or sequential model that takes floats and embeds none. Source ids are
+            a functional or sequential model whose `keras.Input` has floats that no
+            `keras.layers.Embedding` reads. Source ids are
             checked where their values can be seen (NumPy, eager mode, plain graphs), if a
             functional or sequential `encode` passes them to a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
@@ -177,9 +178,12 @@ class Searchable:
         It is infinity if the encoder refuses the shape, for example because its table of positions
         is shorter.
         """
-        source = keras.KerasTensor((1, *shape), keras.backend.standardize_dtype(dtype))
+        spec = keras.KerasTensor((1, *shape), keras.backend.standardize_dtype(dtype))
+        is_sequential = isinstance(self.encoder, keras.Sequential)
         try:
-            spec = self.encoder.compute_output_spec(source)
+            # As a whole, a `Sequential` refuses other sizes than those of its first call.
+            for layer in self.encoder.layers if is_sequential else [self.encoder]:
+                spec = layer.compute_output_spec(spec)
         except (TypeError, ValueError):
             return math.inf
         count: int | None = keras.tree.flatten(spec)[0].shape[1]
@@ -311,10 +315,9 @@ def _input_of(encode: Any) -> keras.KerasTensor | None:
         isinstance(inputs, list) and len(inputs) == 1 and isinstance(inputs[0], keras.KerasTensor)
     ):
         return None
-    if isinstance(encode, keras.Sequential):  # its sizes may be those of the first call
-        *others, last = inputs[0].shape
-        return keras.KerasTensor([None] * len(others) + [last], inputs[0].dtype)
-    return inputs[0]
+    # The sizes of a `Sequential` without `Input` are those of its first call.
+    is_of_first_call = isinstance(encode, keras.Sequential) and inputs[0].shape[0] is not None
+    return None if is_of_first_call else inputs[0]
 
 
 def _input_units(layer: Any) -> int | None:

@@ -64,12 +64,14 @@ def free_shape(source: Any, first_shape: Sequence[int | None], ours: Any) -> lis
     """
     if has_ids(source):
         return [None, None]
-    # Sizes that nothing declares to be free may be fixed in the encoder, such as those of images.
+    # An encoder may need sizes that it does not declare, such as those of images. Of these, only
+    # the length of [batch, length, n] is taken to vary.
     inputs = [model.source_input for model in members(ours)]
     free: list[int | None] = [None]
     for axis, size in enumerate(source.shape[1:], 1):
-        is_free = all(one is not None and one.shape[axis] is None for one in inputs)
-        free.append(None if is_free or size != first_shape[axis] else size)
+        is_declared = all(one is not None and one.shape[axis] is None for one in inputs)
+        is_length = len(source.shape) == 3 and axis == 1 and size != first_shape[axis]
+        free.append(None if is_declared or is_length else size)
     return free
 
 
@@ -89,7 +91,7 @@ def _as_array(name: str, x: Any) -> Any:
 
 def _reads_features(model: Any, source: Any) -> bool:
     """Whether one of our own models reads features: `source`, or what it should have been."""
-    declared = getattr(model, "source_input", None)
+    declared = model.source_input
     if declared is not None and len(declared.shape) > 2:
         return True
     if model.source_vocab_size is not None:
@@ -97,7 +99,8 @@ def _reads_features(model: Any, source: Any) -> bool:
     if declared is None:
         return len(source.shape) > 2
     # An input of ids, read by a layer that is no `Embedding`, may have been declared as floats.
-    return "float" in declared.dtype and "int" not in str(source.dtype) and 0 not in source.shape
+    is_empty = 0 in source.shape[1:]
+    return "float" in declared.dtype and "int" not in str(source.dtype) and not is_empty
 
 
 def _checked_features(source: Any, models: Sequence[Any]) -> Any:
@@ -107,7 +110,7 @@ def _checked_features(source: Any, models: Sequence[Any]) -> Any:
         raise ValueError(f"`source`: expected numbers; got {dtype}.")
     found = list(source.shape)
     for model in models:
-        declared = getattr(model, "source_input", None)
+        declared = model.source_input
         wanted = [None] * len(found) if declared is None else list(declared.shape)
         if len(wanted) != len(found) or not all(map(_fits, found[1:], wanted[1:])):
             sizes = ["batch", *("1 or more" if one is None else str(one) for one in wanted[1:])]

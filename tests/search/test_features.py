@@ -9,7 +9,9 @@ import pytest
 
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
+from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
+from seq2seq_memattn.model import Seq2Seq
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.ensemble import Ensemble
 from seq2seq_memattn.search.functional_parts import parts_of
@@ -137,9 +139,6 @@ def test_a_sequential_encoder_takes_other_lengths_than_that_of_its_first_call() 
     found = greedy_search(searchable, source, max_length=STEPS)
     alone = greedy_search(searchable, source[1:2], max_length=STEPS)
     assert_close(found.log_probs[1:2], alone.log_probs)
-    assert refused(greedy_search, searchable, source[:, :, :4], 3) == (
-        "`source`: expected shape [batch, 1 or more, 5]; got [3, 9, 4]."
-    )
 
 
 class OfPixels(keras.layers.Layer):
@@ -161,6 +160,18 @@ def test_an_encoder_may_need_sizes_that_it_does_not_declare() -> None:
         found = greedy_search(searchable, images[:batch], max_length=STEPS)
         assert_close(found.log_probs, whole.log_probs[:batch])
     assert len(vars(searchable)["_searches"]) == 3
+
+
+def test_a_sequential_encoder_may_need_the_sizes_of_its_input() -> None:
+    _, *others = parts_of(model_of("speech"))
+    searchable = Searchable(keras.Sequential([keras.Input((4, 4, 6)), OfPixels()]), *others)
+    images = np.random.default_rng(1).normal(size=(5, 4, 4, 6))
+    whole = greedy_search(searchable, images, max_length=STEPS)
+    found = greedy_search(searchable, images[:2], max_length=STEPS)
+    assert_close(found.log_probs, whole.log_probs[:2])
+    assert refused(greedy_search, searchable, images[:, :3], 3) == (
+        "`source`: expected shape [batch, 4, 4, 6]; got [5, 3, 4, 6]."
+    )
 
 
 def test_an_own_attribute_named_inputs_is_not_taken_for_that_of_keras() -> None:
@@ -200,7 +211,10 @@ def test_more_outputs_than_the_attention_can_read_are_refused() -> None:
     searchable = Searchable.from_model(model)
     frames = np.ones((2, 12, 6))
     assert greedy_search(searchable, frames[:, :11], max_length=3).tokens.shape == (2, 3)
-    for model in (searchable, Ensemble([searchable, searchable])):
+    _, *others = parts_of(model)
+    halve = keras.Sequential([keras.layers.AveragePooling1D(2)])
+    halve(frames[:, :6])
+    for model in (searchable, Searchable(halve, *others), Ensemble([searchable, searchable])):
         assert refused(greedy_search, model, frames, 3) == (
             "`source`: expected at most 5 encoder outputs, as the attention's `max_source_length` "
             "demands; got sources of shape [12, 6]."
@@ -242,9 +256,17 @@ def test_wrong_features_are_refused() -> None:
     assert compiled == coverage
 
 
-def test_no_sources_have_no_targets() -> None:
-    searchable = Searchable.from_model(model_of("images"))
-    assert greedy_search(searchable, sources_of("images", 0), max_length=4).tokens.shape == (0, 4)
+@KINDS
+def test_no_sources_have_no_targets(kind: str) -> None:
+    searchable = Searchable.from_model(model_of(kind))
+    assert greedy_search(searchable, sources_of(kind, 0), max_length=4).tokens.shape == (0, 4)
+
+
+def test_features_are_refused_by_a_model_of_ids() -> None:
+    model = Seq2Seq(ModelConfig(source_vocab_size=9, target_vocab_size=9))
+    words = np.zeros((2, 5, 4), np.int32)
+    message = "`source`: expected shape [batch, source_length]; got [2, 5, 4] of int32."
+    assert refused(greedy_search, model, words, 3) == message
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [("images", "8, 8, 3"), ("vectors", "12")])

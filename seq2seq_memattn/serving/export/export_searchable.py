@@ -166,8 +166,7 @@ def _check_source(searchable: Searchable | Seq2Seq, vocabulary: Any, end_id: int
     """Raises ValueError for source ids that the model may not embed, or would take for padding."""
     most = searchable.source_vocab_size
     declared = searchable.source_input if isinstance(searchable, Searchable) else None
-    is_fixed = declared is not None and most is None and declared.shape[1] is not None
-    if declared is not None and (len(declared.shape) > 2 or is_fixed):
+    if declared is not None and (len(declared.shape) > 2 or (most is None and declared.shape[1])):
         sizes = ", ".join("any" if size is None else str(size) for size in declared.shape[1:])
         raise ValueError(
             "`searchable`: expected an encoder of source ids, which texts become; got one of "
