@@ -174,8 +174,10 @@ class TokenAccuracy(keras.metrics.MeanMetricWrapper):
         weights = ops.cast(ops.not_equal(ids, self.pad_id), "float32")
         if sample_weight is not None:
             weights *= _token_weights(ops.convert_to_tensor(sample_weight, "float32"), ids)
-        # The copy of `y_pred` has no mask. With one, Keras would weight the tokens a second time.
-        super().update_state(ids, ops.copy(y_pred), weights)
+        # As one row of tokens: Keras would take the mean over each sentence, padding included,
+        # and would weight the tokens a second time by a mask of `y_pred`.
+        tokens = ops.reshape(ids, (-1,)), ops.reshape(y_pred, (-1, y_pred.shape[-1]))
+        super().update_state(*tokens, ops.reshape(weights, (-1,)))
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "pad_id": self.pad_id}

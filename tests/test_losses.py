@@ -268,6 +268,20 @@ def test_accuracy_is_the_share_of_real_tokens_with_the_highest_logit(has_axis: b
     assert TokenAccuracy.from_config(other.get_config()).pad_id == other.pad_id
 
 
+def test_accuracy_counts_tokens_alike_in_batches_of_different_lengths() -> None:
+    metric, right, real = TokenAccuracy(), 0.0, 0
+    for length, share in ((2, 1.0), (10, 0.2)):
+        targets = np.full((3, length), 5)
+        targets[0, length // 2 :] = PAD_ID
+        logits = np.eye(8, dtype=np.float32)[np.where(np.arange(length) < share * length, 5, 6)]
+        logits = np.repeat(logits[None], 3, axis=0)
+        metric.update_state(targets, tensor(logits))
+        is_real = targets != PAD_ID
+        right += np.sum((np.argmax(logits, axis=-1) == targets) * is_real)
+        real += np.sum(is_real)
+    assert_close(metric.result(), np.array(right / real))
+
+
 def test_accuracy_does_not_count_the_padding_that_the_mask_of_the_inputs_lets_through() -> None:
     # Inputs `ids[:, :-1]` keep the end token of a shorter target, where the target is padding.
     ids = np.array([[1, 3, 4, 5, 2], [1, 3, 2, 0, 0]])

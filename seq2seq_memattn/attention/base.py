@@ -173,7 +173,8 @@ class Attention(keras.layers.Layer, abc.ABC):
             training: bool.
 
         Returns:
-            scores: float [batch, queries, rows].
+            scores: float [batch, queries, rows]; or a record of arrays, which only the attention's
+                own methods read.
             state: with the structure of `initial_state`.
         """
 

@@ -15,7 +15,7 @@ from seq2seq_memattn.checks import (
     check_size,
     check_state,
 )
-from seq2seq_memattn.compute.private import serialise_shared
+from seq2seq_memattn.compute.private import layers_inside, serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
 from seq2seq_memattn.loops.products import Products
@@ -72,7 +72,8 @@ class AttentionCell(keras.layers.Layer):
         outputs: float [batch, queries, units]. `units` is `mixing_units`. Without a mixing layer,
             it is the top cell's units plus the width of the context, or with
             `mixing_from="output"` the top cell's units alone.
-        scores: float [batch, queries, rows].
+        scores: float [batch, queries, rows]. Of attentions with windows, outside of training, a
+            record that `attention.alignment(scores, memory)` turns into an array.
         state: `AttentionCellState`.
 
     Raises:
@@ -424,7 +425,7 @@ def _check_width(cell: Any, width: int) -> None:
 
 
 def _refuse_dropout(cell: Any) -> None:
-    """Raises ValueError for a cell with dropout.
+    """Raises ValueError for a cell with dropout, or one with such a Keras cell inside.
 
     A Keras cell keeps its dropout mask until the `RNN` layer around it resets the mask, which no
     loop here does.
@@ -433,9 +434,11 @@ def _refuse_dropout(cell: Any) -> None:
         ("dropout", "Use the `dropout` of AttentionDecoder, which is drawn anew at each step."),
         ("recurrent_dropout", "It has no counterpart here."),
     ):
-        share = getattr(cell, name, 0.0)
-        if isinstance(share, (int, float)) and share:
-            raise ValueError(f"`cell`: expected a cell without {name}; got {share}. {instead}")
+        inner = [each for each in layers_inside(cell) if hasattr(each, "get_dropout_mask")]
+        for each in (cell, *inner):
+            share = getattr(each, name, 0.0)
+            if isinstance(share, (int, float)) and share:
+                raise ValueError(f"`cell`: expected a cell without {name}; got {share}. {instead}")
 
 
 def _flat(x: Any) -> Any:

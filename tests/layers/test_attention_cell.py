@@ -319,6 +319,20 @@ def test_a_cell_with_dropout_of_its_own_is_refused(option: str) -> None:
         AttentionCell(cells, NoAttention())
 
 
+def test_a_cell_with_dropout_inside_another_is_refused() -> None:
+    class Around(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = keras.layers.GRUCell(UNITS, dropout=0.25)
+            self.state_size = self.output_size = UNITS
+
+        def call(self, inputs: Any, states: Any) -> Any:
+            return self.inner(inputs, states)
+
+    with pytest.raises(ValueError, match=r"a cell without dropout; got 0\.25"):
+        AttentionCell(Around(), NoAttention())
+
+
 # Keras
 
 

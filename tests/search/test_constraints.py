@@ -345,7 +345,12 @@ def test_coverage_needs_a_model_with_alignments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attention", "name"), [("linear", "LinearAttention"), ("none", "NoAttention")]
+    ("attention", "name"),
+    [
+        ("linear", "LinearAttention"),
+        ("none", "NoAttention"),
+        ("k_memory_sigmoid", "KMemoryAttention"),
+    ],
 )
 def test_coverage_needs_alignments_that_are_shares(attention: str, name: str) -> None:
     model = small_model(attention)
