@@ -62,7 +62,7 @@ def export_searchable(
             `n_best` (5, at most `beam_size`), `length_penalty` (0.0, the exponent), `max_length`
             (None) and `max_source_length` (None: no limit; longer texts are cut to this number of
             tokens, as are given prefixes and translations). For sampling: `num_samples` (0: no
-            signature `sample`), `temperature` (1.0), `top_k` (0), `top_p` (1.0). Constraints, scores:
+            signature `sample`), `temperature` (1.0), `top_k` (0), `top_p` (1.0). Rules:
             `length_reward`, `coverage_penalty`, `no_repeat_ngram`, `banned` (a tuple of ids),
             `min_length_ratio` and `max_length_ratio` (see `memattn translate`). `prefix` (False)
             adds the signature `complete`. See `beam_search` and `sample`.
