@@ -49,7 +49,7 @@ papers print, it gives *reproduced*, unless it says otherwise (a test checks thi
   in some cases, it is *partly* reproduced nevertheless.) A difference between two of our models
   then decides nothing, in either direction. In others, chance may explain the difference: two
   models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On
-  Multi30k, where six models were trained with two seeds, two of them twice, seeds differ by up to
+  Multi30k, where seven models were trained with two seeds, two of them twice, seeds differ by up to
   0.9 test BLEU (1.1 on the validation set), and chance alone exceeds the bound in about one test
   comparison in ten. For copying and for
   Flexible Attention, we have one seed and use the same bound. A training repeated on another
