@@ -76,7 +76,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     for result in found:
         name = corpus_of(result["name"])
         points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
-        tuned = "fine-tuned" if result["init_from"] else "not fine-tuned"
+        tuned = "fine-tuned" if result["init_from"] else "untuned"
         title = f"BLEU against the window, {CORPORA[name].title}: flexible attention, {tuned}"
         figure = plots.bleu_by_window(points, title)
         plots.save(figure, stem.with_name(f"{stem.name}_{name}"))

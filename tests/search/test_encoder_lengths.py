@@ -69,7 +69,8 @@ def test_sources_with_more_encoder_outputs_than_the_limit_are_refused() -> None:
 
 
 def test_coverage_needs_an_encoder_output_per_id() -> None:
-    searchable = Searchable.from_model(own_parts.make(strided).trained)
+    own = own_parts.make(strided, attention=KMemoryAttention(3))
+    searchable = Searchable.from_model(own.trained)
     message = refused(beam_search, searchable, SOURCE[:, :4], 2, max_length=3, coverage_penalty=0.5)
     assert message == "`coverage_penalty`: expected an encoder with one output for each source id."
 

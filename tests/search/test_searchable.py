@@ -550,7 +550,8 @@ def test_a_model_is_searched_alike_whatever_keras_floatx_is(
     how: str, floatx: str, narrow_or_wide: None
 ) -> None:
     del narrow_or_wide
-    model = small_model("k_memory") if how == "XLA" else own_parts.make().searchable()
+    own = own_parts.make(attention=KMemoryAttention(3))
+    model = small_model("k_memory") if how == "XLA" else own.searchable()
     source = np.minimum(SOURCE, 7)
     search = {
         "beam": lambda: beam_search(model, source, BEAM, N_BEST, 0.6, **RULES),

@@ -34,7 +34,7 @@ ROWS = {
         f"multi30k_en_de_{name}"
         for name in [
             *("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe"),
-            *("bahdanau_seed1", "k32_seed1", "k32_sigmoid_softmax", "k64_pe_sigmoid_softmax"),
+            *("bahdanau_seed1", "k32_seed1", "k64_pe_sigmoid_softmax"),
         ]
     },
     "figure5": {
