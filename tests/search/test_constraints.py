@@ -171,7 +171,7 @@ def test_after_half_of_a_target_the_rest_is_what_the_model_scores_highest(half: 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_search_compiled_by_xla_finds_the_same(name: str) -> None:
-    model, source = small_model("k_memory_sigmoid", vocab_size=9), padded(sources_of(5, 0, 3))
+    model, source = small_model("k_memory", vocab_size=9), padded(sources_of(5, 0, 3))
     given = {
         key: value[:3] if key in ("prefix", "min_length") and not isinstance(value, int) else value
         for key, value in OPTIONS[name][0].items()

@@ -218,10 +218,10 @@ def test_compiled_search_equals_that_of_tensorflow(tmp_path: Path, kind: str) ->
 
 @pytest.mark.slow
 def test_an_ensemble_under_constraints_finds_what_it_finds_on_tensorflow(tmp_path: Path) -> None:
-    model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
+    model, source = small_model("k_memory"), padded(SOURCES)
     other = Seq2Seq(model.config)
     other.set_weights([0.6 * weight for weight in model.get_weights()])
-    search_on_jax(tmp_path, "k_memory_sigmoid", ["compiled together", "eager together"])
+    search_on_jax(tmp_path, "k_memory", ["compiled together", "eager together"])
     expected = beam_search(Ensemble([model, other]), source, 4, 3, 0.6, 6, **RULES)
     assert_same(tmp_path / "compiled together.npz", expected)
     assert_same(tmp_path / "eager together.npz", expected)
@@ -229,8 +229,8 @@ def test_an_ensemble_under_constraints_finds_what_it_finds_on_tensorflow(tmp_pat
 
 @pytest.mark.slow
 def test_each_rule_alone_finds_what_it_finds_on_tensorflow(tmp_path: Path) -> None:
-    model, source = small_model("k_memory_sigmoid"), padded(SOURCES)
-    search_on_jax(tmp_path, "k_memory_sigmoid", [f"compiled {rule}" for rule in RULES])
+    model, source = small_model("k_memory"), padded(SOURCES)
+    search_on_jax(tmp_path, "k_memory", [f"compiled {rule}" for rule in RULES])
     free = beam_search(model, source, 4, 3, 0.6, 6)
     for rule, value in RULES.items():
         expected = beam_search(model, source, 4, 3, 0.6, 6, **{rule: value})
