@@ -51,10 +51,9 @@ papers print, it gives *reproduced*, unless it says otherwise (a test checks thi
   models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On
   Multi30k, where seven models were trained with two seeds, two of them twice, seeds differ by up to
   0.9 test BLEU (1.1 on the validation set), and chance alone exceeds the bound in about one test
-  comparison in ten. For copying and for
-  Flexible Attention, we have one seed and use the same bound. A training repeated on another
-  processor at another commit differs by up to 0.7 ([K-memory with a
-  teacher](memory_distillation.md)). Some rules give further reasons.
+  comparison in ten. For copying and for Flexible Attention, we have one seed and use the same
+  bound. A training repeated on another processor at another commit differs by up to 0.7 ([K-memory
+  with a teacher](memory_distillation.md)). Some rules give further reasons.
 * *Not run here*: results that the rule needs are missing. If only some are, "here" says how many.
   By rule 1, a finding that holds in some rows with L > 20 but not in others is *partly* reproduced,
   whatever is missing.

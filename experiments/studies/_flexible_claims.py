@@ -62,7 +62,7 @@ def _window_before_tuning(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     kept = paper["threshold"][0] / paper["flexible"][0]
     claim = Claim(
         f"windows narrow before tuning, {corpus.short}",
-        f"{paper['flexible'][0]:.1f} to {paper['threshold'][0]:.1f}, {kept - 1:.0%}",
+        _shrunk(paper["flexible"][0], paper["threshold"][0]),
         "The threshold is that with the smallest window whose validation BLEU of tokenised text "
         f"is at most {LOSS:g} below that without a threshold. Reproduced if the share of the full "
         "window that it leaves is at most 0.1 above the paper's, partly if it is at most 0.8, "
@@ -83,7 +83,11 @@ def _narrowed(
     """The window of a row without and with a threshold as text, and the verdict on it."""
     full, ours = (measured(row, corpus.test, one)["window"] for one in (None, threshold))
     verdict = from_cases([ours <= (kept + 0.1) * full, ours <= 0.8 * full])
-    return f"{full:.1f} to {ours:.1f}, {ours / full - 1:.0%}", verdict
+    return _shrunk(full, ours), verdict
+
+
+def _shrunk(full: float, left: float) -> str:
+    return f"{full:.1f} to {left:.1f}, {left / full - 1:.0%}"
 
 
 def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
@@ -91,7 +95,7 @@ def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     kept = paper["tuned"][0] / paper["global"][0]
     claim = Claim(
         f"tuned windows are narrow, {corpus.short}",
-        f"{paper['global'][0]:.1f} to {paper['tuned'][0]:.1f}, {kept - 1:.0%}",
+        _shrunk(paper["global"][0], paper["tuned"][0]),
         "The threshold is that with the smallest window whose validation BLEU of tokenised text "
         f"is at most {LOSS:g} below that of the model before fine-tuning without a threshold. With "
         "it, the tuned model scores a share of the full window. Reproduced if this share is at "

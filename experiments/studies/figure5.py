@@ -29,6 +29,7 @@ ROWS: dict[Scale, str] = {
     "small": "multi30k_en_de_k32",
     "tiny": "multi30k_en_de_k32",
 }
+READINGS = (("softmax over source", "source"), ("softmax over slots", "slots"))
 INTRODUCTION = f"""
 Which pair of scores, named encoder / decoder, learns to translate best? In the paper's Figure 5
 (English-Finnish, K = 64), two softmaxes do consistently badly and the other three pairs do about
@@ -44,9 +45,6 @@ def rows(scale: Scale) -> list[Row]:
     found = [row, *table2.with_other_pairs(row), *printed]
     second = {f"{one.name}_seed1" for one in found}
     return [*found, *(one for one in table2.rows(scale) if one.name in second)]
-
-
-READINGS = (("softmax over source", "source"), ("softmax over slots", "slots"))
 
 
 def claims(found: Results) -> list[Claim]:
@@ -76,10 +74,9 @@ def _other_pairs(means: Mapping[str, float], found: Results) -> Claim:
     complete = {reading: bleu for reading, bleu in ranges.items() if len(bleu) == 3}
     if not complete:
         return claim.incomplete(max(map(len, ranges.values())), 3)
-    verdicts = {from_cases([max(bleu) - min(bleu) <= MARGIN]) for bleu in complete.values()}
-    verdict = verdicts.pop() if len(verdicts) == 1 else "undecided"
+    verdicts = [from_cases([max(bleu) - min(bleu) <= MARGIN]) for bleu in complete.values()]
     here = "; ".join(f"{reading} {span(bleu, '.1f')}" for reading, bleu in complete.items())
-    return claim.judged(here, if_long(verdict, found, PAPER_UPDATES), made_by(found))
+    return claim.judged(here, _agreed(verdicts, found), made_by(found))
 
 
 def _two_softmaxes(means: Mapping[str, float], found: Results) -> Claim:
@@ -92,7 +89,7 @@ def _two_softmaxes(means: Mapping[str, float], found: Results) -> Claim:
         f"more than {MARGIN:g} validation BLEU below every other pair; contradicted if they are as "
         f"far above some pair; otherwise undecided, also if the readings disagree. {IF_LONG}",
     )
-    said, verdicts = [], set()
+    said, verdicts = [], []
     for encoder, reading in READINGS:
         worst = f"{encoder} / softmax"
         others = _others(encoder, means)
@@ -102,12 +99,16 @@ def _two_softmaxes(means: Mapping[str, float], found: Results) -> Claim:
             said.append(f"{reading} {means[worst]:.1f}, {missing} missing")
         else:
             said.append(f"{reading} {means[worst]:.1f} ({span(others, '.1f')})")
-            verdict = _worst(means[worst], others)
-            verdicts.add(if_long(verdict, found, PAPER_UPDATES))
+            verdicts.append(_worst(means[worst], others))
     if not verdicts:
         return claim.incomplete(min(len(means), 3), 4)
-    verdict = verdicts.pop() if len(verdicts) == 1 else "undecided"
-    return claim.judged("; ".join(said), verdict, made_by(found))
+    return claim.judged("; ".join(said), _agreed(verdicts, found), made_by(found))
+
+
+def _agreed(verdicts: Sequence[Verdict], found: Results) -> Verdict:
+    """The verdict of all readings, or "undecided" if they disagree or training was short."""
+    verdict = verdicts[0] if len(set(verdicts)) == 1 else "undecided"
+    return if_long(verdict, found, PAPER_UPDATES)
 
 
 def _worst(ours: float, others: Sequence[float]) -> Verdict:

@@ -39,19 +39,18 @@ def claims(found: Results) -> list[Claim]:
     needed = len(chosen("small"))
     if len(found) < needed:
         return [claim.incomplete(len(found), needed)]
-    kept = []
+    kept, parts = [], []
     for result in found:
-        points = sweep(result, CORPORA[corpus_of(result["name"])].test)
+        corpus = CORPORA[corpus_of(result["name"])]
+        points = sweep(result, corpus.test)
         full = points[-1]
         windows = [p["window"] for p in points if p["bleu"] >= full["bleu"] - _flexible.LOSS]
         kept.append(min(windows) / full["window"])
-    names = [CORPORA[corpus_of(result["name"])].short for result in found]
+        parts.append(f"{kept[-1]:.0%} ({corpus.short})")
     verdict: Verdict = "not"
     if max(kept) <= 0.8:
         verdict = "reproduced" if max(kept) <= 0.5 else "partly"
-    parts = [f"{one:.0%} ({name})" for one, name in zip(kept, names, strict=True)]
-    here = f"kept {', '.join(parts)}"
-    return [claim.judged(here, verdict, made_by(found))]
+    return [claim.judged(f"kept {', '.join(parts)}", verdict, made_by(found))]
 
 
 def tables(found: Results) -> str:

@@ -141,8 +141,8 @@ class KMemoryAttention(Attention):
         self.max_source_length = max_source_length
         self.use_bias = use_bias
         self.hidden_units, self.spread = hidden_units, spread
-        is_mean_of_means = normalise_over == "time" and encoder_score == decoder_score == "softmax"
-        self.has_shares = is_mean_of_means
+        # Others than means over slots of means over the source may sum to more than 1.
+        self.has_shares = normalise_over == "time" and encoder_score == decoder_score == "softmax"
         start = _Spread(spread) if spread else "glorot_uniform"
         self.encoder_hidden = (
             self.dense(hidden_units, "encoder_hidden", activation="tanh") if hidden_units else None

@@ -89,12 +89,11 @@ def call_compiled(
     if shapes != first_shapes:
         # One more graph serves all other shapes, and another serves single sources, since finished
         # sentences are never removed from a batch of one.
-        is_alone = inputs.source.shape[0] == 1
-        free: dict[str, list[int | None]] = {name: [None] * len(x) for name, x in shapes.items()}
+        free: dict[str, tuple[int | None, ...]]
+        free = {name: (None,) * len(shape) for name, shape in shapes.items()}
         free["source"] = free_shape(inputs.source, first_shapes["source"], model)
-        free["source"][0] = 1 if is_alone else None
         specs = {
-            name: (tuple(shape), keras.backend.standardize_dtype(given[name].dtype))
+            name: (shape, keras.backend.standardize_dtype(given[name].dtype))
             for name, shape in free.items()
         }
         key = (*key, *specs.values())

@@ -55,9 +55,9 @@ class Searchable:
             `source != pad_id` (ids), or all true (features). A source has features if it has more
             than two axes. With two axes, it has features if it has no whole numbers and `encode` is
             a functional or sequential model whose `keras.Input` has floats that no
-            `keras.layers.Embedding` reads. Source ids are
-            checked where their values can be seen (NumPy, eager mode, plain graphs), if a
-            functional or sequential `encode` passes them to a `keras.layers.Embedding`.
+            `keras.layers.Embedding` reads. Source ids are checked where their values can be seen
+            (NumPy, eager mode, plain graphs), if a functional or sequential `encode` passes them to
+            a `keras.layers.Embedding`.
         embedding: a Keras layer. The target's embedding. It must map each id independently.
         decoder: an `AttentionDecoder` that has been called.
         logits: a Keras layer. Maps the decoder's outputs to logits, float

@@ -23,12 +23,10 @@ def checked_source(source: Any, ours: Any) -> Any:
         ours: the model if it is one of our own, or None.
     """
     source = _as_array("source", source)
-    if ours is None:
-        is_for_features = len(source.shape) > 2
-    else:
-        is_for_features = any(_reads_features(model, source) for model in members(ours))
-    if is_for_features:
-        return _checked_features(source, [] if ours is None else members(ours))
+    models = [] if ours is None else members(ours)
+    has_more_axes = ours is None and len(source.shape) > 2
+    if has_more_axes or any(_reads_features(model, source) for model in models):
+        return _checked_features(source, models)
     source = as_ids("source", source)
     if ours is not None and ours.source_vocab_size is not None:
         source = ids_below("source", source, ours.source_vocab_size)
@@ -54,25 +52,28 @@ def as_ids(name: str, ids: Any) -> Any:
     return to_int32(ids)
 
 
-def free_shape(source: Any, first_shape: Sequence[int | None], ours: Any) -> list[int | None]:
+def free_shape(source: Any, first_shape: Sequence[int | None], ours: Any) -> tuple[int | None, ...]:
     """The shape of sources that one graph can serve; None for axes of any size.
+
+    A batch of one has a graph of its own.
 
     Args:
         source: checked sources.
         first_shape: the shape of those for which the first graph was made.
         ours: the model, one of our own.
     """
+    batch = 1 if source.shape[0] == 1 else None
     if has_ids(source):
-        return [None, None]
+        return batch, None
     # An encoder may need sizes that it does not declare, such as those of images. Of these, only
     # the length of [batch, length, n] is taken to vary.
     inputs = [model.source_input for model in members(ours)]
-    free: list[int | None] = [None]
+    free = [batch]
     for axis, size in enumerate(source.shape[1:], 1):
         is_declared = all(one is not None and one.shape[axis] is None for one in inputs)
         is_length = len(source.shape) == 3 and axis == 1 and size != first_shape[axis]
         free.append(None if is_declared or is_length else size)
-    return free
+    return tuple(free)
 
 
 def _as_array(name: str, x: Any) -> Any:
