@@ -20,8 +20,8 @@ INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
 linear map from source to target. With sigmoid, the memory is spread over the source, and each step
-reads several contiguous parts. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample of
-{LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights for
+reads several neighbouring slots. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample
+of {LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights for
 L = {SHORTER} and takes at most {UPDATES:,} updates.
 
 {WHAT}
@@ -40,12 +40,12 @@ def rows(scale: Scale) -> list[Row]:
 
 
 def claims(found: Results) -> list[Claim]:
-    """Softmaxes form a nearly linear map from source to target; sigmoids read several parts."""
+    """Softmaxes form a nearly linear map from source to target; sigmoids read several slots."""
     drawn = [result for result in found if result["length"] == LENGTH]
     return [
         by_eye("32 slots copy along a linear map", "with softmax", drawn, JUDGED),
         # No row has sigmoids.
-        by_eye("each step reads several parts of the source", "with sigmoid", [], JUDGED),
+        by_eye("each step reads several slots", "with sigmoid", [], JUDGED),
     ]
 
 

@@ -4,6 +4,7 @@ Collects all ratios of speeds, grouped by what they compare, from files that oth
 `compare_peers` have written.
 """
 
+from pathlib import PurePath
 from typing import Any
 
 from experiments.reproduction.pages import commit_in_words, markdown_table
@@ -32,7 +33,7 @@ PEERS = {
     "speed/single_512_beam_1_against_peers.json": "512 units, one sentence, greedy, old scripts",
     "speed/single_512_beam_10_against_peers.json": "512 units, one sentence, old scripts",
 }
-HEADER = ("sources", "L", "K = 64 over Bahdanau", "least to most", "hardware", "commit")
+HEADER = ("sources", "L", "K = 64 over Bahdanau", "least to most", "hardware", "commit", "file")
 PEERS_HEADER = (
     *("sources", "L", "system", "K = 64 over it", "Bahdanau over it", "K = 64 over Bahdanau"),
 )
@@ -129,6 +130,7 @@ def tables(found: Results) -> str:
             f"{one['span'][0]:.2f} to {one['span'][1]:.2f}",
             one["hardware"],
             commit_in_words(one["commit"]),
+            PurePath(one["file"]).stem,
         )
         for one in found
         if "ratio" in one

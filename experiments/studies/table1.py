@@ -91,7 +91,7 @@ Times are seconds for decoding 1,000 sources of 0 to L symbols, sorted by length
 untrained and have the same shapes; each hypothesis is forced to the length of its source. Times are
 medians of several runs, with the models taking turns. XLA compiles the search; without XLA,
 attention over the source is slower ([graphs](decoding.md#xla-and-tensorflows-plain-graph)). The
-paper measured on a K40m GPU.
+paper does not name the device for decoding; it trained on a K40m GPU.
 """
 
 
