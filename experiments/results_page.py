@@ -32,11 +32,11 @@ made from the JSON files beside them. Each file records the command, commit, mac
 seconds of a result; four files of [benchmarks.md](benchmarks.md) lack the versions. Conclusions and
 two pages are written by hand: benchmarks.md and [serving.md](serving.md). All studies are at scale
 `small`: a row trains in minutes to hours on two CPU cores or one GPU. Each page says how this
-set-up differs from the paper. K is the number of slots, and L the maximum length of a source in symbols. Att is
-Bahdanau's attention. PE stands for position encodings. In K-memory, the softmax of equation 5 is
-taken over the source here, unless a row says "as printed" or "over slots", or uses a sigmoid
-instead. Decoding is compiled by XLA where times are given, unless a page says otherwise (Table 3 of
-Flexible Attention does).
+set-up differs from the paper. K is the number of slots, and L the maximum length of a source in
+symbols. Att is Bahdanau's attention. PE stands for position encodings. In K-memory, the softmax of
+equation 5 is taken over the source here, unless a row says "as printed" or "over slots", or uses a
+sigmoid instead. Decoding is compiled by XLA where times are given, unless a page says otherwise
+(Table 3 of Flexible Attention does).
 """
 VERDICTS = f"""
 Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The

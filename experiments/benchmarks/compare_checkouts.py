@@ -117,21 +117,19 @@ def main(arguments: cli.Arguments) -> None:
             f"other programs used more than {arguments.max_elsewhere} cores in {MOST_TRIES} rounds"
         )
 
-    equal = quiet_round("equal code", base)
-    rounds = [
-        quiet_round(f"round {number} of {arguments.rounds}", ROOT)
-        for number in range(1, arguments.rounds + 1)
-    ]
-    summary = summarise(equal, rounds)
-    if arguments.output:
-        found = {
-            **provenance(processor()),
-            "base_commit": commit(base),
-            "summary": summary,
-            "equal": equal._asdict(),
-            "rounds": [each._asdict() for each in rounds],
-        }
-        write_json(Path(arguments.output), found)
+    origin = {**provenance(processor()), "base_commit": commit(base)}
+    equal, rounds = quiet_round("equal code", base), []
+    for number in range(1, arguments.rounds + 1):
+        rounds.append(quiet_round(f"round {number} of {arguments.rounds}", ROOT))
+        summary = summarise(equal, rounds)
+        if arguments.output:  # after each round, so that a later failure loses none
+            found = {
+                **origin,
+                "summary": summary,
+                "equal": equal._asdict(),
+                "rounds": [each._asdict() for each in rounds],
+            }
+            write_json(Path(arguments.output), found)
     cli.print_result({"summary": summary})
 
 

@@ -94,6 +94,8 @@ class _Parts:
 
     def choose(self, fixed: Any, made: Any) -> Any:
         (logits,), (beam, state) = fixed, made
+        # As in `to_logits`: the compiler would move out what depends only on the logits.
+        logits = logits + 1e-30 * ops.cast(ops.max(beam.tokens), logits.dtype)
         carried = BeamState(state)
         beam, arrays, _ = select(beam, logits, carried, np.int32(0), self.rules)
         return beam, keras.tree.pack_sequence_as(state, arrays)

@@ -122,6 +122,7 @@ def identity(row: Row, rows: Mapping[str, Row] | None = None) -> dict[str, Any]:
         "name": row.name,
         "length": row.length,
         "data": list(row.data.command),
+        "evaluations": [[one.name, one.split, *one.flags] for one in row.tests],
         "init_from": row.init_from,
         **({"needs": needed} if needed else {}),
         "options": dict(row.options),
@@ -135,8 +136,8 @@ def identity(row: Row, rows: Mapping[str, Row] | None = None) -> dict[str, Any]:
 def is_result_of(row: Row, found: Mapping[str, Any], rows: Mapping[str, Row] | None = None) -> bool:
     """Whether a result was made with the row's current data and options.
 
-    The options of the rows that the row needs must also match, if the result has recorded them; see
-    `identity`.
+    The row's evaluations, and the options of the rows that it needs, must also match, if the result
+    has recorded them; see `identity`.
 
     An option that is newer than the result is taken to have had its default. The options in
     `WATCHING` may differ.
@@ -153,8 +154,9 @@ def is_result_of(row: Row, found: Mapping[str, Any], rows: Mapping[str, Row] | N
     for name in WATCHING:
         before["training"][name] = made["configuration"]["training"][name]
     made = {"needs": found.get("needs"), **made}
-    found = {"init_from": "", "needs": made["needs"], **found}
-    compared = ("name", "length", "data", "init_from", "needs")
+    unless_recorded = {name: made[name] for name in ("needs", "evaluations")}
+    found = {"init_from": "", **unless_recorded, **found}
+    compared = ("name", "length", "data", "init_from", *unless_recorded)
     same = all(found.get(name) == made[name] for name in compared)
     return same and before == made["configuration"]
 

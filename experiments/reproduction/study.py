@@ -224,17 +224,19 @@ class Study:
         run_dir = self.runs_dir / row.name
         with preparing:
             data = self.prepare(row.data, lambda command: commands.run(command, row.data.folder))
-        needed, path = self._weights_needed(row), self.runs_dir / f"{row.name}.needs.json"
-        begun_with = read_json(path) if path.exists() else needed
-        if run_dir.exists() and not (begun_with == needed and _goes_on(row, data, run_dir)):
+        needed, path = self._weights_needed(row), self.runs_dir / f"{row.name}.begun.json"
+        begun = read_json(path) if run_dir.exists() and path.exists() else {}
+        same = begun.get("needs", needed) == needed
+        if run_dir.exists() and not (same and _goes_on(row, data, run_dir)):
             _move_aside(run_dir)
-        if needed:
-            write_json(path, needed)
+            begun = {}
+        # Training may take hours, in which the checkout may change, and it may be resumed later.
+        commits = list(dict.fromkeys([*begun.get("commits", []), commit()]))
+        write_json(path, {"needs": needed, "commits": commits})
         with preparing:
             self._set_translations_aside(row)  # the row's weights will change
         arguments = train_arguments(row, data, run_dir)
         print_note(f"{row.name}: python -m {' '.join(arguments)}")
-        begun = commit()  # training may take hours, in which the checkout may change
         training = commands.run(arguments, row.name)
         evaluation, *tests = (
             evaluate(lambda command: commands.run(command, row.name), one, data, run_dir)
@@ -254,7 +256,7 @@ class Study:
             "tests": {one.name: found for one, found in zip(row.tests, tests, strict=True)},
             "curve": read_curve(run_dir),
             **provenance(training.pop("hardware")),
-            "commit": begun,
+            "commit": ", ".join(commits),
             "command": in_words(arguments),
             "jobs": self.jobs,
         }

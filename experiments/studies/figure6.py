@@ -21,8 +21,8 @@ Where do 32 slots look when copying? The paper's Figure 6 has the attention scor
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
 linear map from source to target. With sigmoid, the memory is spread over the source, and each step
 reads several neighbouring slots. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample
-of {LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights for
-L = {SHORTER} and takes at most {UPDATES:,} updates.
+of {LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights
+for L = {SHORTER} and takes at most {UPDATES:,} updates.
 
 {WHAT}
 """

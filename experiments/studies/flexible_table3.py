@@ -52,6 +52,8 @@ def chosen(scale: Scale) -> list[str]:
 
 def run(study: Study) -> Results:
     """Trains the rows; then times forced decoding with the rows of each corpus, in turns."""
+    if missing := set(chosen(study.scale)) - set(study.names()):
+        raise ValueError(f"--rows: timed in turns with {', '.join(sorted(missing))}; add them")
     study.run()
     folders = {row.name: row.data.folder for row in study.rows}
     for name, members in by_corpus(chosen_with_thresholds(study)).items():

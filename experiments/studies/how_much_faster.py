@@ -19,7 +19,8 @@ TABLES = {
     "table3/small/decoding.json": "512 units, 16,000 subwords, newstest2015",
 }
 DECODING = [
-    f"decoding/small/{part}.json" for part in ("by_length", "attentions", "formats", "graphs")
+    f"decoding/small/{part}.json"
+    for part in ("by_length", "attentions", "growth", "parts", "formats", "graphs")
 ]
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {

@@ -16,7 +16,7 @@ from experiments.reproduction.results import (
     training_of,
     write_json,
 )
-from experiments.reproduction.rows import Evaluation, Row, Scale, copy_data
+from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale, copy_data
 from experiments.reproduction.study import Study, evaluate
 from experiments.studies import table1
 from seq2seq_memattn.compute.hardware import processor
@@ -72,14 +72,21 @@ def _path(study: Study, name: str) -> Path:
 
 def _tested(study: Study, result: Result) -> dict[str, Any] | None:
     """The test of a result's run; None if it was not tested."""
-    path = _path(study, result["name"])
-    found = read_json(path) if path.exists() else None
-    return found if found and found["tested"] == training_of(result) else None
+    path, data = _path(study, result["name"]), list(_longer(study, result["length"]).command)
+    found = read_json(path) if path.exists() else {}
+    same = found.get("tested") == training_of(result) and found.get("data", data) == data
+    return found if same else None
+
+
+def _longer(study: Study, length: int) -> DataSource:
+    """The data of the test of models that were trained with at most `length` symbols."""
+    return copy_data(FACTOR * length, study.scale == "tiny")
 
 
 def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     """Decodes longer sequences with a row's run; returns the content of the file of the test."""
-    data = study.prepare(copy_data(FACTOR * row.length, study.scale == "tiny"), run_command)
+    source = _longer(study, row.length)
+    data = study.prepare(source, run_command)
     run_dir = study.runs_dir / row.name
     print_note(f"{row.name}: decoding sequences of at most {FACTOR * row.length} symbols")
     tested = evaluate(run_command, Evaluation("longer", "valid"), data, run_dir)
@@ -88,6 +95,7 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
     return {
         **provenance(processor()),
         "tested": training_of(result),
+        "data": list(source.command),
         "evaluation": tested,
         "by_length": bleu_by_length(hypotheses, references, num_groups=FACTOR),
     }

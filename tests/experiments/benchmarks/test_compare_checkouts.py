@@ -69,6 +69,21 @@ def test_two_checkouts_are_compared_in_turns(
     assert [each["ours"] for each in found["rounds"]] == [{"training, none": 1.5}] * 2
 
 
+def test_a_busy_round_leaves_the_finished_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout(tmp_path, "")
+    quiet = Round({"training": 3.0}, {"training": 1.5}, 0.0)
+    rounds = [quiet, quiet, *[quiet._replace(elsewhere=0.5)] * 3]
+    monkeypatch.setattr(compare_checkouts, "measure_round", lambda *_: rounds.pop(0))
+    flags = cli.Flags()
+    compare_checkouts.define(flags)
+    output = tmp_path / "found.json"
+    with pytest.raises(ValueError, match="other programs used"):
+        compare_checkouts.main(flags.parse([f"--base={tmp_path}", f"--output={output}"]))
+    assert json.loads(output.read_text())["summary"][0]["ratios"] == [2.0]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

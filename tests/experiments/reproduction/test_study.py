@@ -9,7 +9,7 @@ import pytest
 from experiments.reproduction import study as studies
 from experiments.reproduction.jobs import Commands
 from experiments.reproduction.results import portable, read_json
-from experiments.reproduction.rows import DataSource, Row, identity, is_result_of
+from experiments.reproduction.rows import DataSource, Evaluation, Row, identity, is_result_of
 from experiments.reproduction.study import Study, load_definition, study_names
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.model_sizes import fit_to_data
@@ -53,8 +53,16 @@ def test_a_result_belongs_to_a_row_that_was_made_the_same_way() -> None:
         dataclasses.replace(ROW, config="copy_20_k16"),
         dataclasses.replace(ROW, length=50),
         dataclasses.replace(ROW, data=DataSource("copy", ("data_prep.copy_task",))),
+        dataclasses.replace(ROW, tests=(Evaluation("test", "valid"),)),
     ):
         assert not is_result_of(changed, found)
+    tested = dataclasses.replace(ROW, tests=(Evaluation("test", "valid", ("--beam_size=1",)),))
+    found = json.loads(json.dumps(identity(tested)))
+    assert is_result_of(tested, found)
+    flags = (Evaluation("test", "valid", ("--beam_size=2",)),)
+    assert not is_result_of(dataclasses.replace(tested, tests=flags), found)
+    del found["evaluations"]  # a result from before evaluations were recorded
+    assert is_result_of(tested, found)
 
 
 def test_options_that_came_later_had_their_defaults() -> None:
@@ -124,6 +132,31 @@ def test_a_row_with_other_options_is_made_again_and_its_run_kept(
     (tmp_path / "runs" / "row").mkdir()
     run_study(rows[-1])
     assert not (tmp_path / "runs" / "row_before_5").exists()
+
+
+def test_a_resumed_training_names_all_its_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(tmp_path, monkeypatch)
+    run = Commands.run
+
+    def interrupted(self: Commands, arguments: list[str], name: str) -> dict[str, Any]:
+        if arguments[0] == "experiments.evaluate":
+            raise KeyboardInterrupt
+        return run(self, arguments, name)
+
+    monkeypatch.setattr(studies, "_goes_on", lambda *_: True)
+    of = Study([ROW], tmp_path / "runs", tmp_path / "results", tmp_path / "data")
+    monkeypatch.setattr(Commands, "run", interrupted)
+    for commit in ("first", "second", "second"):
+        monkeypatch.setattr(studies, "commit", lambda commit=commit: commit)
+        with pytest.raises(KeyboardInterrupt):
+            of.run()
+    monkeypatch.setattr(Commands, "run", run)
+    assert of.run()[0]["commit"] == "first, second"
+    shutil.rmtree(tmp_path / "runs" / "row")  # a lost run begins again
+    of.result_path(ROW).unlink()
+    assert of.run()[0]["commit"] == "second"
 
 
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

@@ -1,5 +1,6 @@
 """Table 3 of Flexible Attention, from made-up times."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,9 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     assert "Timed on: H (commit 0123456789)." in page
     assert flexible_table3.run(study) == results
     assert len(commands) == 1
+    alone = dataclasses.replace(study, chosen=[f"{NAME}_flexible"])
+    with pytest.raises(ValueError, match=f"--rows: timed in turns with {NAME}_flexible_tuned, "):
+        flexible_table3.run(alone)
     monkeypatch.setattr(flexible_table3, "JOINED", (1,))  # another command
     flexible_table3.run(study)
     assert len(commands) == 2

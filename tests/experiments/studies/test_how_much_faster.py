@@ -48,7 +48,7 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
     ]
     write_json(tmp_path / "speed/news_against_peers.json", {**MADE, "summary": summary})
     page = how_much_faster.tables(how_much_faster.results(of))
-    where = "H, 2 cores | 0123456789 with changed files"
+    where = "H, 2 cores | 0123456789 with changed files | by_length"
     assert f"| 256 units, exactly L tokens | 200 | 2.00 | 0.50 to 8.00 | {where} |" in page
     assert f"| 256 units, 0 to L tokens | 200 | 1.33 | 0.33 to 5.33 | {where} |" in page
     for what, ratio in ((", bfloat16", "1.60"), ("", "1.25"), (", plain graph", "2.50")):

@@ -50,7 +50,7 @@ def commands(of: Study, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_runs_decode_four_times_longer_sequences_once(
-    of: Study, commands: list[list[str]], tmp_path: Path
+    of: Study, commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = write_results_of(of)
     for result in results:
@@ -71,6 +71,9 @@ def test_runs_decode_four_times_longer_sequences_once(
     # Existing results are not decoded again, unless the row was trained again.
     assert unseen_lengths.run(of) == unseen_lengths.results(of) == found
     assert len(commands) == 4
+    with monkeypatch.context() as patched:
+        patched.setattr(unseen_lengths, "FACTOR", 3)  # other test data
+        assert unseen_lengths.results(of) == []
     write_json(of.result_path(of.rows[1]), {**results[1], "commit": "another"})
     (of.runs_dir / "copy_50_bahdanau" / "evaluation" / "longer" / "hypotheses.txt").unlink()
     (of.runs_dir / "copy_50_bahdanau" / "evaluation" / "longer").rmdir()
