@@ -34,8 +34,10 @@ format: .venv/.installed_dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# venv writes pip last: without pip, the environment is missing or incomplete.
-VENV := test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+# venv writes pip last: without pip, the environment is missing or incomplete. An environment of an
+# older Python, which pip refused, is made again.
+USABLE := $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 11))"
+VENV := { test -x $(BIN)/pip && $(USABLE); } || $(PYTHON) -m venv --clear .venv
 # --no-compile saves time: Python compiles modules at import, and only a few are ever imported.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt
 

@@ -81,7 +81,7 @@ def text_options(
             files[f"{split}_{side}"] = str(write_lines(folder / f"{split}.{side}", lines))
     given: dict[str, Any] = {
         "output_dir": str(folder / "data"),
-        "vocab_size": 400,
+        **({} if "model_file" in options else {"vocab_size": 400}),
         "processes": 1,
         **files,
     }

@@ -2,8 +2,8 @@
 
 Starts COMMAND once for each process of the cluster. Sets the environment variable TF_CONFIG to tell
 each process its role, as schedulers do on several machines. Use this command to try out distributed
-training: on one machine, training is faster in a single process. On SIGTERM or SIGINT, all
-processes get SIGTERM and the training saves a checkpoint.
+training: on one machine, training is faster in a single process. On SIGTERM, SIGINT or
+SIGHUP (a closed terminal), all processes get SIGTERM and the training saves a checkpoint.
 """
 
 import contextlib
@@ -57,7 +57,8 @@ class LocalCluster:
         """Runs all processes to their end; returns 0, or the exit status of one that failed."""
         before = {
             number: signal.signal(number, self._hand_on)
-            for number in (signal.SIGTERM, signal.SIGINT)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+            if signal.getsignal(number) != signal.SIG_IGN  # as under nohup
         }
         with contextlib.ExitStack() as stack:
             try:
@@ -92,18 +93,25 @@ class LocalCluster:
                 env=environment,
                 stdout=None if is_first else stderr,
                 stderr=stderr,
+                process_group=0,  # COMMAND may be a script: signals reach what it runs, too
             )
             if self.caught:  # the signal came before this process was in `_running`
-                self._running[name].terminate()
+                self._send(signal.SIGTERM)
             yield
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
         self.caught = number
-        # Never SIGINT: a terminal also sends Ctrl-C to every process, and a second SIGINT ends a
-        # training without a checkpoint.
+        self._send(signal.SIGTERM)  # a second SIGINT would end a training without a checkpoint
+
+    def _send(self, number: int) -> bool:
+        """Sends a signal, 0 for none, to all processes; returns whether any is left."""
+        is_left = False
         for process in self._running.values():
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+                is_left = True
+        return is_left
 
     def _watch(self) -> int:
         """Waits until all processes have ended; after a failure, for at most `patience` seconds.
@@ -137,15 +145,14 @@ class LocalCluster:
         return {name: process.poll() for name, process in self._running.items()}
 
     def _end_all(self) -> None:
-        for process in self._running.values():
-            process.terminate()
+        self._send(signal.SIGTERM)
         deadline = time.monotonic() + LAST_WORDS
+        while self._send(0) and time.monotonic() < deadline:
+            self._statuses()  # a process that has ended is there until its status is read
+            time.sleep(LOOK_EVERY)
+        self._send(signal.SIGKILL)
         for process in self._running.values():
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait()
 
 
 def tf_config(addresses: Mapping[str, Sequence[str]], job: str, task: int) -> str:

@@ -10,7 +10,7 @@ from seq2seq_memattn.compute.precision import at_least_float32
 
 
 def embed(table: Any, ids: Any) -> Any:
-    """Looks up rows of a small table: [vocab_size, n], int32 [rows] -> [rows, n].
+    """Looks up rows of a small table: [vocab_size, n], int32 [...] -> [..., n].
 
     TensorFlow sums the gradients of a row one by one. Here, one product with the one-hot ids sums
     them all. JAX sums them in the dtype of the operand, which is therefore wide.
@@ -22,8 +22,8 @@ def embed(table: Any, ids: Any) -> Any:
     @tf.custom_gradient
     def embedded(table: Any) -> tuple[Any, Callable[[Any], Any]]:
         def gradient(upstream: Any) -> Any:
-            chosen = tf.one_hot(ids, table.shape[0], dtype=upstream.dtype)
-            return tf.matmul(chosen, upstream, transpose_a=True)
+            chosen = tf.one_hot(tf.reshape(ids, [-1]), table.shape[0], dtype=upstream.dtype)
+            return tf.matmul(chosen, tf.reshape(upstream, [-1, table.shape[1]]), transpose_a=True)
 
         return tf.gather(table, ids), gradient
 

@@ -216,9 +216,6 @@ class Encoder(keras.layers.Layer):
 
     def _run_layers(self, inputs: StepInputs, mask: Any, training: bool) -> Encoded:
         """Runs Keras's own layers on padded batches."""
-        embedded = inputs.values
-        if inputs.table is not None:
-            embedded = ops.take(inputs.table, inputs.values, axis=0)
         positions = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
         lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
         # cuDNN refuses sources without real tokens.
@@ -234,7 +231,7 @@ class Encoder(keras.layers.Layer):
             outputs, *states = layer(self._drop(given.values, training), mask=some)
             return outputs, [ops.where(lengths > 0, state, 0.0) for state in states]
 
-        return self._stack(StepInputs(embedded), turn, turn_back, run)
+        return self._stack(StepInputs(inputs.embedded()), turn, turn_back, run)
 
     def _stack(
         self,

@@ -26,7 +26,7 @@ class StepInputs(NamedTuple):
         return (self.values if self.table is None else self.table).shape[-1]
 
     def embedded(self) -> Any:
-        """The vectors themselves, for packed values: float [packed, n]."""
+        """The vectors themselves: float [..., n]."""
         return self.values if self.table is None else embed(self.table, self.values)
 
     def project(self, step: CellStep, training: bool) -> Any:

@@ -99,7 +99,8 @@ class TextOptions(Options):
             raise ValueError("model_file: expected kind subwords and one vocabulary for both sides")
         if self.kind != "subwords" or self.model_file:
             other = "model_file" if self.model_file else f"kind {self.kind}"
-            for name in ("normalisation", "character_coverage"):
+            of_subwords = ("normalisation", "character_coverage")
+            for name in self.TRAINING if self.model_file else of_subwords:
                 if getattr(self, name) != getattr(type(self), name):  # the default
                     raise ValueError(f"{name}: has no effect with {other}, so leave it out")
 

@@ -44,6 +44,8 @@ Spec = Mapping[str, Any]
 FilePair = tuple[str, str]
 
 SIDES = ("source", "target")
+# The sample of lines is kept work, so it must be removed first.
+LESS_TEXT = "or remove {} first and set a smaller --vocab_sentences,"
 
 
 class TextFiles(NamedTuple):
@@ -164,7 +166,7 @@ class TextPreparation:
         # Each vocabulary is made in its own process, whose memory is freed when it ends.
         found = []
         for side, name in zip(sides, self._samples(), strict=True):
-            with worker_pool(1) as pool:
+            with worker_pool(1, LESS_TEXT.format(self._work)) as pool:
                 sample = self._work / name
                 made = pool.submit(make_vocabulary, wanted, sample, self.directory, side)
                 found.append(made.result())
@@ -191,7 +193,7 @@ class TextPreparation:
         processes = self.options.processes or num_cores()
         with (
             tqdm(total=sum(counts.values()), desc="encoding", unit=" pairs", smoothing=0) as bar,
-            worker_pool(processes, start_worker, *writer) as pool,
+            worker_pool(processes, "with fewer --processes", start_worker, *writer) as pool,
         ):
 
             def collect(at_most: int) -> None:

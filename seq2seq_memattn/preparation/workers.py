@@ -17,12 +17,13 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 @contextlib.contextmanager
 def worker_pool(
-    num_processes: int, start: Callable[..., None] | None = None, *arguments: Any
+    num_processes: int, advice: str, start: Callable[..., None] | None = None, *arguments: Any
 ) -> Iterator[ProcessPoolExecutor]:
     """Yields a pool of worker processes; they are terminated at once if the block raises.
 
     Args:
         num_processes: int > 0.
+        advice: what the user can do if a process lacks memory; ends the error's message.
         start, arguments: a function to call in each process before its first task, and its
             arguments.
 
@@ -42,7 +43,7 @@ def worker_pool(
             raise
         raise OSError(
             "a worker process died, perhaps for lack of memory; the finished work is kept: "
-            "run the same command again to resume, with fewer --processes if necessary"
+            f"run the same command again to resume, {advice} if necessary"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)

@@ -94,7 +94,7 @@ class TextForm(Options):
         return self._is_tokenised_in(self.source_language)
 
     def _is_tokenised_in(self, language: str) -> bool:
-        return self.is_tokenised and language not in UNSPACED_LANGUAGES
+        return self.is_tokenised and _base(language) not in UNSPACED_LANGUAGES
 
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Converts plain source lines to the form of the corpus.
@@ -140,16 +140,17 @@ class TextForm(Options):
         """
         if self.is_tokenised or not self.target_language:
             return list(targets)
-        if self.target_language in UNSPACED_LANGUAGES:
+        if _base(self.target_language) in UNSPACED_LANGUAGES:
             return [" ".join("".join(line.split())) for line in targets]
         return _changed(targets, [_tokeniser(self.target_language)])
 
     @property
     def standard_tokeniser(self) -> str:
         """The tokeniser of sacrebleu for `readable` lines: its default, if that can be used."""
-        if self.target_language not in UNSPACED_LANGUAGES:
+        language = _base(self.target_language)
+        if language not in UNSPACED_LANGUAGES:
             return "13a"
-        return "zh" if self.target_language == "zh" else "char"
+        return "zh" if language == "zh" else "char"
 
     def readable(self, targets: Sequence[str]) -> list[str]:
         """Target lines as plain text, but lower-cased text stays lower-cased."""
@@ -157,6 +158,11 @@ class TextForm(Options):
         if self.is_tokenised:
             steps.append(_detokeniser(self.target_language))
         return _changed(targets, steps)
+
+
+def _base(code: str) -> str:
+    """The language of a code, without region or script: zh for zh-CN."""
+    return re.split("[-_]", code)[0].lower()
 
 
 def _changed(lines: Sequence[str], steps: Sequence[Callable[[str], str]]) -> list[str]:
@@ -212,7 +218,7 @@ def _tokeniser(
     with needed():
         from sacremoses import MosesTokenizer
 
-    tokeniser: Any = MosesTokenizer(language or "en")
+    tokeniser: Any = MosesTokenizer(_base(language) or "en")
     return lambda line: tokeniser.tokenize(
         line, aggressive_dash_splits=splits_hyphens, return_str=True, escape=escapes
     )
@@ -223,7 +229,7 @@ def _normaliser(language: str) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesPunctNormalizer
 
-    normaliser: Any = MosesPunctNormalizer(language or "en")
+    normaliser: Any = MosesPunctNormalizer(_base(language) or "en")
     return normaliser.normalize
 
 
@@ -251,7 +257,10 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
         raise ValueError("it has no words")
     # As in truecase.perl: inside a sentence, a word keeps its case if the model knows the word in
     # that case.
-    return lambda line: truecaser.truecase(line, return_str=True, use_known=True)
+    # It refuses line breaks, which a text sent to a server may have.
+    return lambda line: truecaser.truecase(
+        " ".join(line.splitlines()), return_str=True, use_known=True
+    )
 
 
 @lru_cache
@@ -259,11 +268,11 @@ def _detokeniser(language: str) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesDetokenizer
 
-    detokeniser: Any = MosesDetokenizer(language or "en")
+    detokeniser: Any = MosesDetokenizer(_base(language) or "en")
 
     def detokenise(line: str) -> str:
         text = detokeniser.detokenize(line.split(" "))
-        return _SPACES.sub("", text) if language in UNSPACED_LANGUAGES else text
+        return _SPACES.sub("", text) if _base(language) in UNSPACED_LANGUAGES else text
 
     return detokenise
 

@@ -167,6 +167,7 @@ class Trainer:
         self._clock = Clock(progress.seconds)
         progress.window.start_clock()
         self._in_a_row = 0
+        self._last_taken = progress.update  # results may arrive a few updates late, but in order
         saved, saved_at = (progress.update, progress.validated), time.monotonic()
         self._kept_bleu = self._bleu_of_best(reporter)
         self._write_best()  # an earlier start may have been killed before it wrote best.npz
@@ -238,6 +239,7 @@ class Trainer:
         scale = progress.loss_scale
         progress.loss_scale = scale.after(result.is_applied)
         progress.window.add(result)
+        self._last_taken += 1
         if result.is_applied:
             self._in_a_row = 0
             return
@@ -245,7 +247,7 @@ class Trainer:
         why = f"loss {result.loss}, gradient norm {result.gradient_norm}"
         if scale.may_fall:
             why += f"; the loss is scaled by {progress.loss_scale.value:g} from now on"
-        reporter.say(f"update {progress.update} skipped: {why}")
+        reporter.say(f"update {self._last_taken} skipped: {why}")
         self._in_a_row += not scale.may_fall
         if self._in_a_row >= self.config.max_nan_updates:
             raise ValueError(self._hopeless(self._in_a_row))
@@ -269,7 +271,7 @@ class Trainer:
         paths = self.folder.paths()
         last = paths[-1] if paths else "none" if self.workers.is_chief else "see the chief's error"
         return (
-            f"{in_a_row} updates in a row up to update {self.progress.update} had NaN or infinite "
+            f"{in_a_row} updates in a row up to update {self._last_taken} had NaN or infinite "
             f"loss or gradient; last good checkpoint: {last}"
         )
 

@@ -121,6 +121,25 @@ def test_signals_are_handed_on(tmp_path: Path) -> None:
     assert (tmp_path / "worker0").read_text().count("\n") == 1  # not restarted
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_reach_what_a_script_runs(number: int, tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    (tmp_path / "program.py").write_text(PROGRAM)
+    script.write_text(f"'{sys.executable}' '{tmp_path}/program.py' '{tmp_path}' wait\necho done\n")
+    command = ["-m", "experiments.launch_local", "--num_workers=2", "--", "bash", str(script)]
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not all((tmp_path / f"worker{i}.ready").exists() for i in (0, 1)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 143, said.decode()
+    assert all((tmp_path / f"worker{i}.ended").exists() for i in (0, 1))
+
+
 def test_a_signal_while_processes_start_reaches_those_that_start_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,8 +50,8 @@ from keras import ops
 from seq2seq_memattn.compute.rows import embed
 
 random = np.random.default_rng(0)
-ids = ops.convert_to_tensor(random.integers(0, 20, 6400).astype("int32"))
-upstream = random.normal(size=(6400, 8)) + 0.1
+ids = ops.convert_to_tensor(random.integers(0, 20, (80, 80)).astype("int32"))
+upstream = random.normal(size=(80, 80, 8)) + 0.1
 
 
 def gradient_of_table(dtype):

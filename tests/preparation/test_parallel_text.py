@@ -173,7 +173,7 @@ def test_a_sentence_may_have_more_characters_than_words(tmp_path: Path) -> None:
 def test_a_given_model_is_used_as_it_is(tmp_path: Path) -> None:
     prepare(options_in(tmp_path / "first"))
     model = tmp_path / "first" / "data" / "subwords.model"
-    manifest, _ = prepare(options_in(tmp_path / "second", model_file=str(model), vocab_size=9))
+    manifest, _ = prepare(options_in(tmp_path / "second", model_file=str(model)))
     (source, _) = vocabularies(manifest, tmp_path / "second" / "data")
     assert isinstance(source, SubwordVocabulary)
     assert source.content == model.read_bytes()

@@ -82,18 +82,39 @@ def test_options_out_of_range_are_refused_and_named(
         dataclasses.replace(options_in(tmp_path), **{name: value})
 
 
+@pytest.mark.parametrize("name", ["splits_hyphens", "has_normalised_punctuation"])
+def test_options_of_the_tokenizer_are_refused_without_it(name: str, tmp_path: Path) -> None:
+    value = not getattr(ParallelTextOptions, name)
+    with pytest.raises(ValueError, match=f"{name}: has no effect without is_tokenised"):
+        options_in(tmp_path, **{name: value})
+    assert getattr(options_in(tmp_path, is_tokenised=True, **{name: value}), name) == value
+
+
+def test_text_is_truecased_or_lower_cased(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is_truecased: has no effect with is_lowercased"):
+        options_in(tmp_path, is_truecased=True, is_lowercased=True)
+
+
 def test_a_given_model_does_not_go_with_words(tmp_path: Path) -> None:
     for other in ({"kind": "words"}, {"separate_vocabularies": True}):
         with pytest.raises(ValueError, match="model_file: expected kind subwords and one"):
             options_in(tmp_path, model_file="m", **other)
 
 
-@pytest.mark.parametrize("other", [{"kind": "words"}, {"model_file": "m"}])
-@pytest.mark.parametrize("name", ["normalisation", "character_coverage"])
+SUBWORDS = {"normalisation": "nfkc", "character_coverage": 0.99}
+VOCABULARY = {"vocab_size": 9, "vocab_sentences": 9, "seed": 9}
+
+
+@pytest.mark.parametrize(
+    ("other", "name", "value"),
+    [
+        *(({"kind": "words"}, *one) for one in SUBWORDS.items()),
+        *(({"model_file": "m"}, *one) for one in (SUBWORDS | VOCABULARY).items()),
+    ],
+)
 def test_options_of_training_a_model_are_refused_if_none_is_trained(
-    name: str, other: dict[str, Any], tmp_path: Path
+    other: dict[str, Any], name: str, value: Any, tmp_path: Path
 ) -> None:
-    value = {"normalisation": "nfkc", "character_coverage": 0.99}[name]
     with pytest.raises(ValueError, match=f"{name}: has no effect with {next(iter(other))}"):
         options_in(tmp_path, **other, **{name: value})
 

@@ -104,6 +104,23 @@ def test_text_of_a_tokeniser_is_known_by_its_marks() -> None:
     assert not looks_tokenised(["It's a well-known fact & more.", "a @-@b"])
 
 
+def test_a_region_or_capitals_in_a_language_code_change_nothing(tmp_path: Path) -> None:
+    assert TextForm("en-GB", is_tokenised=True).as_trained(["It isn't."], tmp_path) == (
+        TextForm("en", is_tokenised=True).as_trained(["It isn't."], tmp_path)
+    )
+    chinese = TextForm("zh-CN", "ZH_tw", is_tokenised=True)
+    assert not chinese.tokenises_sources
+    assert chinese.standard_tokeniser == "zh"
+    assert TextForm("en", "zh-Hans").tokenised(["我 喜欢猫。"]) == ["我 喜 欢 猫 。"]
+    assert TextForm("en", "th-TH", is_tokenised=True).readable(["แมว หมา"]) == ["แมวหมา"]
+
+
+def test_a_line_break_does_not_stop_the_truecaser(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("hello (9/9)\nWorld (9/9)\n")
+    form = TextForm("en", is_truecased=True, truecase_model="model")
+    assert form.as_trained(["Hello\nWorld"], tmp_path) == ["hello World"]
+
+
 def test_text_is_tokenised_for_scores_where_it_is_not_and_the_language_is_known() -> None:
     line = 'It\'s a "well-known" fact & more.'
     expected = 'It \'s a " well-known " fact & more .'

@@ -135,6 +135,19 @@ def test_updates_that_are_not_finite_are_skipped_said_and_counted(
     assert arrays_of(checkpoints(tmp_path / "run")[-1])[1]["skipped"] == 3
 
 
+def test_a_skipped_update_keeps_its_number_if_its_result_comes_late(
+    scripted: Scripted, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options: dict[str, Any] = {"validate_every": 4, "checkpoint_minutes": 30.0}
+    made = scripted([None, None, update(np.nan), update()], num_updates=4, **options)
+    late = [update(), update(np.inf)]
+    made._finish = lambda: [late.pop(0) for _ in range(len(late))]
+    assert made.run().skipped == 2
+    captured = capfd.readouterr().err
+    assert "update 1 skipped: loss nan" in captured
+    assert "update 4 skipped: loss inf" in captured
+
+
 def test_a_run_without_an_applied_update_has_no_loss(scripted: Scripted) -> None:
     result = scripted(itertools.repeat(update(np.nan)), num_updates=2, max_nan_updates=3).run()
     assert (result.update, result.skipped, result.loss) == (2, 2, None)

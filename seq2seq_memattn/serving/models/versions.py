@@ -192,7 +192,11 @@ class ServedModel:
             (v for v, stamp in stamps.items() if not self._is_waiting(stamp)), default=None
         )
         current = self._current.version
-        if newest is None or stamps[newest] == self._stamp:
+        if newest is None:
+            return
+        if stamps[newest] == self._stamp:
+            if self._statuses[newest].error:  # damaged files were replaced by the old ones
+                self._report(VersionStatus(newest, State.AVAILABLE))
             return
         if newest < current and current in versions:  # the current one's new files failed to load
             return

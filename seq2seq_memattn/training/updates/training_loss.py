@@ -129,6 +129,7 @@ def unevenness(scores: Any, real: Any) -> Any:
 
 def _summed_strengths(strengths: Any, real: Any) -> Any:
     """The sum over sentences of the mean strength of their steps."""
+    strengths = at_least_float32(strengths)
     lengths = ops.sum(ops.cast(real, strengths.dtype), axis=1)
     # A row without a target only fills a batch; its one step must not count.
     sums = ops.where(lengths > 0, ops.sum(strengths, axis=1), 0.0)
