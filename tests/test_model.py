@@ -196,7 +196,7 @@ def test_rows_of_padding_alone_leave_the_others_as_they_are(name: str) -> None:
     assert_close(logits[:3] * REAL, logits_of(model), "float64")
 
 
-@pytest.mark.parametrize("name", ["reference", *slow("bahdanau", "unfed", "none")])
+@pytest.mark.parametrize("name", ["reference", "constant", *slow("bahdanau", "unfed", "none")])
 @pytest.mark.parametrize("mode", ["graph", *slow("eager")])
 def test_a_batch_may_be_empty(name: str, mode: str) -> None:
     model = build(name)

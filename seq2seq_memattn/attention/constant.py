@@ -58,7 +58,7 @@ class ConstantAttention(Attention):
         mask = source_mask(encoder_outputs, mask)
         outputs = self._cast(encoder_outputs)
         positions = ops.arange(ops.shape(outputs)[1], dtype="int32")
-        last = ops.max(ops.where(mask, positions, 0), axis=1, keepdims=True)
+        last = ops.max(ops.where(mask, positions, 0), axis=1, keepdims=True, initial=0)
         row, origin = self._output_at(last, outputs, mask)
         if self.is_bidirectional:
             first = ops.cast(ops.argmax(ops.cast(mask, "int32"), axis=1, keepdims=True), "int32")

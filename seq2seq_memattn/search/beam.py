@@ -78,9 +78,10 @@ def beam_search(
             equation 14, which prefers targets whose attention has read every source position:
             weight * sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i,
             is added to the score. The model must be an `AlignedModel` with one encoder output per
-            source id. Its alignments must distribute non-negative weights over the source
-            positions, which excludes `LinearAttention` and `NoAttention`. With this penalty, the
-            time of a step grows with the length of the source.
+            source id. Its alignments must be non-negative and sum to at most 1 over the source,
+            which excludes `LinearAttention`, `NoAttention`, and `KMemoryAttention` with a sigmoid
+            or a softmax over slots. With this penalty, the time of a step grows with the length of
+            the source.
         no_repeat_ngram: int. No hypothesis repeats a sequence of this many tokens; 0: no such rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,
@@ -103,8 +104,8 @@ def beam_search(
             start or end token, or is longer than `max_length`; if `banned` contains the id of
             padding, start or end; if the model lacks `start` and `step` or, with
             `return_alignments` or `coverage_penalty`, the other methods of `AlignedModel`; under
-            `jax.jit`, if `max_length` is an array; with `jit_compile`, inside a graph or if the
-            model is not a `Seq2Seq`, a `Searchable` or an `Ensemble`.
+            `jax.jit` or XLA, if `max_length` is an array; with `jit_compile`, inside a graph or if
+            the model is not a `Seq2Seq`, a `Searchable` or an `Ensemble`.
 
     Example:
     >>> import numpy as np

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
-from seq2seq_memattn.compute.backend import is_eager
+from seq2seq_memattn.compute.backend import has_static_shapes, is_eager
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 from seq2seq_memattn.vocabulary import PAD_ID
 
@@ -124,12 +123,12 @@ def step_limits(
             return limits, max_length
     if most is not None:
         return limits, most
-    if keras.backend.backend() != "jax":
+    if not has_static_shapes():
         return limits, ops.max(limits, initial=0)
-    # JAX's loops need a size known ahead, which a traced limit does not give.
+    # Loops of JAX and XLA need a size known ahead, which a traced limit does not give.
     if is_eager(limits):
         return limits, int(ops.max(limits, initial=0))
     if max_length is None:
         longest = 0 if isinstance(prefix, tuple) else prefix.shape[1]
-        return limits, default_limit(source.shape[1]) + longest
-    raise ValueError("Under jax.jit `max_length` must be an int or None; got an array.")
+        return limits, default_limit(ops.shape(source)[1]) + longest
+    raise ValueError("Under jax.jit or XLA `max_length` must be an int or None; got an array.")

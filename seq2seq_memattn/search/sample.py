@@ -88,9 +88,9 @@ def sample(
     Raises:
         ValueError: if an argument is out of range or has the wrong type or rank; if sources have
             features and `max_length` is None; for the prefixes and banned ids that `beam_search`
-            refuses; if the model has no `start` and `step`; under `jax.jit`, if `max_length` is an
-            array or `seed` is None; with `jit_compile`, inside a graph or if the model is not a
-            `Seq2Seq`, a `Searchable` or an `Ensemble`.
+            refuses; if the model has no `start` and `step`; under `jax.jit` or XLA, if `max_length`
+            is an array; under `jax.jit`, if `seed` is None; with `jit_compile`, inside a graph or
+            if the model is not a `Seq2Seq`, a `Searchable` or an `Ensemble`.
 
     Example:
     >>> import numpy as np

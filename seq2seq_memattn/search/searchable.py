@@ -110,9 +110,7 @@ class Searchable:
         self.encoder, self.embedding, self.decoder, self.logits = parts.values()
         self.cell = decoder.cell
         check_size("logits", "input width", _input_units(logits), self.cell.output_units)
-        _check_logits(logits, self.cell)
-        mixed = keras.KerasTensor((1, 1, self.cell.output_units), self.cell.compute_dtype)
-        self.vocab_size = logits.compute_output_spec(mixed).shape[-1]
+        self.vocab_size = _vocab_size(logits, self.cell)
         self.pad_id = pad_id
         sizes = [embedding.input_dim for embedding in embeddings_of_input(encode)]
         self.source_vocab_size = min(sizes, default=None)
@@ -294,18 +292,22 @@ def without_cudnn(encode: Any) -> Iterator[None]:
             layer.use_cudnn = use_cudnn
 
 
-def _check_logits(layer: Any, cell: Any) -> None:
-    """Raises ValueError if a layer ends with a softmax; search itself takes the softmax."""
+def _vocab_size(layer: Any, cell: Any) -> int:
+    """The number of logits that a layer computes.
+
+    Raises:
+        ValueError: if it ends with a softmax; search itself takes the softmax.
+    """
     inputs = np.random.default_rng(1).normal(size=(1, 4, cell.output_units))
     outputs = layer(ops.cast(inputs, cell.compute_dtype), training=False)
-    if not is_eager(outputs):
-        return
-    found = np.array(ops.cast(outputs, "float32"))
-    if found.min() >= 0.0 and np.allclose(found.sum(axis=-1), 1.0, atol=0.03):
-        raise ValueError(
-            "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` and "
-            "search take the softmax themselves."
-        )
+    if is_eager(outputs):
+        found = np.array(ops.cast(outputs, "float32"))
+        if found.min() >= 0.0 and np.allclose(found.sum(axis=-1), 1.0, atol=0.03):
+            raise ValueError(
+                "`logits`: expected logits; got probabilities of a softmax. `TokenCrossEntropy` "
+                "and search take the softmax themselves."
+            )
+    return int(outputs.shape[-1])
 
 
 def _input_of(encode: Any) -> keras.KerasTensor | None:

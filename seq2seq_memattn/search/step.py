@@ -276,7 +276,7 @@ def is_done(beam: Beam, step: Any, rules: Rules) -> Any:
         return all_frozen
     longest = ops.maximum(beam.lengths, limits)
     reachable = best_score(beam.log_probs, beam.lengths, longest, options)
-    reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1)
+    reachable = ops.max(ops.where(frozen, DEAD, reachable), axis=1, initial=DEAD)
     own = score(beam.log_probs, beam.lengths, beam.penalty, options)
     worst = ops.top_k(ops.where(beam.is_finished, own, DEAD), options.n_best)[0][:, -1]
     return ops.logical_or(all_frozen, worst > reachable)

@@ -168,6 +168,18 @@ def test_after_half_of_a_target_the_rest_is_what_the_model_scores_highest(half: 
         assert written.tolist() == targets[target].tolist()
 
 
+def test_xla_takes_the_default_limit_but_no_array_of_limits() -> None:
+    model, source = small_model("k_memory", vocab_size=9), padded(sources_of(5, 0, 3))
+
+    def compiled(**options: Any) -> Any:
+        search = lambda source: beam_search(model, source, 2, **options)  # noqa: E731
+        return tf.function(search, autograph=False, jit_compile=True)(tf.constant(source))
+
+    assert_same_search(compiled(), beam_search(model, source, 2))
+    with pytest.raises(ValueError, match="or XLA `max_length` must be an int or None"):
+        compiled(max_length=np.array([3, 4, 2], np.int32))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_search_compiled_by_xla_finds_the_same(name: str) -> None:
@@ -355,8 +367,8 @@ def test_coverage_needs_a_model_with_alignments() -> None:
 def test_coverage_needs_alignments_that_are_shares(attention: str, name: str) -> None:
     model = small_model(attention)
     expected = (
-        "`coverage_penalty`: expected an attention whose alignments distribute non-negative "
-        f"weights over the source positions; got {name}."
+        "`coverage_penalty`: expected an attention whose alignments are non-negative and sum to at "
+        f"most 1; with its options, those of {name} do not."
     )
     source = padded(sources_of(3))
     assert refused(beam_search, model, source, coverage_penalty=0.1) == expected

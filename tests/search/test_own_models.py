@@ -73,3 +73,10 @@ def test_a_model_without_start_and_step_is_refused(search: Any) -> None:
 def test_banned_ids_that_it_does_not_have_are_refused() -> None:
     message = refused(beam_search, OwnModel(), SOURCE, beam_size=2, banned=[50])
     assert message == "`banned`: expected ids in 0..6; got 50."
+
+
+@pytest.mark.parametrize("max_length", [None, 4])
+def test_no_sources_have_no_targets(max_length: int | None) -> None:
+    model = PrefixModel(TABLES[:0])
+    found = beam_search(model, SOURCE[:0], beam_size=3, max_length=max_length)
+    assert tuple(found.log_probs.shape) == (0, 1)

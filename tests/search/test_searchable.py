@@ -124,7 +124,7 @@ def test_probabilities_are_those_of_the_models_own_ids(name: str) -> None:
     start_id, end_id, pad_id = IDS[name]
     own = own_parts.make(own_parts.outputs_and_mask)
     for logits in (own.logits, keras.Sequential([own.logits])):  # only a plain layer is folded
-        logits(np.zeros([1, 1, 4]))
+        logits(np.zeros([3, 5, 4]))  # a `Sequential` keeps the shape of its first inputs
         own = own._replace(logits=logits)
         found = search(own.searchable(start_id=start_id, end_id=end_id, pad_id=pad_id))
         assert_rescored(own, found, starts=start_id)
