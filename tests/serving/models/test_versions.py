@@ -335,6 +335,19 @@ def test_a_damaged_copy_of_what_is_served_is_reported_and_what_is_loaded_serves_
     model.close()
 
 
+def test_the_error_of_damaged_files_goes_when_the_loaded_ones_are_back(folder: Path) -> None:
+    model = serve(folder)
+    (folder / "1").rename(folder / "away")
+    add_version(folder, 1, "damaged")
+    model.look()
+    assert "damaged" in model.statuses(1)[0].error
+    shutil.rmtree(folder / "1")
+    (folder / "away").rename(folder / "1")
+    model.look()
+    assert states(model) == {1: "AVAILABLE"} and not model.statuses(1)[0].error
+    model.close()
+
+
 def test_a_version_that_was_loaded_while_it_was_copied_is_loaded_again(folder: Path) -> None:
     model = serve(folder)
     with model.lease() as before:
