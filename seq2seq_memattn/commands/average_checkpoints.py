@@ -1,8 +1,8 @@
 """Averages a run's checkpoints.
 
-Writes the mean of the weights of the newest checkpoints to average.npz in the run directory. The
-commands evaluate, translate and score read this file with `--checkpoint=average.npz`. A damaged
-checkpoint is reported and skipped, and the checkpoint before it is used instead.
+Writes the mean of the weights of the newest checkpoints to average.npz in the run directory. All
+commands that use a run read this file with `--checkpoint=average.npz`. A damaged checkpoint is
+reported and skipped, and the checkpoint before it is used instead.
 """
 
 import sys
