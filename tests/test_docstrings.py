@@ -29,5 +29,6 @@ def test_examples_are_found() -> None:
 def test_examples_are_true(name: str) -> None:
     report: list[str] = []
     for test in examples(name):
-        doctest.DocTestRunner().run(test, out=report.append)
+        # By default, it would be verbose if pytest is.
+        doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert not report, "".join(report)

@@ -259,6 +259,14 @@ def test_loss_curves_show_the_loss_on_a_logarithmic_axis() -> None:
     assert line(axes, "no attention")[1][0] == pytest.approx(3.0 * np.exp(-1.0))
 
 
+def test_a_logarithmic_axis_has_more_than_one_number() -> None:
+    rows = [{**row, "loss": loss} for row, loss in zip(curve(1.0), (8.3, 2.0, 0.2), strict=False)]
+    (axes,) = plots.loss_curves({"none": rows}).axes
+    axes.figure.draw_without_rendering()
+    shown = [text.get_text() for text in axes.get_yticklabels(which="both")]
+    assert len([text for text in shown if text]) > 2
+
+
 def slot_use(rate: float) -> list[dict[str, Any]]:
     return [
         {"update": i, "seconds": i, "slots_corpus": 1.0 + 3.0 * np.exp(-rate * i)}

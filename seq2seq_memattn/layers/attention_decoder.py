@@ -305,7 +305,7 @@ class AttentionDecoder(keras.layers.Layer):
             **super().get_config(),
             "cell": serialise_shared(self.cell),
             "dropout": self.dropout,
-            "seed": self.seed,
+            "seed": keras.saving.serialize_keras_object(self.seed),
             "return_alignments": self.return_alignments,
             "return_state": self.return_state,
         }

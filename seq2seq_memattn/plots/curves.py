@@ -1,5 +1,6 @@
 """Figures of training curves."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any, Literal
@@ -79,10 +80,8 @@ def loss_curves(
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     low, high = axes.get_ylim()
-    within_a_decade = high < 10.0 * low  # then labels at powers of ten alone are too few
-    axes.yaxis.set_minor_formatter(
-        StrMethodFormatter("{x:.3g}") if within_a_decade else NullFormatter()
-    )
+    has_two = math.floor(math.log10(high)) > math.ceil(math.log10(low))  # labelled powers of ten
+    axes.yaxis.set_minor_formatter(NullFormatter() if has_two else StrMethodFormatter("{x:.3g}"))
     return figure
 
 

@@ -38,6 +38,11 @@ def test_every_attention_that_has_a_name_can_be_made() -> None:
         assert (type(made).__name__, made.name) == (entry.kind, "attention")
 
 
+def test_options_of_slots_reach_k_memory() -> None:
+    made = make_attention(ModelConfig(attention="k_memory:4", slot_hidden=6, slot_spread=2.0))
+    assert (made.num_slots, made.hidden_units, made.spread) == (4, 6, 2.0)
+
+
 def test_a_label_names_the_slots_and_leaves_other_names_as_they_are() -> None:
     assert label("k_memory:32") == "K-memory, K = 32"
     assert label("local_p") == "local, predictive"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from seq2seq_memattn.commands import launch_local
+from seq2seq_memattn.commands.shared import cli
 from tests.running import ROOT
 
 # Each process writes the cluster into a file named after its task. Then it ends, waits or fails,
@@ -163,6 +164,28 @@ def test_all_are_started_again_as_often_as_was_asked_for(tmp_path: Path) -> None
     for name in ("worker0", "worker1"):
         assert (tmp_path / name).read_text().count("\n") == 3
     assert stderr.count("starting all again") == 2
+
+
+def test_the_flags_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    class Cluster:
+        caught = 0
+
+        def __init__(self, *arguments: Any) -> None:
+            given.append(arguments)
+
+        def run(self) -> int:
+            return 0
+
+    monkeypatch.setattr(launch_local, "LocalCluster", Cluster)
+    flags = cli.Flags()
+    launch_local.define(flags)
+    words = ["--num_workers=3", "--num_parameter_servers=2", "--patience=7", "--", "train", "--x"]
+    with pytest.raises(SystemExit) as ended:
+        launch_local.main(flags.parse(words))
+    assert ended.value.code == 0
+    assert given == [(["train", "--x"], 3, 2, 7.0)]
 
 
 def test_without_a_command_it_says_what_is_missing() -> None:

@@ -62,7 +62,7 @@ def test_the_next_item_is_made_while_one_is_used() -> None:
     ahead = read_ahead(items())
     assert next(ahead) == 0
     assert started[1].wait(10)
-    assert not started[2].is_set()
+    assert not started[2].wait(0.2)
     assert list(ahead) == [1, 2]
 
 

@@ -1,4 +1,5 @@
 import sys
+import weakref
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -113,14 +114,20 @@ def test_memory_holds_the_shards_of_one_group(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
+    held: list[weakref.ref[Any]] = []
+    alive: list[int] = []
 
     def counted(where: Path, files: Sequence[DataFile], dtype: np.dtype[np.integer]) -> TokenPairs:
         read.append(len(files))
-        return read_shards(where, files, dtype)
+        found = read_shards(where, files, dtype)
+        held.append(weakref.ref(found.tokens))
+        alive.append(sum(one() is not None for one in held))
+        return found
 
     monkeypatch.setattr(splits, "read_shards", counted)
-    num_batches(open_train(directory))
-    assert sorted(read) == [2, 2, 3]
+    num_batches(open_train(directory), num_epochs=3)
+    assert sorted(read) == [2] * 6 + [3] * 3
+    assert max(alive) <= 3  # the group in use, the next one, and the one being read
     read.clear()
     data = open_train(directory, group_pairs=10_000)
     num_batches(data, num_epochs=4)

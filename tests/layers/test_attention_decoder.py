@@ -421,6 +421,9 @@ def test_a_seed_generator_is_saved_and_comes_back(tmp_path: Path) -> None:
     again = keras.saving.load_model(tmp_path / "model.keras")
     arrays = [tensor(INPUTS), tensor(OUTPUTS)]
     assert_close(again(arrays, training=True), model(arrays, training=True))
+    clone = keras.models.clone_model(model)
+    shared = {id(v) for v in clone.variables} & {id(v) for v in model.variables}
+    assert not shared
 
 
 def test_wrong_inputs_are_refused_in_one_line() -> None:

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
@@ -324,15 +325,27 @@ def test_every_corpus_says_what_its_files_are(name: str) -> None:
         read_corpus(name, "no-pair")
     known = str(error.value).split("expected one of ")[1].split(" (or")[0].split(", ")
     assert known
+    files = set()
     for pair in known:
         corpus = read_corpus(name, pair)
         assert corpus.languages() == tuple(pair.split("-"))
         assert corpus.train and list(corpus.evaluation)[0] == "valid"
         for file in (*corpus.train, *corpus.evaluation.values()):
             assert "{language}" in file
-            for language in corpus.languages():
-                known_sum = corpus.sha256.get(file.format(language=language), "0" * 64)
-                assert len(known_sum) == 64
+            files |= {file.format(language=language) for language in corpus.languages()}
+    assert set(corpus.sha256) in (set(), files)
+    assert all(re.fullmatch("[0-9a-f]{64}", known_sum) for known_sum in corpus.sha256.values())
+
+
+def test_a_download_with_another_checksum_is_refused(tmp_path: Path) -> None:
+    names = [
+        f"{split}.{language}" for split in ("train", "dev", "test") for language in ("en", "ja")
+    ]
+    with (
+        serving(dict.fromkeys(names, b"another\n")) as server,
+        pytest.raises(ValueError, match=r"\.(en|ja): expected sha256"),
+    ):
+        prepare("small_parallel_enja", options_in(tmp_path, "en-ja"), server.url)
 
 
 def make_wmt17(folder: Path) -> None:

@@ -54,6 +54,7 @@ class TextModel(NamedTuple):
         source_end: int or None. The id that ends every source; None: sources have no end token.
         limit: int or None. Longer sources are cut to this number of tokens, end token included.
             None: no limit.
+        length: int or None. The length to which every source is padded; None: that of the longest.
     """
 
     model: Any
@@ -61,6 +62,7 @@ class TextModel(NamedTuple):
     target_text: Any
     source_end: int | None
     limit: int | None
+    length: int | None = None
 
 
 def text_model_of(run: Run, options: ExportOptions) -> TextModel:
@@ -288,7 +290,8 @@ class ServingGraph:
         ids, is_cut = _cut(ids, self._served.limit, has_end=end is not None)
         if end is not None:
             ids = tf.concat([ids, _column(ids, end)], axis=1)
-        return _Sources(_padded(ids, self._model.pad_id), lengths == 0, is_cut)
+        padded = _padded(ids, self._model.pad_id, self._served.length)
+        return _Sources(padded, lengths == 0, is_cut)
 
     def _source_pieces(self, ids: Any) -> Any:
         is_padding = ids == self._model.pad_id
@@ -374,8 +377,10 @@ def _column(ids: Any, token: int) -> Any:
     return tf.fill([ids.nrows(), 1], token)
 
 
-def _padded(ids: Any, pad_id: int) -> Any:
+def _padded(ids: Any, pad_id: int, length: int | None = None) -> Any:
     """Pads ragged ids to at least one column: in a graph, an RNN over no columns fails."""
-    padded = ids.to_tensor(pad_id)
+    padded = ids.to_tensor(pad_id, shape=[None, length])
+    if length:
+        return padded
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     return tf.pad(padded, [[0, 0], [0, missing]], constant_values=pad_id)

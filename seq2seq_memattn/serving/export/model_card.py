@@ -192,11 +192,11 @@ def _search(description: Mapping[str, Any]) -> str:
     if description["prefix"]:
         text += " With a prefix, a translation may be longer, so that the prefix fits."
     form = description["text_form"]
-    if form["is_tokenised"]:
-        cases = {"is_truecased": " and truecased", "is_lowercased": " and lower-cased"}
-        case = "".join(said for name, said in cases.items() if form[name])
+    names = ("is_tokenised", "is_truecased", "is_lowercased")
+    words = ("tokenised", "truecased", "lower-cased")
+    if had := [word for name, word in zip(names, words, strict=True) if form[name]]:
         text += (
-            f" Texts must have the form of the training text: tokenised{case}. "
+            f" Texts must have the form of the training text: {' and '.join(had)}. "
             "`memattn serve` converts sources to this form, except for `score`, and returns "
             "translations as plain text."
         )

@@ -91,8 +91,9 @@ class RoundedWeights(keras.StatelessScope):
 
 
 def is_rounded(array: Any) -> bool:
-    """Whether an array or variable is stored in eight bits: all float32 matrices are."""
-    return len(array.shape) == 2 and keras.backend.standardize_dtype(array.dtype) == "float32"
+    """Whether an array or variable is stored in eight bits: float32 matrices are, unless empty."""
+    is_matrix = len(array.shape) == 2 and 0 not in array.shape
+    return is_matrix and keras.backend.standardize_dtype(array.dtype) == "float32"
 
 
 def _better_rounded(matrix: Any) -> tuple[Any, Any]:

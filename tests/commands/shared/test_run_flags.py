@@ -1,3 +1,4 @@
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 from seq2seq_memattn.commands import train
 from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.commands.shared.run_flags import report_slow_products
-from seq2seq_memattn.runs import translator
+from seq2seq_memattn.runs import directory, ensemble, translator
 from seq2seq_memattn.search.options import Lengths, SearchOptions
 
 RULES: dict[str, Any] = {
@@ -31,6 +32,22 @@ def test_every_flag_of_search_reaches_the_translator(monkeypatch: pytest.MonkeyP
     given = run_flags.make_translator(run, arguments, n_best=2)
     options = SearchOptions(**RULES, n_best=2, banned=(3, 5, 9))
     assert given[:4] == (run, options, Lengths(**RATIOS), 40)
+
+
+def test_every_flag_of_a_run_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags, loaded = cli.Flags(), []
+    run_flags.define_run(flags, together=True)
+    options = ["--checkpoint=latest", "--threshold=0.5", "--precision=bfloat16_products"]
+    arguments = flags.parse(["--run_dir=a,b", "--ensemble_mean=log_probabilities", *options])
+
+    def load_run(*given: Any) -> Any:
+        loaded.append(given)
+        return SimpleNamespace(problems=[])
+
+    monkeypatch.setattr(directory, "load_run", load_run)
+    monkeypatch.setattr(ensemble, "ensemble_of", lambda runs, mean="probabilities": mean)
+    assert run_flags.load_runs(arguments) == "log_probabilities"
+    assert loaded == [(Path(one), "latest", 0.5, "bfloat16_products") for one in "ab"]
 
 
 @pytest.mark.parametrize(

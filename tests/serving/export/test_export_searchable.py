@@ -138,6 +138,22 @@ def test_a_source_ends_and_is_cut_as_the_model_expects(tmp_path: Path) -> None:
     assert_close(found["log_probs"][:1], expected.log_probs)
 
 
+def test_sources_are_padded_to_the_length_that_the_encoder_declares(tmp_path: Path) -> None:
+    source, target = keras.Input((4,), dtype="int32"), keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(SIZE, 5)  # no mask: the model reads padding
+    encoded = keras.layers.GRU(6, return_sequences=True)(embedding(source))
+    decoder = AttentionDecoder(keras.layers.GRUCell(7), KMemoryAttention(3), mixing_units=4)
+    outputs = keras.layers.Dense(SIZE)(decoder(embedding(target), encoded))
+    model = keras.Model([source, target], outputs)
+    randomise(model, scale=1.5)
+    own = Searchable.from_model(model)
+    folder = export_searchable(own, tmp_path / "own", beam_size=2, n_best=1, max_length=6)
+    found = answer(folder, "serving_default", text=["4 5", "4 5 6 7 5"])
+    assert found["source_is_cut"].tolist() == [False, True]
+    expected = beam_search(own, tensor([[4, 5, 0, 0], [4, 5, 6, 7]], "int32"), 2, max_length=6)
+    assert_close(found["log_probs"], expected.log_probs)
+
+
 def test_a_given_text_neither_starts_nor_ends_in_its_middle(tmp_path: Path) -> None:
     words = ["", "[START]", "[END]", *"abcdef"]
     folder = export_searchable(

@@ -243,9 +243,9 @@ def test_long_translations_are_cut_in_score_and_that_is_said() -> None:
     assert found["log_probs"][0] == found["log_probs"][1]
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "align", "score", "sample"])
+@pytest.mark.parametrize("signature", ["serving_default", "align", "score", "complete", "sample"])
 def test_no_texts_have_no_answers(signature: str) -> None:
-    texts: list[list[str]] = [[], []] if signature == "score" else [[]]
+    texts: list[list[str]] = [[], []] if signature in ("score", "complete") else [[]]
     seeds = {"seed": tf.zeros([0], tf.int32)} if signature == "sample" else {}
     outputs = call(answers("k_memory", signature), *texts, **seeds)
     assert outputs and all(len(output) == 0 for output in outputs.values())

@@ -70,6 +70,13 @@ def test_matrices_are_stored_as_int8(folder: Path) -> None:
     assert floats < 0.2 * sum(array.nbytes for array in weights)
 
 
+def test_an_empty_matrix_stays_as_it_is() -> None:
+    # As the folded weights of a readout that reads the decoder's output alone.
+    with RoundedWeights([]) as scope:
+        assert isinstance(scope.stored(tf.zeros([4, 0])), tf.Variable)
+        assert isinstance(scope.stored(tf.ones([4, 3])), RoundedMatrix)
+
+
 def test_answers_are_close_to_the_run_s(run: Any, folder: Path) -> None:
     expected = call(ServingGraph(text_model_of(run, OPTIONS), OPTIONS).function("score"), *PAIRS)
     found = tf.saved_model.load(str(folder)).signatures["score"]

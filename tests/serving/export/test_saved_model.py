@@ -263,7 +263,7 @@ def test_a_full_disk_is_an_error_of_the_folder(
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000, deadline=None, database=None, derandomize=True)
 @given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), min_size=1, max_size=4))
 def test_any_text_is_answered_whatever_else_is_in_its_batch(
     align: Any, texts: list[str | bytes]

@@ -515,3 +515,19 @@ def test_hostile_bodies_are_answered_or_refused(server: Running, bodies: list[by
 @given(st.lists(BODIES, min_size=3, max_size=6))
 def test_many_hostile_bodies_are_answered_or_refused(server: Running, bodies: list[bytes]) -> None:
     check_hostile_bodies(server, bodies)
+
+
+def test_the_options_of_batches_reach_the_batcher(
+    reverser_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Noted(service.Batcher):
+        def __init__(self, *options: Any) -> None:
+            made.append(options[:4])
+            super().__init__(*options)
+
+    monkeypatch.setattr(service, "Batcher", Noted)
+    options = {"max_batch": 3, "max_wait_ms": 250.0, "max_queue": 9, "parallel_batches": 2}
+    with running({"reverser": reverser_folder}, **options):
+        assert made == [(3, 0.25, 9, 2)]

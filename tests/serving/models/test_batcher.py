@@ -243,7 +243,8 @@ def test_a_client_that_goes_while_its_rows_are_computed_disturbs_nobody() -> Non
     async def test(asker: Asker) -> None:
         asker.model.is_open.clear()
         gone = asyncio.create_task(asker.ask("gone"))
-        await asyncio.sleep(0.05)
+        while ["gone"] not in asker.model.batches:
+            await asyncio.sleep(0.001)
         gone.cancel()
         waiting = asyncio.create_task(asker.ask("b"))
         await asyncio.sleep(0.01)
