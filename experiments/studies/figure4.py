@@ -67,7 +67,8 @@ def claims(found: Results) -> list[Claim]:
             means = [statistics.mean(row["bleu"] for row in one) for one in (ours, att)]
             gains.append(means[0] - means[1])
     if not gains:
-        return [claim.incomplete(any(map(_is_wide, found)) + any(map(_is_attention, found)), 2)]
+        there = any(map(_is_wide, found)) or any(map(_is_attention, found))
+        return [claim.incomplete(int(there), 2)]
     verdict = from_cases([gain >= -MARGIN for gain in gains])
     verdict = if_long(verdict, rows, PAPER_UPDATES)
     return [claim.judged(several(gains, "+.2f"), verdict, made_by(rows))]

@@ -71,7 +71,7 @@ class Attention(keras.layers.Layer, abc.ABC):
     """Whether `score` reads `inputs` (embeddings). If not, decoder loops do not look them up."""
 
     has_shares = True
-    """Whether alignments are non-negative and sum to at most 1, as a coverage penalty requires."""
+    """Whether alignments are non-negative shares of the source, as a coverage penalty requires."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes

@@ -2,7 +2,7 @@
 
 Starts COMMAND once for each process of the cluster. Sets the environment variable TF_CONFIG to tell
 each process its role, as schedulers do on several machines. Use this command to try out distributed
-training: on one machine, training is faster in a single process. On SIGTERM, SIGINT or
+training: on one machine, training is faster in a single process. On SIGTERM, SIGINT, SIGQUIT or
 SIGHUP (a closed terminal), all processes get SIGTERM and the training saves a checkpoint.
 """
 
@@ -24,7 +24,8 @@ from seq2seq_memattn.notes import print_note
 
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 90.0  # seconds; longer than `train` waits for a silent process (--peer_timeout)
-LAST_WORDS = 10.0  # seconds from SIGTERM to SIGKILL
+LAST_WORDS = 10.0  # seconds from SIGTERM to SIGKILL, after a run that no signal ended
+HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
 class LocalCluster:
@@ -52,13 +53,14 @@ class LocalCluster:
             self._jobs = {"chief": 1, "worker": num_workers, "ps": num_parameter_servers}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.caught = 0  # number of the signal received; 0: none
+        self._gone = set[int]()  # groups that have ended, whose numbers may be used again
 
     def run(self) -> int:
         """Runs all processes to their end; returns 0, or the exit status of one that failed."""
         before = {
             number: signal.signal(number, self._hand_on)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-            if signal.getsignal(number) != signal.SIG_IGN  # as under nohup
+            for number in HANDED_ON
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # nohup
         }
         with contextlib.ExitStack() as stack:
             try:
@@ -106,12 +108,13 @@ class LocalCluster:
 
     def _send(self, number: int) -> bool:
         """Sends a signal, 0 for none, to all processes; returns whether any is left."""
-        is_left = False
-        for process in self._running.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-                is_left = True
-        return is_left
+        groups = {process.pid for process in self._running.values()} - self._gone
+        for group in groups:
+            try:
+                os.killpg(group, number)
+            except ProcessLookupError:
+                self._gone.add(group)
+        return not groups <= self._gone
 
     def _watch(self) -> int:
         """Waits until all processes have ended; after a failure, for at most `patience` seconds.
@@ -131,6 +134,7 @@ class LocalCluster:
                 break  # the other processes only serve the chief
             if time.monotonic() > deadline:
                 break
+            self._send(0)  # notices groups that have ended
             time.sleep(LOOK_EVERY)
         needed = (status for name, status in self._statuses().items() if self._is_needed(name))
         failed = failed or next(filter(None, needed), 0)
@@ -146,7 +150,8 @@ class LocalCluster:
 
     def _end_all(self) -> None:
         self._send(signal.SIGTERM)
-        deadline = time.monotonic() + LAST_WORDS
+        # A script ends at once, but a training that it runs first saves a checkpoint.
+        deadline = time.monotonic() + (self._patience if self.caught else LAST_WORDS)
         while self._send(0) and time.monotonic() < deadline:
             self._statuses()  # a process that has ended is there until its status is read
             time.sleep(LOOK_EVERY)

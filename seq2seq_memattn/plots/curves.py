@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from seq2seq_memattn.plots.style import (
     NOTE_COLOUR,
@@ -82,6 +82,8 @@ def loss_curves(
     low, high = axes.get_ylim()
     has_two = math.floor(math.log10(high)) > math.ceil(math.log10(low))  # labelled powers of ten
     axes.yaxis.set_minor_formatter(NullFormatter() if has_two else StrMethodFormatter("{x:.3g}"))
+    if not has_two and high > 10.0 * low:  # a label at every minor tick would be too many
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     return figure
 
 

@@ -44,8 +44,8 @@ Spec = Mapping[str, Any]
 FilePair = tuple[str, str]
 
 SIDES = ("source", "target")
-# The sample of lines is kept work, so it must be removed first.
-LESS_TEXT = "or remove {} first and set a smaller --vocab_sentences,"
+# The size of the sample is part of the unfinished work.
+LESS_TEXT = "or, after removing {}, with a smaller --vocab_sentences,"
 
 
 class TextFiles(NamedTuple):
@@ -166,7 +166,7 @@ class TextPreparation:
         # Each vocabulary is made in its own process, whose memory is freed when it ends.
         found = []
         for side, name in zip(sides, self._samples(), strict=True):
-            with worker_pool(1, LESS_TEXT.format(self._work)) as pool:
+            with worker_pool(1, LESS_TEXT.format(self.directory)) as pool:
                 sample = self._work / name
                 made = pool.submit(make_vocabulary, wanted, sample, self.directory, side)
                 found.append(made.result())

@@ -37,8 +37,9 @@ def check_coverage(model: Any, source: Any = None) -> None:
         attention = member.cell.attention
         if not attention.has_shares:
             raise ValueError(
-                "`coverage_penalty`: expected an attention whose alignments are non-negative and "
-                f"sum to at most 1; with its options, those of {type(attention).__name__} do not."
+                "`coverage_penalty`: expected an attention whose alignments are shares of the "
+                "source, non-negative with a sum of at most 1; with its options, "
+                f"{type(attention).__name__} has none."
             )
         if isinstance(member, Searchable) and not member.has_output_per_id:
             raise ValueError(

@@ -78,10 +78,10 @@ def beam_search(
             equation 14, which prefers targets whose attention has read every source position:
             weight * sum_i log(min(sum_j p_ij, 1)), for the alignment p_ij of step j to position i,
             is added to the score. The model must be an `AlignedModel` with one encoder output per
-            source id. Its alignments must be non-negative and sum to at most 1 over the source,
-            which excludes `LinearAttention`, `NoAttention`, and `KMemoryAttention` with a sigmoid
-            or a softmax over slots. With this penalty, the time of a step grows with the length of
-            the source.
+            source id. Its alignments must be shares of the source, non-negative with a sum of at
+            most 1. This excludes `LinearAttention`, `NoAttention`, and `KMemoryAttention` with a
+            sigmoid or a softmax over slots. With this penalty, the time of a step grows with the
+            length of the source.
         no_repeat_ngram: int. No hypothesis repeats a sequence of this many tokens; 0: no such rule.
         banned: ids that are never written, such as that of the unknown token.
         prefix: int32 [batch, n], or None. The first tokens of each target, without the start token,

@@ -129,6 +129,6 @@ def step_limits(
     if is_eager(limits):
         return limits, int(ops.max(limits, initial=0))
     if max_length is None:
-        longest = 0 if isinstance(prefix, tuple) else prefix.shape[1]
+        longest = 0 if isinstance(prefix, tuple) else ops.shape(prefix)[1]
         return limits, default_limit(ops.shape(source)[1]) + longest
     raise ValueError("Under jax.jit or XLA `max_length` must be an int or None; got an array.")

@@ -257,10 +257,8 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
         raise ValueError("it has no words")
     # As in truecase.perl: inside a sentence, a word keeps its case if the model knows the word in
     # that case.
-    # It refuses line breaks, which a text sent to a server may have.
-    return lambda line: truecaser.truecase(
-        " ".join(line.splitlines()), return_str=True, use_known=True
-    )
+    # sacremoses refuses line breaks, which a text sent to a server may have.
+    return lambda line: truecaser.truecase(line.replace("\n", " "), return_str=True, use_known=True)
 
 
 @lru_cache

@@ -75,7 +75,9 @@ def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def options_in(folder: Path, pair: str = "en-de", **options: Any) -> CorpusOptions:
-    given: dict[str, Any] = {"vocab_size": 400, "processes": 1, "output_dir": str(folder / "data")}
+    given: dict[str, Any] = {"processes": 1, "output_dir": str(folder / "data")}
+    if "model_file" not in options:
+        given["vocab_size"] = 400
     return CorpusOptions(pair=pair, **(given | options))
 
 

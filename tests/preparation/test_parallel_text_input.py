@@ -82,7 +82,7 @@ def test_options_out_of_range_are_refused_and_named(
         dataclasses.replace(options_in(tmp_path), **{name: value})
 
 
-@pytest.mark.parametrize("name", ["splits_hyphens", "has_normalised_punctuation"])
+@pytest.mark.parametrize("name", ["splits_hyphens", "has_escapes", "has_normalised_punctuation"])
 def test_options_of_the_tokenizer_are_refused_without_it(name: str, tmp_path: Path) -> None:
     value = not getattr(ParallelTextOptions, name)
     with pytest.raises(ValueError, match=f"{name}: has no effect without is_tokenised"):
@@ -91,7 +91,7 @@ def test_options_of_the_tokenizer_are_refused_without_it(name: str, tmp_path: Pa
 
 
 def test_text_is_truecased_or_lower_cased(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is_truecased: has no effect with is_lowercased"):
+    with pytest.raises(ValueError, match="is_truecased: expected without is_lowercased"):
         options_in(tmp_path, is_truecased=True, is_lowercased=True)
 
 

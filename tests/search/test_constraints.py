@@ -367,8 +367,8 @@ def test_coverage_needs_a_model_with_alignments() -> None:
 def test_coverage_needs_alignments_that_are_shares(attention: str, name: str) -> None:
     model = small_model(attention)
     expected = (
-        "`coverage_penalty`: expected an attention whose alignments are non-negative and sum to at "
-        f"most 1; with its options, those of {name} do not."
+        "`coverage_penalty`: expected an attention whose alignments are shares of the source, "
+        f"non-negative with a sum of at most 1; with its options, {name} has none."
     )
     source = padded(sources_of(3))
     assert refused(beam_search, model, source, coverage_penalty=0.1) == expected

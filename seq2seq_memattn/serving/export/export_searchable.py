@@ -61,12 +61,13 @@ def export_searchable(
         source_language, target_language: language codes such as "en", for the web page.
         search: options of search, fixed in the graph, with their defaults: `beam_size` (10),
             `n_best` (5, at most `beam_size`), `length_penalty` (0.0, the exponent), `max_length`
-            (None) and `max_source_length` (None: no limit; longer texts are cut to this number of
-            tokens, as are given prefixes and translations). For sampling: `num_samples` (0: no
-            signature `sample`), `temperature` (1.0), `top_k` (0), `top_p` (1.0). Rules:
-            `length_reward`, `coverage_penalty`, `no_repeat_ngram`, `banned` (a tuple of ids),
-            `min_length_ratio` and `max_length_ratio` (see `memattn translate`). `prefix` (False)
-            adds the signature `complete`. See `beam_search` and `sample`.
+            (None) and `max_source_length` (None: no limit but the model's; longer texts are cut to
+            this number of tokens, as are given prefixes and translations). If the encoder's
+            `keras.Input` declares a length, sources are padded and cut to it. For sampling:
+            `num_samples` (0: no signature `sample`), `temperature` (1.0), `top_k` (0), `top_p`
+            (1.0). Rules: `length_reward`, `coverage_penalty`, `no_repeat_ngram`, `banned` (a tuple
+            of ids), `min_length_ratio` and `max_length_ratio` (see `memattn translate`). `prefix`
+            (False) adds the signature `complete`. See `beam_search` and `sample`.
 
     Returns:
         The version's folder.

@@ -198,7 +198,7 @@ def _search(description: Mapping[str, Any]) -> str:
         text += (
             f" Texts must have the form of the training text: {' and '.join(had)}. "
             "`memattn serve` converts sources to this form, except for `score`, and returns "
-            "translations as plain text."
+            f"translations as plain text{', in lower case' * form['is_lowercased']}."
         )
     return text
 

@@ -261,7 +261,7 @@ def test_a_coverage_penalty_needs_alignments_that_are_shares(tmp_path: Path) -> 
     own = own_parts.make(attention=LinearAttention(3)).searchable()
     message = refused(export_searchable, own, tmp_path / "own", coverage_penalty=0.1)
     assert message.startswith(
-        "`coverage_penalty`: expected an attention whose alignments distribute"
+        "`coverage_penalty`: expected an attention whose alignments are shares"
     )
     assert not list(tmp_path.iterdir())
 
