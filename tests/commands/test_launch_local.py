@@ -128,9 +128,12 @@ def test_signals_reach_what_a_script_runs(number: int, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     script.write_text(f"'{sys.executable}' '{tmp_path}/program.py' '{tmp_path}' wait\necho done\n")
     command = ["-m", "experiments.launch_local", "--num_workers=2", "--", "bash", str(script)]
-    with subprocess.Popen(
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    process = subprocess.Popen(
         [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
+    )
+    signal.signal(signal.SIGHUP, ignored)
+    with process:
         deadline = time.monotonic() + 60
         while not all((tmp_path / f"worker{i}.ready").exists() for i in (0, 1)):
             assert time.monotonic() < deadline
