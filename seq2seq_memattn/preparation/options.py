@@ -1,6 +1,7 @@
 """Options shared by all commands that prepare parallel text."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from seq2seq_memattn.config import Options, option
@@ -100,9 +101,13 @@ class TextOptions(Options):
         if self.kind != "subwords" or self.model_file:
             other = "model_file" if self.model_file else f"kind {self.kind}"
             of_subwords = ("normalisation", "character_coverage")
-            for name in self.TRAINING if self.model_file else of_subwords:
-                if getattr(self, name) != getattr(type(self), name):  # the default
-                    raise ValueError(f"{name}: has no effect with {other}, so leave it out")
+            self.refuse(self.TRAINING if self.model_file else of_subwords, f"with {other}")
+
+    def refuse(self, names: Sequence[str], where: str) -> None:
+        """Raises ValueError if one of these options, without effect here, is not its default."""
+        for name in names:
+            if getattr(self, name) != getattr(type(self), name):
+                raise ValueError(f"{name}: has no effect {where}, so leave it out")
 
     @property
     def most_tokens(self) -> int:

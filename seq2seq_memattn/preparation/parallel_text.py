@@ -41,10 +41,9 @@ class ParallelTextOptions(TextForm, TextOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("splits_hyphens", "has_escapes", "has_normalised_punctuation"):
-            is_default = getattr(self, name) == getattr(type(self), name)
-            if not (self.is_tokenised or is_default):
-                raise ValueError(f"{name}: has no effect without is_tokenised, so leave it out")
+        if not self.is_tokenised:
+            of_tokenizer = ("splits_hyphens", "has_escapes", "has_normalised_punctuation")
+            self.refuse(of_tokenizer, "without is_tokenised")
         if self.is_truecased and self.is_lowercased:
             raise ValueError("is_truecased: expected without is_lowercased")
         self.files()

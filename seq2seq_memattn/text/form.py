@@ -91,10 +91,18 @@ class TextForm(Options):
         Sources in a language written without spaces are not tokenised: their words must already
         have spaces between them.
         """
-        return self._is_tokenised_in(self.source_language)
+        return self._is_tokenised_in(self._source)
+
+    @property
+    def _source(self) -> str:
+        return _without_region(self.source_language)
+
+    @property
+    def _target(self) -> str:
+        return _without_region(self.target_language)
 
     def _is_tokenised_in(self, language: str) -> bool:
-        return self.is_tokenised and _base(language) not in UNSPACED_LANGUAGES
+        return self.is_tokenised and language not in UNSPACED_LANGUAGES
 
     def as_trained(self, sources: Sequence[str], folder: Path) -> list[str]:
         """Converts plain source lines to the form of the corpus.
@@ -108,7 +116,7 @@ class TextForm(Options):
 
     def source_converter(self, folder: Path) -> Callable[[Sequence[str]], list[str]]:
         """A function that does what `as_trained` does, but reads the truecase model only once."""
-        steps = self._tokenising(self.source_language)
+        steps = self._tokenising(self._source)
         if self.truecase_model:
             steps.append(_truecaser(folder / self.truecase_model))
         if self.is_lowercased:
@@ -127,7 +135,7 @@ class TextForm(Options):
 
         Their case changes only for lower-cased corpora: there is no truecase model for targets.
         """
-        steps = self._tokenising(self.target_language)
+        steps = self._tokenising(self._target)
         if self.is_lowercased:
             steps.append(str.lower)
         return _changed(beginnings, steps)
@@ -138,29 +146,28 @@ class TextForm(Options):
         Lines that are tokenised already, or whose language is not known, stay as they are. In
         languages written without spaces, every character is a token.
         """
-        if self.is_tokenised or not self.target_language:
+        if self.is_tokenised or not self._target:
             return list(targets)
-        if _base(self.target_language) in UNSPACED_LANGUAGES:
+        if self._target in UNSPACED_LANGUAGES:
             return [" ".join("".join(line.split())) for line in targets]
-        return _changed(targets, [_tokeniser(self.target_language)])
+        return _changed(targets, [_tokeniser(self._target)])
 
     @property
     def standard_tokeniser(self) -> str:
         """The tokeniser of sacrebleu for `readable` lines: its default, if that can be used."""
-        language = _base(self.target_language)
-        if language not in UNSPACED_LANGUAGES:
+        if self._target not in UNSPACED_LANGUAGES:
             return "13a"
-        return "zh" if language == "zh" else "char"
+        return "zh" if self._target == "zh" else "char"
 
     def readable(self, targets: Sequence[str]) -> list[str]:
         """Target lines as plain text, but lower-cased text stays lower-cased."""
         steps = [_detruecaser()] if self.is_truecased else []
         if self.is_tokenised:
-            steps.append(_detokeniser(self.target_language))
+            steps.append(_detokeniser(self._target))
         return _changed(targets, steps)
 
 
-def _base(code: str) -> str:
+def _without_region(code: str) -> str:
     """The language of a code, without region or script: zh for zh-CN."""
     return re.split("[-_]", code)[0].lower()
 
@@ -218,7 +225,7 @@ def _tokeniser(
     with needed():
         from sacremoses import MosesTokenizer
 
-    tokeniser: Any = MosesTokenizer(_base(language) or "en")
+    tokeniser: Any = MosesTokenizer(language or "en")
     return lambda line: tokeniser.tokenize(
         line, aggressive_dash_splits=splits_hyphens, return_str=True, escape=escapes
     )
@@ -229,7 +236,7 @@ def _normaliser(language: str) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesPunctNormalizer
 
-    normaliser: Any = MosesPunctNormalizer(_base(language) or "en")
+    normaliser: Any = MosesPunctNormalizer(language or "en")
     return normaliser.normalize
 
 
@@ -266,11 +273,11 @@ def _detokeniser(language: str) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesDetokenizer
 
-    detokeniser: Any = MosesDetokenizer(_base(language) or "en")
+    detokeniser: Any = MosesDetokenizer(language or "en")
 
     def detokenise(line: str) -> str:
         text = detokeniser.detokenize(line.split(" "))
-        return _SPACES.sub("", text) if _base(language) in UNSPACED_LANGUAGES else text
+        return _SPACES.sub("", text) if language in UNSPACED_LANGUAGES else text
 
     return detokenise
 

@@ -48,6 +48,14 @@ def launch(folder: Path, what: str, *flags: str) -> "subprocess.Popen[str]":
     )
 
 
+def wait_until_ready(folder: Path) -> None:
+    """Waits until both of two workers wait for a signal."""
+    deadline = time.monotonic() + 60
+    while not all((folder / f"worker{i}.ready").exists() for i in (0, 1)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_each_process_knows_its_task_and_all_addresses(tmp_path: Path) -> None:
     process = launch(tmp_path, "nothing", "--num_workers=3")
     stdout, stderr = process.communicate(timeout=60)
@@ -111,10 +119,7 @@ if name != "chief0\"""",
 
 def test_signals_are_handed_on(tmp_path: Path) -> None:
     process = launch(tmp_path, "wait", "--num_workers=2", "--restarts=3")
-    deadline = time.monotonic() + 60
-    while not all((tmp_path / f"worker{i}.ready").exists() for i in (0, 1)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until_ready(tmp_path)
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 143, stderr
@@ -134,10 +139,7 @@ def test_signals_reach_what_a_script_runs(number: int, tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGHUP, ignored)
     with process:
-        deadline = time.monotonic() + 60
-        while not all((tmp_path / f"worker{i}.ready").exists() for i in (0, 1)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until_ready(tmp_path)
         process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 143, said.decode()

@@ -378,7 +378,7 @@ def _column(ids: Any, token: int) -> Any:
 
 
 def _padded(ids: Any, pad_id: int, length: int | None = None) -> Any:
-    """Pads ragged ids to at least one column: in a graph, an RNN over no columns fails."""
+    """Pads ragged ids to `length`, or to at least one column, without which an RNN fails."""
     padded = ids.to_tensor(pad_id, shape=[None, length])
     if length:
         return padded

@@ -12,6 +12,12 @@ from seq2seq_memattn.search.ensemble import Ensemble, members
 from seq2seq_memattn.search.options import CHANGING, RULES
 
 EVALUATIONS = "evaluation/*/evaluation.json"  # files of `evaluate` in a run directory
+# What was done to a corpus, by options of `TextForm`.
+FORMS = {
+    "is_tokenised": "tokenised",
+    "is_truecased": "truecased",
+    "is_lowercased": "lower-cased",
+}
 # Titles of scores, with the keys of the score and its signature in evaluation.json.
 SCORES = {
     "BLEU, tokenised": ("bleu", "signature"),
@@ -192,9 +198,7 @@ def _search(description: Mapping[str, Any]) -> str:
     if description["prefix"]:
         text += " With a prefix, a translation may be longer, so that the prefix fits."
     form = description["text_form"]
-    names = ("is_tokenised", "is_truecased", "is_lowercased")
-    words = ("tokenised", "truecased", "lower-cased")
-    if had := [word for name, word in zip(names, words, strict=True) if form[name]]:
+    if had := [word for name, word in FORMS.items() if form[name]]:
         text += (
             f" Texts must have the form of the training text: {' and '.join(had)}. "
             "`memattn serve` converts sources to this form, except for `score`, and returns "

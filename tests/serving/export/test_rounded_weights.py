@@ -71,7 +71,7 @@ def test_matrices_are_stored_as_int8(folder: Path) -> None:
 
 
 def test_an_empty_matrix_stays_as_it_is() -> None:
-    # As the folded weights of a readout that reads the decoder's output alone.
+    # Such a matrix comes from folding a readout that reads only the decoder's output.
     with RoundedWeights([]) as scope:
         assert isinstance(scope.stored(tf.zeros([4, 0])), tf.Variable)
         assert isinstance(scope.stored(tf.ones([4, 3])), RoundedMatrix)
