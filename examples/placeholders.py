@@ -6,7 +6,7 @@ Placeholders need not be added to the vocabulary, because subwords fall back to 
 
     python examples/placeholders.py
 
-On two cores of an EPYC that also ran two trainings, this took 2.6 minutes and ended with
+On two cores of an EPYC that also ran two trainings, this took 2.6 minutes. Among the last lines:
 
     0.0% of 200 sentences right without placeholders.
     100.0% of 200 sentences right with placeholders.

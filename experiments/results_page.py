@@ -103,7 +103,7 @@ def make_page(results_dir: Path) -> str:
         markdown_table(HEADER, _lines(memory, linked, numbers)),
         "Flexible Attention (Shu and Nakayama 2017):",
         markdown_table(HEADER, _lines(flexible, linked, numbers)),
-        "Findings of the memory paper that longer runs are to test again:",
+        "Longer runs on a finding above; at 4.5 % of the paper's updates, they cannot decide it:",
         markdown_table(HEADER, _lines(further, linked, numbers)),
         VERDICTS.strip(),
         "## Rules of the verdicts",
@@ -155,8 +155,9 @@ def _miniature(found: Results) -> str:
     models += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
     said = prose(
         "BLEU is of tokenised text, with one value for each seed; on the test set of Multi30k, it "
-        "ignores case. [Table 2](table2.md) also has standard sacrebleu. The difference from Att "
-        "and its p-value are those of the first seed. Figure 5 has other pairs of scores."
+        "ignores case. [Table 2](table2.md) has standard sacrebleu, too. The difference from Att "
+        "and its p-value are those of the first seed. Table 2 also has other pairs of "
+        "scores and equation 5 as printed."
     )
     return f"{said}\n\n{_translation_claims.summary(found, models)}"
 

@@ -1,9 +1,10 @@
 """Translates a file.
 
 `-` is standard input or output. Lines from a pipe are translated as they arrive. With `--n_best=N`,
-each source gives N lines of `number ||| translation ||| log-probability`; sources are numbered from
-0. With `--sample=N`, N translations are drawn at random instead of found by beam search. Their
-log-probabilities are the model's at temperature 1; the sampling flags do not change them.
+each source gives N lines of `number ||| translation ||| log-probability`, with sources numbered
+from 0; if N is 1, only the translation. With `--sample=N`, N translations are drawn at random
+instead of found by beam search. Their log-probabilities are the model's at temperature 1; the
+sampling flags do not change them.
 Sources and translations are plain text. If the training text was tokenised or truecased, the
 command tokenises or truecases sources in the same way and restores plain text in its output. The
 text files of a data directory already have the form of the training text; pass

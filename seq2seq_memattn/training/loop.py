@@ -71,7 +71,7 @@ class Trainer:
             It is no longer read once the new run has a checkpoint.
         devices: `DevicesConfig`. If several processes train together, each makes a `Trainer` with
             the same arguments, except for `devices`. Only the first process writes, and only it
-            needs access to `run_dir`.
+            needs access to `run_dir`. None: one device, however many the machine has.
         profile: the first and the last update to profile for TensorBoard; None: no profile.
 
     Raises:
