@@ -157,6 +157,7 @@ BESIDE = {
     "k64_pe": "K=64 + PE",
     "bahdanau": "Att",
 }
+OTHER_SCORES = {"k64_pe": "k64_pe_sigmoid_softmax"}  # rows that were not trained with two softmaxes
 
 
 def beside_the_paper(found: Results) -> str:
@@ -180,9 +181,7 @@ def beside_the_paper(found: Results) -> str:
         columns = [{name: cells[name][score] for name in BESIDE} for cells in pairs.values()]
         for corpus in corpora:
             ours = {
-                name: by_name.get(f"{corpus}_{name}")
-                or by_name.get(f"{corpus}_{name}_sigmoid_softmax")
-                for name in BESIDE
+                name: by_name.get(f"{corpus}_{OTHER_SCORES.get(name, name)}") for name in BESIDE
             }
             columns.append(
                 {

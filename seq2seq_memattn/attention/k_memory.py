@@ -141,7 +141,7 @@ class KMemoryAttention(Attention):
         self.max_source_length = max_source_length
         self.use_bias = use_bias
         self.hidden_units, self.spread = hidden_units, spread
-        # Only means over slots of means over the source are sure to sum to at most 1.
+        # Only two softmaxes, over the source and over the slots, give shares of the source.
         self.has_shares = normalise_over == "time" and encoder_score == decoder_score == "softmax"
         start = _Spread(spread) if spread else "glorot_uniform"
         self.encoder_hidden = (
