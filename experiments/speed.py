@@ -38,10 +38,11 @@ from seq2seq_memattn.config import DecodingPrecision, Precision
 from seq2seq_memattn.notes import print_note
 
 GRAPHS = ("xla", "plain")
+FOLDED = ("auto", "yes", "no")
 # Flags that all settings share, as fields of the same name.
 SHARED = (
     *("batch_size", "num_sentences", "beam_size", "units", "vocab_size", "deviation"),
-    *("input_feeding", "folded", "run_dir", "source", "data_dir", "split"),
+    *("input_feeding", "run_dir", "source", "data_dir", "split"),
 )
 
 
@@ -152,11 +153,11 @@ def define(flags: cli.Flags) -> None:
     flags.items(
         "graphs", ["xla"], f"graphs of the decoding steps to time in turns: {' and '.join(GRAPHS)}"
     )
-    flags.choice(
+    flags.items(
         "folded",
-        "auto",
-        ["auto", "yes", "no"],
-        "apply the linear maps of the context to the memory's rows, once per source",
+        ["auto"],
+        "whether to apply the linear maps of the context to the memory's rows, once per source; "
+        f"one or more of {', '.join(FOLDED)} to time in turns",
     )
     flags.integer("threads", None, "threads of TensorFlow; by default one per core", lower_bound=1)
     flags.boolean("parts", False, "also time the parts of a decoding step")
@@ -206,7 +207,7 @@ def _check(options: Any) -> None:
     if bool(options.data_dir) != bool(options.split) or (options.data_dir and options.run_dir):
         raise ValueError("--data_dir and --split: expected both or neither, and not with --run_dir")
     precisions = get_args(Precision if "train" in options.modes else DecodingPrecision)
-    for name, known in (("precisions", precisions), ("graphs", GRAPHS)):
+    for name, known in (("precisions", precisions), ("graphs", GRAPHS), ("folded", FOLDED)):
         given = getattr(options, name)
         if set(given) - set(known):
             raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {given}")
@@ -239,6 +240,7 @@ def _settings(options: Any) -> list[list[Setting]]:
                 length,
                 precision=precision,
                 jit_compile=graph == "xla",
+                folded=folded,
                 **shared,
             )
             for length in lengths
@@ -246,6 +248,7 @@ def _settings(options: Any) -> list[list[Setting]]:
             for precision in options.precisions
             # Training always runs in TensorFlow's plain graph.
             for graph in (["plain"] if mode == "train" else options.graphs)
+            for folded in (["auto"] if mode == "train" else options.folded)
         ]
         for mode in modes
     ]

@@ -127,6 +127,16 @@ PARTS = (
         ("seconds", "tokens/s", "compiling"),
     ),
     Part(
+        "folding",
+        "Maps of the context folded into the rows of the memory",
+        (
+            *(_of(("k_memory:32", "k_memory:64", "bahdanau")), "--modes=exact"),
+            *("--lengths=20,50,200", ONE_BATCH, "--folded=yes,no,auto", "--repeats=3"),
+        ),
+        ("seconds", "ms per step"),
+        '"auto" is the default: the rule of `search/folding.py` decides.',
+    ),
+    Part(
         "parts",
         "Parts of a step, toy model",
         (_of(MAIN), "--modes=exact", "--lengths=200", ONE_BATCH, "--repeats=3", "--parts"),
@@ -147,6 +157,7 @@ SHAPE = {
     "length": "L",
     "precision": "format",
     "jit_compile": "graph",
+    "folded": "folded",
 }
 
 

@@ -34,7 +34,7 @@ def options(**given: Any) -> SimpleNamespace:
         "deviation": 2.0,
         "input_feeding": True,
         "graphs": ["xla"],
-        "folded": "auto",
+        "folded": ["auto"],
         "threads": None,
         "parts": False,
         "run_dir": None,

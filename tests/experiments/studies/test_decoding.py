@@ -22,6 +22,7 @@ def row(attention: str, length: int, seconds: float, **more: Any) -> dict[str, A
         "length": length,
         "precision": "float32",
         "jit_compile": True,
+        "folded": "auto",
         "num_sentences": 512,
         "batch_size": 128,
         "beam_size": 10,
