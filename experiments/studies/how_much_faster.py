@@ -20,19 +20,18 @@ TABLES = {
 }
 DECODING = [
     f"decoding/small/{part}.json"
-    for part in ("by_length", "attentions", "growth", "parts", "formats", "graphs")
+    for part in ("by_length", "attentions", "growth", "folding", "parts", "formats", "graphs")
 ]
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
-    "speed/decoding_against_peers_avx512.json": "256 units, 1 to L, AVX-512, old scripts",
     "speed/int8_200_against_peers.json": "256 units, 1 to L, AVX-512 with VNNI",
     "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
     "speed/int8_512_against_peers.json": "512 units, 16,000 subwords, mean L, AVX-512 with VNNI",
-    "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy, old scripts",
-    "speed/single_256_beam_10_against_peers.json": "256 units, one sentence, old scripts",
-    "speed/single_512_beam_1_against_peers.json": "512 units, one sentence, greedy, old scripts",
-    "speed/single_512_beam_10_against_peers.json": "512 units, one sentence, old scripts",
+    "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
+    "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
+    "speed/single_512_beam_1_against_peers.json": "512 units, one sentence, greedy",
+    "speed/single_512_beam_10_against_peers.json": "512 units, one sentence",
 }
 HEADER = ("sources", "L", "K = 64 over Bahdanau", "least to most", "hardware", "commit", "file")
 PEERS_HEADER = (
@@ -49,8 +48,7 @@ rest of K-memory's lead comes from the memory. OpenNMT-py also has another atten
 encoder units. Figures are ratios of speeds: above 1 is faster. Sources of "exactly L" tokens favour
 a fixed-size memory more than sources of "0 to L" or "1 to L" tokens, which are half as long on
 average. Beam size 10, batches of 128, float32 and XLA, unless a row says otherwise. "Plain graph"
-is TensorFlow without XLA, as in exports and in `beam_search` without `jit_compile`. "Old scripts"
-for the other systems were replaced by those of this project, which differ in details.
+is TensorFlow without XLA, as in exports and in `beam_search` without `jit_compile`.
 """
 
 
@@ -65,7 +63,7 @@ def results(study: Study) -> list[Result]:
         if (folder / name).exists():
             timed = read_json(folder / name)
             shapes: dict[tuple[str, int], list[Result]] = {}
-            for row in timed["rows"]:
+            for row in (row for row in timed["rows"] if row["folded"] == "auto"):
                 shapes.setdefault((_sources(row), row["length"]), []).append(row)
             found += [
                 _over_bahdanau({**timed, "rows": rows}, what, name)

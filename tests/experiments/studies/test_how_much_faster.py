@@ -19,7 +19,8 @@ def timed(
 ) -> dict[str, Any]:
     spread = [seconds / 2, seconds, 2 * seconds]
     row = {"mode": mode, "length": 200, "attention": attention, "seconds": seconds}
-    return {**row, "all_seconds": spread, "precision": precision, "jit_compile": jit_compile}
+    row |= {"all_seconds": spread, "precision": precision, "jit_compile": jit_compile}
+    return {**row, "folded": "auto"}
 
 
 def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> None:
@@ -30,7 +31,8 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
         for mode, ours in (("exact", 2.0), ("uniform", 3.0))
         for attention, seconds in (("k_memory:64", ours), ("bahdanau", 4.0), ("none", 1.0))
     ]
-    write_json(tmp_path / "decoding/small/by_length.json", {**MADE, "rows": rows})
+    unfolded = [{**row, "folded": "no", "all_seconds": [9.0]} for row in rows]
+    write_json(tmp_path / "decoding/small/by_length.json", {**MADE, "rows": [*rows, *unfolded]})
     others = [
         timed("uniform", attention, seconds, precision, jit_compile)
         for precision, jit_compile, ours in (
