@@ -5,13 +5,12 @@ commands that use a run read this file with `--checkpoint=average.npz`. A damage
 reported and skipped, and the checkpoint before it is used instead.
 """
 
-import sys
 from pathlib import Path
 
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli
-from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.notes import STANDARD_ERROR, print_note
 
 SUFFIX = ".npz"
 
@@ -40,7 +39,7 @@ def main(arguments: cli.Arguments) -> None:
     from seq2seq_memattn.runs.averaging import average_checkpoints
 
     path = output_path(arguments.run_dir, arguments.output)
-    with tqdm(total=arguments.last, unit="checkpoint", file=sys.stderr) as bar:
+    with tqdm(total=arguments.last, unit="checkpoint", file=STANDARD_ERROR) as bar:
         updates, problems = average_checkpoints(
             Path(arguments.run_dir), arguments.last, path, bar.update
         )

@@ -11,7 +11,6 @@ the scores that need it. Otherwise they are scored as they are.
 
 import json
 import math
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
-from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.notes import STANDARD_ERROR, print_note
 from seq2seq_memattn.search.options import CHANGING
 from seq2seq_memattn.text.files import check_output, open_output, read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
@@ -122,7 +121,7 @@ def main(arguments: cli.Arguments) -> None:
     return_alignments = arguments.window or arguments.slots
     translator = run_flags.make_translator(run, arguments, return_alignments=return_alignments)
     started = time.perf_counter()
-    with tqdm(total=len(sources), unit="sentence", file=sys.stderr) as bar:
+    with tqdm(total=len(sources), unit="sentence", file=STANDARD_ERROR) as bar:
         translations = translator(sources, arguments.batch_size, arguments.source, bar.update)
     seconds = time.perf_counter() - started
     run_flags.report_cut(translator.sources)

@@ -9,7 +9,6 @@ with an empty source do not count in the totals.
 """
 
 import math
-import sys
 import time
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
+from seq2seq_memattn.notes import STANDARD_ERROR
 from seq2seq_memattn.text.files import check_output, open_output
 
 
@@ -45,7 +45,7 @@ def main(arguments: cli.Arguments) -> None:
     targets = encode_lines(run.target_vocabulary, target_lines, arguments.target)
     chosen = [i for i, source in enumerate(sources) if len(source)]
     started = time.perf_counter()
-    with tqdm(total=len(chosen), unit="pair", file=sys.stderr) as bar:
+    with tqdm(total=len(chosen), unit="pair", file=STANDARD_ERROR) as bar:
         log_probs = PairScorer(run.model)(
             [sources[i] for i in chosen],
             [targets[i] for i in chosen],

@@ -14,7 +14,6 @@ text files of a data directory already have the form of the training text; pass
 import contextlib
 import math
 import secrets
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from seq2seq_memattn.commands.shared import cli, run_flags
-from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.notes import STANDARD_ERROR, print_note
 from seq2seq_memattn.text.files import (
     STANDARD_STREAM,
     check_output,
@@ -112,7 +111,7 @@ def main(arguments: cli.Arguments) -> None:
     with (
         open_output(arguments.output) as output,
         _alignments_file(arguments.alignments) as write_alignments,
-        tqdm(total=total, unit="sentence", file=sys.stderr) as bar,
+        tqdm(total=total, unit="sentence", file=STANDARD_ERROR) as bar,
     ):
         for lines in line_chunks(arguments.input, CHUNK_LINES):
             if not number:
@@ -135,8 +134,8 @@ def main(arguments: cli.Arguments) -> None:
                     write_alignments(f"{number}.{rank}", one)
                 number += 1
             output.flush()
-    if prefixes is not None:
-        run_flags.check_lines(arguments.prefixes, prefixes, number)
+        if prefixes is not None:  # before the output replaces an earlier one
+            run_flags.check_lines(arguments.prefixes, prefixes, number)
     run_flags.report_cut(translator.sources)
     cli.print_result(
         {

@@ -14,6 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from seq2seq_memattn.data.locks import locked
+from seq2seq_memattn.notes import STANDARD_ERROR
 from seq2seq_memattn.text.files import sync_directory
 
 CHUNK_BYTES = 1 << 18
@@ -120,6 +121,7 @@ def _fetch_rest(url: str, part: Path) -> None:
                 initial=start,
                 unit="B",
                 unit_scale=True,
+                file=STANDARD_ERROR,
             ) as bar,
         ):
             _write_mark(part, response.headers)  # after `open` removed any other version

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from seq2seq_memattn.compute.hardware import num_cores
 from seq2seq_memattn.data.manifest import Split, describe_file
-from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.notes import STANDARD_ERROR, print_note
 from seq2seq_memattn.preparation.duplicates import DuplicateFinder
 from seq2seq_memattn.preparation.line_pairs import iterate_pairs
 from seq2seq_memattn.preparation.options import TextOptions
@@ -126,7 +126,7 @@ class TextPreparation:
         count, size = 0, sum(Path(source).stat().st_size for source, _ in self.files.train)
         with (
             contextlib.closing(DuplicateFinder(self._work)) as finder,
-            tqdm(total=size, desc="reading", unit="B", unit_scale=True) as bar,
+            tqdm(total=size, desc="reading", unit="B", unit_scale=True, file=STANDARD_ERROR) as bar,
         ):
             for pair in iterate_pairs(
                 self.files.train, options.unescape, lambda position: bar.update(position - bar.n)
@@ -192,7 +192,13 @@ class TextPreparation:
         writer = (self.directory, specs["source"], specs["target"])
         processes = self.options.processes or num_cores()
         with (
-            tqdm(total=sum(counts.values()), desc="encoding", unit=" pairs", smoothing=0) as bar,
+            tqdm(
+                total=sum(counts.values()),
+                desc="encoding",
+                unit=" pairs",
+                smoothing=0,
+                file=STANDARD_ERROR,
+            ) as bar,
             worker_pool(processes, "with fewer --processes", start_worker, *writer) as pool,
         ):
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import keras
 from tqdm import tqdm
 
 from seq2seq_memattn.compute.file_errors import as_os_errors
+from seq2seq_memattn.notes import STANDARD_ERROR, print_note
 from seq2seq_memattn.text.files import naming_errors, open_output
 from seq2seq_memattn.training.measurements import memory_mib
 
@@ -43,7 +43,7 @@ class Reporter:
             total=num_updates,
             initial=update,
             unit="update",
-            file=sys.stderr,
+            file=STANDARD_ERROR,
             dynamic_ncols=True,
             mininterval=1.0,
         )
@@ -80,7 +80,7 @@ class Reporter:
 
     def say(self, message: str) -> None:
         """Prints a line above the bar."""
-        self._bar.write(message, file=sys.stderr)
+        print_note(message)
 
     def bar(self, total: int, what: str) -> Any:
         """Returns a second bar, for a part of the work such as a validation."""
@@ -88,7 +88,7 @@ class Reporter:
             total=total,
             desc=what,
             unit="sentence",
-            file=sys.stderr,
+            file=STANDARD_ERROR,
             leave=False,
             dynamic_ncols=True,
             mininterval=1.0,

@@ -120,6 +120,16 @@ def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_pat
     assert done.returncode == 0, done.stderr
 
 
+def test_surplus_prefixes_leave_an_earlier_output_as_it_was(work: Path, tmp_path: Path) -> None:
+    output = write_lines(tmp_path / "output.txt", ["earlier"])
+    prefixes = write_lines(tmp_path / "prefixes.txt", ["ba", "ki"])
+    flags = (f"--run_dir={work / 'run'}", "--input=-", f"--prefixes={prefixes}")
+    done = run_here("experiments.translate", *flags, f"--output={output}", standard_input=b"ba\n")
+    assert done.returncode == 1
+    assert "prefixes.txt: expected 1 lines, got 2" in error_lines(done)[-1]
+    assert lines_of(output) == ["earlier", ""]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -16,11 +16,12 @@ import textwrap
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, TextIO, TypeVar, get_args, get_origin, get_type_hints
 
 from absl import flags as absl_flags
 
 from seq2seq_memattn import packages
+from seq2seq_memattn.notes import STANDARD_ERROR
 from seq2seq_memattn.text.files import naming_errors
 
 # TensorFlow's start-up log would hide the command's own lines on standard error.
@@ -308,12 +309,14 @@ def run(command: ModuleType, words: Sequence[str], usage: str) -> NoReturn:
         if _is_bug(error):
             raise
         if arguments.verbosity > 0:
-            traceback.print_exc()
+            traceback.print_exc(file=STANDARD_ERROR)
         fail(_one_line(error))
     except KeyboardInterrupt as interrupt:
         fail(str(interrupt) or "interrupted", EXIT_INTERRUPTED)
     except Terminated:
         fail("terminated", EXIT_TERMINATED)
+    finally:
+        _forget_unwritten(sys.stderr)
     sys.exit(0)
 
 
@@ -368,7 +371,7 @@ def print_result(result: Mapping[str, Any], to_stderr: bool = False) -> None:
     """
     line = json.dumps(result, allow_nan=False, default=_json_value)
     if to_stderr:
-        print(line, file=sys.stderr, flush=True)
+        print(line, file=STANDARD_ERROR, flush=True)
         return
     with naming_errors("standard output"):
         print(line, flush=True)
@@ -385,8 +388,8 @@ def print_text(text: str) -> None:
 
 def fail(message: str, status: int = EXIT_ERROR) -> NoReturn:
     """Ends the command with one line on standard error."""
-    print(f"error: {message}", file=sys.stderr, flush=True)
-    _forget_output()
+    print(f"error: {message}", file=STANDARD_ERROR, flush=True)
+    _forget_unwritten(sys.stdout)
     sys.exit(status)
 
 
@@ -400,14 +403,14 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated
 
 
-def _forget_output() -> None:
-    """Keeps Python from reporting, when it exits, that standard output cannot be written."""
-    if sys.stdout is None:  # it was closed before the start
+def _forget_unwritten(stream: TextIO | None) -> None:
+    """Keeps Python from reporting, when it exits, that a stream cannot be written."""
+    if stream is None:  # it was closed before the start
         return
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:  # such as a closed pipe or a full disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _is_bug(error: Exception) -> bool:

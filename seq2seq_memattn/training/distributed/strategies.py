@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Collection
 from typing import Any
@@ -12,6 +11,7 @@ import tensorflow as tf
 
 from seq2seq_memattn.compute.private import wait_for_peers
 from seq2seq_memattn.config import DevicesConfig
+from seq2seq_memattn.notes import STANDARD_ERROR
 from seq2seq_memattn.training.distributed.cluster import VARIABLE, Cluster, find_cluster
 from seq2seq_memattn.training.distributed.peers import LOOK_EVERY, LostWorker, Peers, answers
 from seq2seq_memattn.training.distributed.workers import ALONE, Devices, Workers
@@ -257,5 +257,5 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
         signal.raise_signal(signals[0])
     if not came:
         raise LostWorker(f"the chief ({chief}) did not start within {config.start_timeout:.0f} s")
-    print(f"the chief ({chief}) has ended or was lost; see its output", file=sys.stderr)
+    print(f"the chief ({chief}) has ended or was lost; see its output", file=STANDARD_ERROR)
     raise SystemExit(0)

@@ -231,6 +231,21 @@ def test_a_full_disk_under_standard_output_gives_one_line() -> None:
     assert (process.returncode, process.stderr) == (1, message)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize(("action", "status"), [("pass", 0), ("raise ValueError('x')", 1)])
+def test_a_full_disk_under_standard_error_changes_no_status(action: str, status: int) -> None:
+    script = COMMAND.replace("ACTION", action).replace("ACCEPTS", "False")
+    with open("/dev/full", "wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-c", script, "--size=3"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=full,
+        )
+    assert process.returncode == status
+    assert bool(process.stdout) == (status == 0)
+
+
 def test_a_device_without_enough_memory_gives_one_line() -> None:
     action = "raise RuntimeError('RESOURCE_EXHAUSTED: failed to allocate 9 GiB')"
     process = run_command("--size=3", action=action)
