@@ -231,6 +231,7 @@ class CheckpointFolder:
     def __init__(self, folder: Path, keep: int) -> None:
         self.folder = folder
         self.keep = keep
+        self._damaged: set[Path] = set()  # what `restore` has skipped
 
     def paths(self) -> list[Path]:
         """The paths of the checkpoints, from the oldest to the newest."""
@@ -239,18 +240,29 @@ class CheckpointFolder:
         return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
 
     @property
+    def last_whole(self) -> Path | None:
+        """The newest checkpoint that `restore` has not skipped; None if there is none."""
+        return next((path for path in self.paths()[::-1] if path not in self._damaged), None)
+
+    @property
     def last_update(self) -> int:
         """The update of the newest checkpoint; 0 if there is none."""
         return max((int(path.stem.rpartition("-")[2]) for path in self.paths()), default=0)
 
     def save(self, update: int, variables: Sequence[Any], record: dict[str, Any]) -> Path:
-        """Writes a checkpoint, then removes all but the newest `keep`; returns the path."""
+        """Writes a checkpoint, then removes all but the newest `keep`; returns the path.
+
+        Those that `restore` has skipped do not count; the skipped ones of earlier updates go, too.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{update:09d}.npz"
         write_arrays(path, variables, {**record, "update": update})
-        # Checkpoints of later updates are damaged ones that `restore` skipped: they do not count.
-        for old in [old for old in self.paths() if old <= path][: -self.keep]:
-            old.unlink()
+        self._damaged.discard(path)  # if it was, it has been replaced
+        earlier = [old for old in self.paths() if old <= path]
+        whole = [old for old in earlier if old not in self._damaged]
+        for old in earlier:
+            if old not in whole[-self.keep :]:
+                old.unlink()
         return path
 
     def restore(self, variables: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
@@ -279,8 +291,11 @@ class CheckpointFolder:
         for path in reversed(paths):
             try:
                 return read(path), problems
-            except ValueError as error:
+            except (ValueError, FileNotFoundError) as error:
+                self._damaged.add(path)
                 problems.append(str(error))
+        if self.paths() != paths:  # a training has meanwhile replaced them by newer ones
+            return self._newest(read)
         if paths:
             raise ValueError(f"no checkpoint in {self.folder} can be read: {problems[0]}")
         return None, problems

@@ -268,8 +268,9 @@ class Trainer:
         return "updates" if is_over else None
 
     def _hopeless(self, in_a_row: int) -> str:
-        paths = self.folder.paths()
-        last = paths[-1] if paths else "none" if self.workers.is_chief else "see the chief's error"
+        last = self.folder.last_whole or (
+            "none" if self.workers.is_chief else "see the chief's error"
+        )
         return (
             f"{in_a_row} updates in a row up to update {self._last_taken} had NaN or infinite "
             f"loss or gradient; last good checkpoint: {last}"

@@ -263,6 +263,32 @@ def test_a_damaged_checkpoint_does_not_push_out_whole_ones(tmp_path: Path) -> No
     assert folder.restore(variables(0))[1] == []
 
 
+def test_what_was_skipped_goes_before_whole_checkpoints_do(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for update in (6, 8):
+        save(folder, update)
+    damage(folder.paths()[-1], "flipped")
+    folder = CheckpointFolder(tmp_path, keep=2)
+    folder.restore(variables(0))
+    assert folder.last_whole == tmp_path / "checkpoint-000000006.npz"
+    save(folder, 9)
+    assert updates(folder) == [6, 9]
+    assert folder.last_whole == tmp_path / "checkpoint-000000009.npz"
+
+
+def test_checkpoints_that_a_training_replaces_while_they_are_read_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training, reading = (CheckpointFolder(tmp_path, keep=1) for _ in range(2))
+    save(training, 1)
+    paths = CheckpointFolder.paths
+    found = paths(reading)  # what a reader has listed before the training goes on
+    save(training, 2)
+    listed = iter([found])
+    monkeypatch.setattr(reading, "paths", lambda: next(listed, paths(reading)))
+    assert reading.restore(variables(0)) == ({"update": 2, "best_bleu": 2.0}, [])
+
+
 def test_other_files_are_no_checkpoints(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=1)
     for name in ("notes.txt", "checkpoint-1.npz", ".checkpoint-000000007.npz.12.tmp"):
