@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_memattn.attention.registry import checked
-from seq2seq_memattn.config import ModelConfig, TrainingConfig
+from seq2seq_memattn.config import ModelConfig, TrainingConfig, used_options
 from seq2seq_memattn.presets import copy_task, flexible, small_text, wmt17
 from seq2seq_memattn.presets.preset import Preset
 
@@ -53,7 +53,10 @@ def load_preset(name_or_file: str) -> Preset:
             f"{path}: expected {BASE} and the tables {', '.join(TABLES)}; got {unknown[0]!r}"
         )
     try:
-        model = ModelConfig.from_dict({**preset.model.to_dict(), **_table(content, "model")})
+        options = _table(content, "model")
+        if path.suffix == ".json":  # an earlier version may have made the run
+            options = used_options(options)
+        model = ModelConfig.from_dict({**preset.model.to_dict(), **options})
         checked(model.attention)
         training = {**preset.training.to_dict(), **_table(content, "training")}
         return Preset(model, TrainingConfig.from_dict(training))

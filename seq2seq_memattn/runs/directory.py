@@ -40,7 +40,12 @@ from seq2seq_memattn.runs.checkpoints import (
 )
 from seq2seq_memattn.text.files import atomic_binary, open_output, remove_leftovers
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.vocabulary import Vocabulary, vocabulary_files, vocabulary_from_dict
+from seq2seq_memattn.vocabulary import (
+    Vocabulary,
+    have_same_ids,
+    vocabulary_files,
+    vocabulary_from_dict,
+)
 
 CONFIG_NAME = "config.json"
 BEST_NAME = "best.npz"
@@ -144,27 +149,16 @@ def check_run(
 
     Raises:
         ValueError: if the directory is a run with other options (the message names those that
-            differ) or other data, if it has other files, or if `model` needs a joint vocabulary and
-            the data have two.
+            differ) or other data, or if it has other files; see also `run_options`.
     """
-    manifest = read_manifest(data_dir)
-    if model.tied_embeddings == "all" and manifest.source_vocabulary != manifest.target_vocabulary:
-        raise ValueError(
-            f"{data_dir}: expected one joint vocabulary for both sides (tied_embeddings=all needs "
-            "it); got two"
-        )
     path = run_dir / CONFIG_NAME
     old = _read_record(path) if path.exists() else {}
     has_begun = bool(CheckpointFolder(run_dir / CHECKPOINTS_NAME, keep=1).paths())
     first = old.get("start") if has_begun else None  # these weights are no longer read
-    new = {
-        "model": model.to_dict(),
-        "training": training.to_dict(),
-        "data": _fingerprint(manifest),
-        "start": _start(init_from, first),
-    }
+    new = run_options(data_dir, model, training, init_from, first)
     if path.exists():
-        if old.get("data") != new["data"] or _reads_otherwise(run_dir, manifest):
+        data = {name: old.get("data", {}).get(name) for name in new["data"]}
+        if data != new["data"] or _reads_otherwise(run_dir, read_manifest(data_dir)):
             raise ValueError(
                 f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
                 "data, or use --init_from to start a new run from its weights"
@@ -176,14 +170,45 @@ def check_run(
     return new
 
 
+def run_options(
+    data_dir: Path,
+    model: ModelConfig,
+    training: TrainingConfig,
+    init_from: Path | None = None,
+    first: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The options that identify a run, by group.
+
+    Args:
+        data_dir, model, training, init_from: see `check_run`.
+        first: the group "start" as a run that resumes has recorded it; None if it is new.
+
+    Raises:
+        ValueError: if `model` needs a joint vocabulary and the data have two.
+    """
+    manifest = read_manifest(data_dir)
+    if model.tied_embeddings == "all" and manifest.source_vocabulary != manifest.target_vocabulary:
+        raise ValueError(
+            f"{data_dir}: expected one joint vocabulary for both sides (tied_embeddings=all needs "
+            "it); got two"
+        )
+    return {
+        "model": model.to_dict(),
+        "training": training.to_dict(),
+        "data": _fingerprint(manifest),
+        "start": _start(init_from, first),
+    }
+
+
 def _is_killed_start(path: Path) -> bool:
     """Whether a file is the leftover of a start that was killed while it wrote config.json."""
     return path.name.startswith(f".{CONFIG_NAME}.") and path.suffix == ".tmp"
 
 
 def _fingerprint(manifest: Manifest) -> dict[str, str]:
-    """Checksums of the data, by file."""
-    return {file.path: file.sha256 for split in manifest.splits.values() for file in split.files}
+    """Checksums of the data that training reads, by file."""
+    splits = [manifest.splits[name] for name in ("train", "valid") if name in manifest.splits]
+    return {file.path: file.sha256 for split in splits for file in split.files}
 
 
 def _start(init_from: Path | None, first: dict[str, Any] | None) -> dict[str, Any]:
@@ -205,11 +230,11 @@ def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
     """Whether a run encodes or scores text differently from data with this manifest."""
     if not (run_dir / MANIFEST_NAME).exists():  # a start was killed before copying the manifest
         return False
-    own, other = (
-        (one.source_vocabulary, one.target_vocabulary, _form(one))
-        for one in (read_manifest(run_dir, check_files=False), manifest)
-    )
-    return own != other
+    own = read_manifest(run_dir, check_files=False)
+    have_same_vocabularies = have_same_ids(
+        own.source_vocabulary, manifest.source_vocabulary
+    ) and have_same_ids(own.target_vocabulary, manifest.target_vocabulary)
+    return not have_same_vocabularies or _form(own) != _form(manifest)
 
 
 def _form(manifest: Manifest) -> TextForm:
@@ -218,6 +243,7 @@ def _form(manifest: Manifest) -> TextForm:
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     # Options that did not exist yet when the run began count as having their defaults.
+    new = {group: options for group, options in new.items() if group != "data"}
     defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
     free = {*FREE_OPTIONS, INIT_SHA256}
     if new["training"]["schedule"] == "plateau":  # the learning rate depends on validations

@@ -21,6 +21,7 @@ from seq2seq_memattn.runs.directory import (
     load_weights,
     open_run,
     read_model_config,
+    run_options,
     training_lock,
 )
 from seq2seq_memattn.training.distributed.cluster import find_cluster
@@ -149,7 +150,10 @@ def _devices(
     cluster = find_cluster(devices, os.environ)
     options = None
     if cluster is None or not cluster.serves:
-        options = check_run(run_dir, data_dir, model_config, config, init_from)
+        if cluster is None or cluster.position == 0:
+            options = check_run(run_dir, data_dir, model_config, config, init_from)
+        else:  # this process does not use `run_dir`
+            options = run_options(data_dir, model_config, config, init_from)
         if config.teacher:
             _check_limit(Path(config.teacher), data_dir)
             _check_vocabularies(Path(config.teacher), data_dir)

@@ -61,6 +61,8 @@ def test_the_configuration_of_a_run_is_taken(tmp_path: Path) -> None:
         "versions": {},
     }
     assert load_preset(write(tmp_path / "config.json", json.dumps(run))) == preset
+    run["model"]["slot_spread"] = 2.0  # without effect, but earlier versions accepted it
+    assert load_preset(write(tmp_path / "config.json", json.dumps(run))) == preset
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,16 @@ def test_other_data_is_named(run_dir: Path, data_dir: Path, tmp_path: Path) -> N
         open_run(run_dir, other, MODEL, TRAINING)
 
 
+def test_one_more_test_set_is_no_other_data(run_dir: Path, data_dir: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    shutil.copytree(data_dir, more)
+    manifest = json.loads((data_dir / MANIFEST_NAME).read_text())
+    manifest["splits"]["test"] = manifest["splits"]["valid"]
+    (more / MANIFEST_NAME).write_text(json.dumps(manifest))
+    open_run(run_dir, more, MODEL, TRAINING)
+    open_run(run_dir, data_dir, MODEL, TRAINING)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from seq2seq_memattn.runs.directory import load_run, training_lock
+from seq2seq_memattn.training import start
+from seq2seq_memattn.training.distributed.cluster import Cluster
 from seq2seq_memattn.training.loop import Trainer, TrainingResult
 from seq2seq_memattn.training.measurements import UpdateResult
 from tests.training.runs import (
@@ -228,3 +230,19 @@ def test_weights_that_do_not_fit_are_refused_and_no_run_is_made(
     with pytest.raises(ValueError, match=f"{data_dir}: expected a run directory"):
         trainer(data_dir, tmp_path / "run", init_from=data_dir)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("position", "reason"), [(0, "it has other files"), (1, "no devices")])
+def test_only_the_chief_looks_at_its_run_directory(
+    position: int, reason: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of another run.txt").touch()
+    cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", position)
+    monkeypatch.setattr(start, "find_cluster", lambda *_: cluster)
+
+    def no_devices(devices: Any) -> None:
+        raise ValueError("no devices")
+
+    monkeypatch.setattr(start, "find_devices", no_devices)
+    with pytest.raises(ValueError, match=reason):
+        trainer(data_dir, tmp_path)
