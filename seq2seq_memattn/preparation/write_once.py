@@ -1,12 +1,13 @@
 """Makes data directories once and completely: a directory appears only when it is finished."""
 
+import contextlib
 import errno
 import glob
 import importlib.metadata
 import json
-import os
 import platform
 import shutil
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
 from seq2seq_memattn.text.files import (
-    is_another_process,
     naming_errors,
     open_output,
     remove_leftovers,
@@ -28,6 +28,7 @@ from seq2seq_memattn.vocabulary import vocabulary_from_dict
 
 WORK_NAME = "work"  # folder with files that are needed only to resume a preparation
 _STATE_NAME = "state.json"
+_PREPARING = "preparing this directory"
 
 
 def prepare_once(
@@ -59,17 +60,19 @@ def prepare_once(
     if _is_prepared(final, output_dir):
         return _existing(output_dir, task, options), False
     _remove_leftovers(final)
-    temporary = final.with_name(f".{final.name}.preparing-{os.getpid()}")
+    # Process ids would not do for the name: containers and hosts have the same ones.
+    temporary = final.with_name(f".{final.name}.preparing-{uuid.uuid4().hex}")
     temporary.mkdir()
-    try:
-        manifest = write(temporary)
-        manifests.write_manifest(temporary, manifest)
-        if not _take_name(temporary, final):  # another process was faster
-            shutil.rmtree(temporary)
-            return _existing(output_dir, task, options), False
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with locked(temporary, _PREPARING):
+        try:
+            manifest = write(temporary)
+            manifests.write_manifest(temporary, manifest)
+            if not _take_name(temporary, final):  # another process was faster
+                shutil.rmtree(temporary)
+                return _existing(output_dir, task, options), False
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
     sync_directory(final.parent)
     return manifest, True
 
@@ -110,7 +113,7 @@ def prepare_resumably(
         return _existing(output_dir, task, options), False
     kept = final.with_name(f".{final.name}.preparing-kept")
     kept.mkdir(exist_ok=True)
-    with locked(kept, "preparing this directory"):
+    with locked(kept, _PREPARING):
         if _is_prepared(final, output_dir):  # by another process, while this one took the lock
             shutil.rmtree(kept, ignore_errors=True)  # the other may have renamed it to `final`
             return _existing(output_dir, task, options), False
@@ -140,7 +143,8 @@ def _take_name(temporary: Path, final: Path) -> bool:
     try:
         temporary.replace(final)
     except OSError as error:
-        if error.errno != errno.ENOTEMPTY or not (final / manifests.MANIFEST_NAME).exists():
+        in_use = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+        if not in_use or not (final / manifests.MANIFEST_NAME).exists():
             raise
         return False
     return True
@@ -237,7 +241,7 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
 
 def _remove_leftovers(final: Path) -> None:
     """Removes the temporary directories of preparations that were killed."""
-    for leftover in final.parent.glob(f".{glob.escape(final.name)}.preparing-*"):
-        pid = leftover.name.rpartition("-")[2]
-        if pid.isdecimal() and not is_another_process(int(pid)):
+    for leftover in final.parent.glob(f".{glob.escape(final.name)}.preparing-{'[0-9a-f]' * 32}"):
+        # Another process may be writing it, or remove it first.
+        with contextlib.suppress(ValueError, FileNotFoundError), locked(leftover, _PREPARING):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -158,11 +158,11 @@ def remove_leftovers(path: Path, is_shared: bool = False) -> None:
         pid = leftover.name.split(".")[-2]
         if not (pid.isdecimal() and len(pid) <= PID_DIGITS and leftover.is_file()):
             continue  # not one of our temporary files
-        if not (is_shared and is_another_process(int(pid))):
+        if not (is_shared and _is_another_process(int(pid))):
             leftover.unlink(missing_ok=True)
 
 
-def is_another_process(pid: int) -> bool:
+def _is_another_process(pid: int) -> bool:
     """Whether another process with this id is running on this machine.
 
     Ids are reused, in containers after a short time. If a file's name has the id of this process

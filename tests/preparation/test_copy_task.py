@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import read_manifest
 from seq2seq_memattn.data.splits import SplitData
 from seq2seq_memattn.preparation import copy_task
@@ -200,12 +201,15 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_leftovers_go_unless_their_process_still_runs(tmp_path: Path) -> None:
-    running = tmp_path / f".data.preparing-{os.getppid()}"
-    for path in (running, tmp_path / f".data.preparing-{os.getpid()}"):  # our id, used before
+    running, killed, kept = (
+        tmp_path / f".data.preparing-{end}" for end in ("a" * 32, "b" * 32, "kept")
+    )
+    for path in (running, killed, kept):
         path.mkdir()
         (path / "train.source.txt").write_text("half")
-    prepare(options_for(tmp_path / "data"))
-    assert sorted(tmp_path.iterdir()) == [running, tmp_path / "data"]
+    with locked(running, "preparing this directory"):
+        prepare(options_for(tmp_path / "data"))
+    assert sorted(tmp_path.iterdir()) == [running, kept, tmp_path / "data"]
 
 
 @pytest.mark.parametrize(
