@@ -82,7 +82,9 @@ class SearchOptions:
         check_number("length_reward", self.length_reward, -MOST_WEIGHT, MOST_WEIGHT)
         check_number("coverage_penalty", self.coverage_penalty, 0.0, MOST_WEIGHT)
         check_int("no_repeat_ngram", self.no_repeat_ngram, 0, MOST_NGRAM)
-        if any(token <= END_ID for token in plain_ids("banned", self.banned)):
+        # Plain numbers, because a compiled search is found again by its options.
+        object.__setattr__(self, "banned", plain_ids("banned", self.banned))
+        if any(token <= END_ID for token in self.banned):
             raise ValueError("`banned`: expected no padding, start token or end token.")
 
     @property

@@ -163,7 +163,7 @@ class TextForm(Options):
         """Target lines as plain text, but lower-cased text stays lower-cased."""
         steps = [_detruecaser()] if self.is_truecased else []
         if self.is_tokenised:
-            steps.append(_detokeniser(self._target))
+            steps.append(_detokeniser(self._target, self.has_escapes))
         return _changed(targets, steps)
 
 
@@ -269,14 +269,19 @@ def _read_truecaser(model_file: str, changed: int) -> Callable[[str], str]:
 
 
 @lru_cache
-def _detokeniser(language: str) -> Callable[[str], str]:
+def _detokeniser(language: str, has_escapes: bool) -> Callable[[str], str]:
     with needed():
         from sacremoses import MosesDetokenizer
 
     detokeniser: Any = MosesDetokenizer(language or "en")
+    standard: Any = MosesDetokenizer("en")
 
     def detokenise(line: str) -> str:
-        text = detokeniser.detokenize(line.split(" "))
+        tokens = line.split(" ")
+        try:
+            text = detokeniser.detokenize(tokens, unescape=has_escapes)
+        except TypeError:  # sacremoses fails at Czech "-li" and "e - mail"
+            text = standard.detokenize(tokens, unescape=has_escapes)
         return _SPACES.sub("", text) if language in UNSPACED_LANGUAGES else text
 
     return detokenise

@@ -37,6 +37,15 @@ def test_only_what_was_done_is_undone() -> None:
     assert TextForm("en", "en", is_tokenised=True).readable([line]) == ["it's here."]
     assert TextForm("en", "en", is_truecased=True).readable([line]) == ["It &apos;s here ."]
     assert AS_GIVEN.readable([line]) == [line]
+    unescaped = TextForm("en", "en", is_tokenised=True, has_escapes=False)
+    assert unescaped.readable(["AT &amp; T , here"]) == ["AT &amp; T, here"]
+
+
+def test_czech_that_sacremoses_cannot_join_is_readable_too() -> None:
+    line = "máte - li e - mail , napište ."
+    assert TextForm("en", "cs", is_tokenised=True).readable([line]) == [
+        "máte - li e - mail, napište."
+    ]
 
 
 @pytest.fixture

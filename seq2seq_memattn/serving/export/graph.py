@@ -172,7 +172,7 @@ class ServingGraph:
         sources, decoder = self._read(text), self._decoder()
         given = self._served.target_text.encode(prefix)
         # One long prefix would make its batch take many steps.
-        given, is_cut = _cut(given, self._options.max_source_length, has_end=True)
+        given, is_cut = _cut(given, self._options.max_source_length, has_end=False)
         given = _padded(given.with_flat_values(self._model.to_tokens(given.flat_values)), PAD_ID)
         options = self._options.search(self._model)
         *_, found = self._search(decoder, sources.ids, options, given)

@@ -21,7 +21,7 @@ from seq2seq_memattn.serving.export.graph import ServingGraph, TextModel, text_m
 from seq2seq_memattn.serving.export.model_card import model_card
 from seq2seq_memattn.serving.export.options import ExportOptions
 from seq2seq_memattn.serving.export.warmup import write_warmup
-from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, version_folders
+from seq2seq_memattn.serving.layout import CARD, EXPORT, EXTRA, VERSION_NAME, version_folders
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import NUM_SPECIAL_IDS, UNKNOWN_ID, SymbolVocabulary
 
@@ -155,7 +155,8 @@ def new_version(export_dir: Path) -> Iterator[tuple[Path, int]]:
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir, "exporting to it"):
         for leftover in export_dir.glob(".*.tmp"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            if VERSION_NAME.fullmatch(leftover.name[1:].removesuffix(".tmp")):
+                shutil.rmtree(leftover, ignore_errors=True)
         version = max(version_folders(export_dir), default=0) + 1
         folder = export_dir / f".{version}.tmp"
         folder.mkdir()

@@ -83,7 +83,7 @@ def test_translations_begin_with_the_given_prefixes(attention: str) -> None:
 def test_a_prefix_beyond_the_limit_is_cut_and_that_is_said() -> None:
     options = dataclasses.replace(OPTIONS, max_source_length=4)
     complete = graph_of(run_of("k_memory"), options).function("complete")
-    found = call(complete, ["x", "x"], ["a b c", "a b c a"])
+    found = call(complete, ["x", "x"], ["a b c a", "a b c a b"])
     assert found["prefix_is_cut"].tolist() == [False, True]
     assert found["translations"][0].tolist() == found["translations"][1].tolist()
 

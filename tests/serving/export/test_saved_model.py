@@ -229,8 +229,9 @@ def test_versions_follow_one_another(
     (tmp_path / "7").mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / ".9.tmp").mkdir()  # a killed export
+    (tmp_path / ".mine.tmp").mkdir()  # of somebody else
     assert export(run, tmp_path, OPTIONS, "float32").name == "8"
-    assert sorted(os.listdir(tmp_path)) == ["7", "8", "notes"]
+    assert sorted(os.listdir(tmp_path)) == [".mine.tmp", "7", "8", "notes"]
 
 
 def test_two_exports_do_not_share_a_folder(run: Run, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async function translateField(signal) {
   byId("token-row").hidden = true;
   if (result.version && result.version !== String(asked.version)) {
     await refreshModels(); // a new version may have another attention and other pieces
-    asked = model;
+    asked = models.find((each) => each.name === asked.name) ?? asked;
     asked.version = result.version;
     showFacts();
   }
