@@ -7,10 +7,10 @@ from keras import ops
 
 from seq2seq_memattn.attention.registry import make_attention
 from seq2seq_memattn.checks import check_rank, check_size
-from seq2seq_memattn.compute.ids import ids_below
+from seq2seq_memattn.compute.ids import ids_below, to_int32
 from seq2seq_memattn.compute.padding import padding_last
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import layers_inside
+from seq2seq_memattn.compute.private import freeze_inside, layers_inside
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.compute.tracing import trace
 from seq2seq_memattn.config import ModelConfig, used_options
@@ -134,6 +134,7 @@ class Seq2Seq(keras.Model):
         )
         _seed_initializers(layers_inside(self), seeds)
         self._build_all()
+        freeze_inside(self)
 
     def _build_all(self) -> None:
         """Creates all weights before the first batch, since every size is known."""
@@ -277,6 +278,11 @@ class Seq2Seq(keras.Model):
             check_rank(name, given, ("batch", "length"))
         source, targets = ids["source"], ids["target_inputs"]
         check_size("target_inputs", "batch", targets.shape[0], source.shape[0])
+        # Keras would round floats to the compute dtype, in which 256 and 257 may be one number.
+        ids = {
+            name: given if isinstance(given, keras.KerasTensor) else to_int32(given)
+            for name, given in ids.items()
+        }
         return super().__call__(ids, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False, asked: Asked | None = None) -> Any:

@@ -204,6 +204,34 @@ def test_a_batch_may_be_empty(name: str, mode: str) -> None:
     assert tuple(logits.shape) == (0, 4, 13)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64", "float32"])
+def test_ids_of_any_numeric_dtype_are_the_same_ids(dtype: str) -> None:
+    model = build("reference")
+    given = {"source": SOURCE, "target_inputs": TARGET_INPUTS}
+    inputs = {name: ids.astype(dtype) for name, ids in given.items()}
+    np.testing.assert_array_equal(model(inputs, training=True), model(batch(), training=True))
+
+
+def test_floats_are_not_rounded_to_other_ids() -> None:
+    config = ModelConfig(source_vocab_size=300, encoder_units=8, decoder_units=8, attention="none")
+    model = Seq2Seq(config, dtype="mixed_bfloat16")
+    sources = np.array([[257, 2]])
+    targets = np.array([[1, 4]])
+    logits = [
+        as_array(model({"source": source, "target_inputs": targets}))
+        for source in (sources, sources.astype("float32"), sources - [[1, 0]])
+    ]
+    np.testing.assert_array_equal(logits[0], logits[1])
+    assert (logits[0] != logits[2]).any()
+
+
+def test_a_frozen_model_has_frozen_layers() -> None:
+    model = Seq2Seq(build("reference").config, trainable=False)
+    assert not model.trainable_variables
+    assert not any(variable.trainable for variable in model.variables)
+    assert not Seq2Seq.from_config(model.get_config()).trainable_variables
+
+
 # Gradients
 
 

@@ -133,8 +133,8 @@ def _by_exponentials(keys: Any, queries: Any, vector: Any) -> Any:
     step then needs a few multiplications, and one division for every four units, because
         a / b + c / d = (a d + b c) / (b d).
     This takes a sixth of the time of tanh. `LARGEST` keeps the product of four denominators finite.
-    Keys and queries are clipped to `STEEPEST`, so a unit's tanh is wrong if both are beyond it with
-    opposite signs; trained models stay far below.
+    Keys and queries are clipped to `STEEPEST`, so a unit's tanh is wrong if one is beyond it
+    and the other is nearly as large with the opposite sign; trained models stay far below.
     """
     missing = -keys.shape[-1] % 4
     if missing:

@@ -93,7 +93,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Attention":
-        attention = super().from_config(config)
+        attention = cls(**config)  # Keras's own method would keep only the name of the dtype policy
         attention.built = False  # or Keras would not build the sublayers of a copy
         return attention
 

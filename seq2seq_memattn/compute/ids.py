@@ -16,10 +16,12 @@ def has_ids(source: Any) -> bool:
 
 def to_int32(ids: Any) -> Any:
     """Ids as int32. Larger numbers become the largest one instead of another id."""
-    if keras.backend.standardize_dtype(ids.dtype) == "int64":
-        limits = np.iinfo(np.int32)
-        clip = np.clip if isinstance(ids, np.ndarray) else ops.clip
-        ids = clip(ids, limits.min, limits.max)
+    limits, of = np.iinfo(np.int32), np if isinstance(ids, np.ndarray) else ops
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if dtype == "int64":
+        ids = of.clip(ids, limits.min, limits.max)
+    elif dtype in ("uint32", "uint64"):
+        ids = of.minimum(ids, np.asarray(limits.max, dtype))
     return ops.cast(ids, "int32")
 
 

@@ -46,6 +46,16 @@ def layers_inside(layer: Any) -> list[Any]:
     return list(layer._flatten_layers(include_self=False))
 
 
+def freeze_inside(layer: Any) -> None:
+    """Freezes the layers inside a layer that was made with `trainable=False`.
+
+    Keras freezes them only when the property is set later.
+    """
+    if not layer.trainable:
+        for inner in layers_inside(layer):
+            inner.trainable = False
+
+
 def embeddings_of_input(model: Any, number: int = 0) -> list[keras.layers.Embedding]:
     """The `Embedding` layers that read input `number` of a functional or sequential model."""
     if type(model) in EMBEDDINGS:

@@ -8,6 +8,7 @@ from keras import ops
 APART = 1_000_003  # distance between the seeds of two replicas
 
 
+@keras.saving.register_keras_serializable(package="seq2seq_memattn")
 class SeedGenerator(keras.random.SeedGenerator):
     """Keras's seed generator, but with different seeds on each replica.
 

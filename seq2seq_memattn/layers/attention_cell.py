@@ -15,7 +15,7 @@ from seq2seq_memattn.checks import (
     check_size,
     check_state,
 )
-from seq2seq_memattn.compute.private import layers_inside, serialise_shared
+from seq2seq_memattn.compute.private import freeze_inside, layers_inside, serialise_shared
 from seq2seq_memattn.compute.rows import on_rows
 from seq2seq_memattn.loops.cell_steps import CellStep, cell_step, output_units, state_units
 from seq2seq_memattn.loops.products import Products
@@ -144,6 +144,7 @@ class AttentionCell(keras.layers.Layer):
             if mixing_units
             else None
         )
+        freeze_inside(self)
 
     def build(self, inputs_shape: Any, memory_shape: Any, state_shape: Any) -> None:
         del state_shape  # the cells know their own

@@ -7,7 +7,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_share, check_size
 from seq2seq_memattn.compute.padding import full_mask, padding_last
-from seq2seq_memattn.compute.private import attach_mask, serialise_shared
+from seq2seq_memattn.compute.private import attach_mask, freeze_inside, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.compute.tracing import trace
 from seq2seq_memattn.layers.attention_cell import AttentionCell
@@ -131,6 +131,7 @@ class AttentionDecoder(keras.layers.Layer):
         # Public, for models that prepare the memory themselves.
         self.teacher_force = TeacherForcedDecoder(self.cell, dropout, self.seed_generator)
         self._widths: tuple[int | None, int | None] = (None, None)  # of inputs, encoder outputs
+        freeze_inside(self)
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
         widths = (inputs_shape[-1], encoder_outputs_shape[-1])

@@ -169,6 +169,10 @@ class Bridge(keras.layers.Layer):
             "outputs_only": self.outputs_only,
         }
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Bridge":
+        return cls(**config)  # Keras's own method would keep only the name of the dtype policy
+
 
 def _is_list(x: Any) -> bool:
     """Whether `x` is a list or tuple with elements."""

@@ -172,6 +172,9 @@ class Encoder(keras.layers.Layer):
         if not isinstance(inputs, StepInputs):
             check_rank("inputs", inputs, ("batch", "source_length", "embedding_dim"))
             check_mask("mask", mask, inputs)
+        values = inputs.values if isinstance(inputs, StepInputs) else inputs
+        if values.shape[1] == 0:
+            raise ValueError("`inputs`: expected at least one position; got source_length 0.")
         # Keras hands on a mask only if it is given by name.
         given = {} if mask is None else {"mask": mask}
         return super().__call__(inputs, **given, **kwargs)
@@ -281,6 +284,10 @@ class Encoder(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Encoder":
+        return cls(**config)  # Keras's own method would keep only the name of the dtype policy
 
 
 def _runs_own_loops(layer: Any) -> bool:

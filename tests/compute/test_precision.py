@@ -73,3 +73,11 @@ def test_a_saved_model_keeps_its_products_dtype(tmp_path: Path) -> None:
     loaded = keras.models.load_model(path)
     assert product_dtype(loaded.cell.cells[0]) == "bfloat16"
     np.testing.assert_array_equal(as_array(loaded(BATCH)), as_array(model(BATCH)))
+
+
+@pytest.mark.parametrize("precision", ["bfloat16_products", "int8_products"])
+def test_copies_of_layers_keep_the_policy(precision: str) -> None:
+    model = Seq2Seq(CONFIG, dtype=dtype_policy(precision))
+    for layer in (model.encoder, model.bridge, model.cell.attention):
+        again = type(layer).from_config(layer.get_config())
+        assert type(again.dtype_policy) is type(model.dtype_policy), layer.name

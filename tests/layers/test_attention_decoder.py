@@ -17,6 +17,7 @@ from seq2seq_memattn.attention.local import LocalAttention
 from seq2seq_memattn.attention.multiplicative import LuongAttention
 from seq2seq_memattn.attention.no_attention import NoAttention
 from seq2seq_memattn.compute.private import attached_mask
+from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.layers.bridge import Bridge
@@ -408,13 +409,14 @@ def test_masks_may_be_given_by_position() -> None:
     assert_close(decoder(*arrays, None, *masks), named)
 
 
-def test_a_seed_generator_is_saved_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [keras.random.SeedGenerator, SeedGenerator])
+def test_a_seed_generator_is_saved_and_comes_back(kind: Any, tmp_path: Path) -> None:
     inputs = keras.Input((None, WIDTH)), keras.Input((None, ENCODER_UNITS))
     decoder = AttentionDecoder(
         keras.layers.GRUCell(UNITS),
         KMemoryAttention(4),
         dropout=0.4,
-        seed=keras.random.SeedGenerator(3),
+        seed=kind(3),
     )
     model = keras.Model(inputs, decoder(*inputs))
     model.save(tmp_path / "model.keras")

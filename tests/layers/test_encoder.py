@@ -347,3 +347,8 @@ def test_weights_are_drawn_anew_unless_a_seed_is_given() -> None:
     assert (found[0] != found[1]).any() and (found[0] == found[2]).all()
     assert (kernel() != kernel()).any() and (kernel(seed=4) == kernel(seed=4)).all()
     assert Encoder.from_config(Encoder(3).get_config()).seed is None
+
+
+def test_a_source_without_positions_is_refused() -> None:
+    message = refused(Encoder(3), np.zeros((2, 0, 4), np.float32))
+    assert message == "`inputs`: expected at least one position; got source_length 0."
