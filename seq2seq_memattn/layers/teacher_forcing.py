@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from seq2seq_memattn.compute.precision import at_least_float32
 from seq2seq_memattn.compute.seeds import seed_states
 from seq2seq_memattn.layers.attention_cell import AttentionCell, AttentionCellState
 from seq2seq_memattn.loops.cell_steps import cell_step, output_units
@@ -162,10 +163,14 @@ class TeacherForcedDecoder:
         context_units = memory.rows.shape[-1]
         masks = self._masks(projected, context_units, training)
         widths = self._widths_left(context_units, state, asked)
+        # The gradient of an array is summed over the steps in the array's dtype.
+        wide = keras.tree.map_structure(at_least_float32, memory) if training else memory
 
         def step(products: Any, carry: Any, inputs: Any, crop: Any) -> tuple[Any, list[Any]]:
             projected, *others = inputs
-            cropped = keras.tree.map_structure(crop, memory)
+            cropped = keras.tree.map_structure(
+                lambda array, narrow: ops.cast(crop(array), narrow.dtype), wide, memory
+            )
             output, scores, carry = cell.step_without_mixing(
                 cell_steps,
                 products,

@@ -1,4 +1,4 @@
-"""Gradients on JAX in half precision: of long loops and of embeddings."""
+"""Gradients on JAX in half precision: of long loops, embeddings and memories."""
 
 import pytest
 
@@ -66,6 +66,38 @@ def gradient_of_table(dtype):
 exact, found = gradient_of_table("float32"), gradient_of_table("bfloat16")
 most = 0.005  # summed in bfloat16, the error is 0.02
 """
+MEMORY = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+import keras
+import numpy as np
+from keras import ops
+from seq2seq_memattn import AttentionDecoder, BahdanauAttention
+
+random = np.random.default_rng(0)
+inputs = random.normal(size=(4, 400, 6)).astype("float32")
+outputs = ops.convert_to_tensor(random.normal(size=(4, 30, 8)).astype("float32"))
+weights = []
+
+
+def gradient_of_outputs(policy):
+    attention = BahdanauAttention(8, dtype=policy)
+    decoder = AttentionDecoder(keras.layers.GRUCell(8, dtype=policy), attention, dtype=policy)
+    decoder(inputs, outputs)
+    if not weights:
+        weights.extend(random.normal(scale=0.5, size=each.shape) for each in decoder.weights)
+    decoder.set_weights(weights)
+
+    def loss(outputs):
+        return ops.sum(ops.cast(decoder(inputs, outputs, training=True), "float32"))
+
+    return np.asarray(jax.grad(loss)(outputs))
+
+
+exact, found = gradient_of_outputs("float32"), gradient_of_outputs("mixed_bfloat16")
+most = 0.012  # with keys summed in bfloat16, the error is 0.024
+"""
 CHECK = """
 error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
 assert 0.0 < error < most, error
@@ -73,7 +105,7 @@ assert 0.0 < error < most, error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [LOOP, EMBEDDING], ids=["loop", "embedding"])
+@pytest.mark.parametrize("program", [LOOP, EMBEDDING, MEMORY], ids=["loop", "embedding", "memory"])
 def test_gradients_are_not_summed_in_bfloat16(program: str) -> None:
     done = run_python("-c", program + CHECK)
     assert done.returncode == 0, done.stderr.decode()
