@@ -59,7 +59,7 @@ papers print, it gives *reproduced*, unless it says otherwise (a test checks thi
   By rule 1, a finding that holds in some rows with L > 20 but not in others is *partly* reproduced,
   whatever is missing.
 
-*Timed, COMMIT*: untrained models were timed at this commit; "+" means that files differed from it.
+*Timed, COMMIT*: untrained models were timed at this commit.
 """
 MEMORY = ("table1", "ambiguities", "table2", "table3", "decoding")
 FURTHER = ("one_slot",)  # more runs for findings of the tables

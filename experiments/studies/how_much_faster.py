@@ -25,9 +25,9 @@ DECODING = [
 # Files of `compare_peers`; each has one shape, or one shape for each length.
 PEERS = {
     "speed/decoding_against_peers.json": "256 units, 1 to L tokens",
-    "speed/int8_200_against_peers.json": "256 units, 1 to L, AVX-512 with VNNI",
+    "speed/int8_200_against_peers.json": "256 units, 1 to L, another machine",
     "speed/news_against_peers.json": "512 units, 16,000 subwords, mean L",
-    "speed/int8_512_against_peers.json": "512 units, 16,000 subwords, mean L, AVX-512 with VNNI",
+    "speed/int8_512_against_peers.json": "512 units, 16,000 subwords, mean L, another machine",
     "speed/single_256_beam_1_against_peers.json": "256 units, one sentence, greedy",
     "speed/single_256_beam_10_against_peers.json": "256 units, one sentence",
     "speed/single_512_beam_1_against_peers.json": "512 units, one sentence, greedy",
