@@ -15,7 +15,7 @@ def has_ids(source: Any) -> bool:
 
 
 def to_int32(ids: Any) -> Any:
-    """Ids as int32. Larger numbers become the largest one instead of another id."""
+    """Ids as int32. Larger whole numbers become the largest one instead of another id."""
     limits, of = np.iinfo(np.int32), np if isinstance(ids, np.ndarray) else ops
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if dtype == "int64":

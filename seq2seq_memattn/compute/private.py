@@ -52,7 +52,7 @@ def freeze_inside(layer: Any) -> None:
     Keras freezes them only when the property is set later.
     """
     if not layer.trainable:
-        for inner in layers_inside(layer):
+        for inner in layers_inside(layer):  # the property of `layer` ignores the value it has
             inner.trainable = False
 
 

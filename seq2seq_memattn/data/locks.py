@@ -10,7 +10,7 @@ from seq2seq_memattn.notes import print_note
 
 
 @contextlib.contextmanager
-def locked(directory: Path, doing: str, waits: bool = False) -> Iterator[None]:
+def locked(directory: Path, doing: str, waits: bool = False) -> Iterator[bool]:
     """Locks a directory against other processes of this machine while the block runs.
 
     The lock also ends when the process ends, even if it is killed. On a file system without locks,
@@ -21,12 +21,15 @@ def locked(directory: Path, doing: str, waits: bool = False) -> Iterator[None]:
         doing: what the holder of the lock does, for the message, such as "training this run".
         waits: whether to wait while another process holds the lock.
 
+    Yields:
+        bool. Whether there is a lock: False on a file system without locks.
+
     Raises:
         ValueError: if another process, or other code in this one, holds the lock; not if `waits`.
     """
     import fcntl  # does not exist on every platform that can read runs
 
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor, is_locked = os.open(directory, os.O_RDONLY), True
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,6 +41,7 @@ def locked(directory: Path, doing: str, waits: bool = False) -> Iterator[None]:
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF):
                 raise
-        yield
+            is_locked = False
+        yield is_locked
     finally:
         os.close(descriptor)

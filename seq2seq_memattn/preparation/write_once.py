@@ -59,11 +59,14 @@ def prepare_once(
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):
         return _existing(output_dir, task, options), False
-    _remove_leftovers(final)
     # Process ids would not do for the name: containers and hosts have the same ones.
     temporary = final.with_name(f".{final.name}.preparing-{uuid.uuid4().hex}")
-    temporary.mkdir()
-    with locked(temporary, _PREPARING):
+    with contextlib.ExitStack() as held:
+        # Without this lock, another start could remove the directory before it is locked.
+        with locked(final.parent, "beginning a preparation", waits=True):
+            _remove_leftovers(final)
+            temporary.mkdir()
+            held.enter_context(locked(temporary, _PREPARING))
         try:
             manifest = write(temporary)
             manifests.write_manifest(temporary, manifest)
@@ -242,6 +245,7 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
 def _remove_leftovers(final: Path) -> None:
     """Removes the temporary directories of preparations that were killed."""
     for leftover in final.parent.glob(f".{glob.escape(final.name)}.preparing-{'[0-9a-f]' * 32}"):
-        # Another process may be writing it, or remove it first.
-        with contextlib.suppress(ValueError, FileNotFoundError), locked(leftover, _PREPARING):
-            shutil.rmtree(leftover, ignore_errors=True)
+        # A process that still runs has locked it. Another user's may not be ours to remove.
+        with contextlib.suppress(ValueError, OSError), locked(leftover, _PREPARING) as is_locked:
+            if is_locked:
+                shutil.rmtree(leftover, ignore_errors=True)

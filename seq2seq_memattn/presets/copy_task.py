@@ -2,7 +2,8 @@
 
 Models and training follow section 4.1.1 of the paper and google/seq2seq: Adam with learning rate
 1e-4, 200,000 updates. The options are the same at every length; the length in a preset's name only
-says which data the preset is meant for.
+says which data the preset is meant for. The softmax of equation 5 is over the source, not over the
+slots (results/ambiguities.md).
 """
 
 from seq2seq_memattn.config import ModelConfig

@@ -54,7 +54,7 @@ def load_preset(name_or_file: str) -> Preset:
         )
     try:
         options = _table(content, "model")
-        if path.suffix == ".json":  # an earlier version may have made the run
+        if "versions" in content:  # of a run, which an earlier version may have made
             options = used_options(options)
         model = ModelConfig.from_dict({**preset.model.to_dict(), **options})
         checked(model.attention)

@@ -2,7 +2,8 @@
 
 Models have one layer of 384 units in each direction, a vocabulary of 4,000 subwords (see
 results/multi30k_sizes.md), dropout and label smoothing. The learning rate rises for 200 updates and
-is later halved at intervals. Training takes 8 epochs, one to two hours on one core.
+is later halved at intervals. Training takes 8 epochs, one to two hours on one core. The softmax of
+equation 5 is over the source, not over the slots (results/ambiguities.md).
 """
 
 from typing import Any

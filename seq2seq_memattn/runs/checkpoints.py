@@ -288,14 +288,19 @@ class CheckpointFolder:
     ) -> tuple[dict[str, Any] | None, list[str]]:
         paths = self.paths()
         problems: list[str] = []
+        missing: list[str] = []
         for path in reversed(paths):
             try:
                 return read(path), problems
-            except (ValueError, FileNotFoundError) as error:
+            except FileNotFoundError as error:
+                missing.append(str(error))
+            except ValueError as error:
                 self._damaged.add(path)
                 problems.append(str(error))
         if self.paths() != paths:  # a training has meanwhile replaced them by newer ones
             return self._newest(read)
         if paths:
-            raise ValueError(f"no checkpoint in {self.folder} can be read: {problems[0]}")
+            raise ValueError(
+                f"no checkpoint in {self.folder} can be read: {[*problems, *missing][0]}"
+            )
         return None, problems

@@ -125,7 +125,7 @@ def open_run(
                 binary.write((data_dir / name).read_bytes())
 
 
-def training_lock(run_dir: Path) -> contextlib.AbstractContextManager[None]:
+def training_lock(run_dir: Path) -> contextlib.AbstractContextManager[bool]:
     """The lock that keeps two trainings from overwriting each other's checkpoints."""
     return locked(run_dir, "training this run")
 
@@ -157,8 +157,7 @@ def check_run(
     first = old.get("start") if has_begun else None  # these weights are no longer read
     new = run_options(data_dir, model, training, init_from, first)
     if path.exists():
-        data = {name: old.get("data", {}).get(name) for name in new["data"]}
-        if data != new["data"] or _reads_otherwise(run_dir, read_manifest(data_dir)):
+        if _has_other_data(run_dir, old.get("data", {}), read_manifest(data_dir)):
             raise ValueError(
                 f"{run_dir}: a run on other data than those of {data_dir}; resume it with its own "
                 "data, or use --init_from to start a new run from its weights"
@@ -226,15 +225,23 @@ def _start(init_from: Path | None, first: dict[str, Any] | None) -> dict[str, An
     return {"init_from": name, INIT_SHA256: found}
 
 
-def _reads_otherwise(run_dir: Path, manifest: Manifest) -> bool:
-    """Whether a run encodes or scores text differently from data with this manifest."""
+def _has_other_data(run_dir: Path, recorded: dict[str, str], manifest: Manifest) -> bool:
+    """Whether a run has other text than data with this manifest, or encodes or scores it otherwise.
+
+    Args:
+        run_dir: the run.
+        recorded: the checksums in its config.json. Runs of earlier versions recorded all splits.
+        manifest: `Manifest` of the data.
+    """
+    files = _fingerprint(manifest)
     if not (run_dir / MANIFEST_NAME).exists():  # a start was killed before copying the manifest
-        return False
+        return any(recorded.get(name) != checksum for name, checksum in files.items())
     own = read_manifest(run_dir, check_files=False)
     have_same_vocabularies = have_same_ids(
         own.source_vocabulary, manifest.source_vocabulary
     ) and have_same_ids(own.target_vocabulary, manifest.target_vocabulary)
-    return not have_same_vocabularies or _form(own) != _form(manifest)
+    is_same_text = _fingerprint(own) == files and _form(own) == _form(manifest)
+    return not (is_same_text and have_same_vocabularies)
 
 
 def _form(manifest: Manifest) -> TextForm:

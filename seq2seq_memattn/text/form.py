@@ -280,7 +280,7 @@ def _detokeniser(language: str, has_escapes: bool) -> Callable[[str], str]:
         tokens = line.split(" ")
         try:
             text = detokeniser.detokenize(tokens, unescape=has_escapes)
-        except TypeError:  # sacremoses fails at Czech "-li" and "e - mail"
+        except TypeError:  # sacremoses fails at Czech apostrophes before "- li" or "- mail"
             text = standard.detokenize(tokens, unescape=has_escapes)
         return _SPACES.sub("", text) if language in UNSPACED_LANGUAGES else text
 

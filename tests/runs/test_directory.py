@@ -214,7 +214,12 @@ def test_one_more_test_set_is_no_other_data(run_dir: Path, data_dir: Path, tmp_p
     more = tmp_path / "more"
     shutil.copytree(data_dir, more)
     manifest = json.loads((data_dir / MANIFEST_NAME).read_text())
-    manifest["splits"]["test"] = manifest["splits"]["valid"]
+    test = json.loads(json.dumps(manifest["splits"]["valid"]))
+    for file in test["files"]:
+        name = file["path"].replace("valid", "test")
+        shutil.copy(more / file["path"], more / name)
+        file["path"] = name
+    manifest["splits"]["test"] = test
     (more / MANIFEST_NAME).write_text(json.dumps(manifest))
     open_run(run_dir, more, MODEL, TRAINING)
     open_run(run_dir, data_dir, MODEL, TRAINING)

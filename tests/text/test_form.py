@@ -42,10 +42,8 @@ def test_only_what_was_done_is_undone() -> None:
 
 
 def test_czech_that_sacremoses_cannot_join_is_readable_too() -> None:
-    line = "máte - li e - mail , napište ."
-    assert TextForm("en", "cs", is_tokenised=True).readable([line]) == [
-        "máte - li e - mail, napište."
-    ]
+    form = TextForm("en", "cs", is_tokenised=True)
+    assert form.readable(["x' - li y , z ."]) == ["x' - li y, z."]
 
 
 @pytest.fixture

@@ -390,6 +390,7 @@ def fail(message: str, status: int = EXIT_ERROR) -> NoReturn:
     """Ends the command with one line on standard error."""
     print(f"error: {message}", file=STANDARD_ERROR, flush=True)
     _forget_unwritten(sys.stdout)
+    _forget_unwritten(sys.stderr)
     sys.exit(status)
 
 

@@ -232,13 +232,19 @@ def test_a_full_disk_under_standard_output_gives_one_line() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-@pytest.mark.parametrize(("action", "status"), [("pass", 0), ("raise ValueError('x')", 1)])
-def test_a_full_disk_under_standard_error_changes_no_status(action: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("action", "flag", "status"),
+    [("pass", "--size=3", 0), ("raise ValueError('x')", "--size=3", 1), ("pass", "--size=x", 1)],
+)
+def test_a_full_disk_under_standard_error_changes_no_status(
+    action: str, flag: str, status: int
+) -> None:
     script = COMMAND.replace("ACTION", action).replace("ACCEPTS", "False")
     with open("/dev/full", "wb") as full:
         process = subprocess.run(
-            [sys.executable, "-c", script, "--size=3"],
+            [sys.executable, "-c", script, flag],
             cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
             stdout=subprocess.PIPE,
             stderr=full,
         )
