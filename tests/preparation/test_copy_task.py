@@ -1,4 +1,6 @@
 import dataclasses
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -210,6 +212,20 @@ def test_leftovers_go_unless_their_process_still_runs(tmp_path: Path) -> None:
     with locked(running, "preparing this directory"):
         prepare(options_for(tmp_path / "data"))
     assert sorted(tmp_path.iterdir()) == [running, kept, tmp_path / "data"]
+
+
+def test_without_file_locks_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perhaps_running = tmp_path / f".data.preparing-{'a' * 32}"
+    perhaps_running.mkdir()
+
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    prepare(options_for(tmp_path / "data"))
+    assert sorted(tmp_path.iterdir()) == [perhaps_running, tmp_path / "data"]
 
 
 @pytest.mark.parametrize(

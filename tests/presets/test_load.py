@@ -63,6 +63,9 @@ def test_the_configuration_of_a_run_is_taken(tmp_path: Path) -> None:
     assert load_preset(write(tmp_path / "config.json", json.dumps(run))) == preset
     run["model"]["slot_spread"] = 2.0  # without effect, but earlier versions accepted it
     assert load_preset(write(tmp_path / "config.json", json.dumps(run))) == preset
+    del run["versions"]  # so it is no run's
+    with pytest.raises(ValueError, match="config.json: `slot_spread`"):
+        load_preset(write(tmp_path / "config.json", json.dumps(run)))
 
 
 @pytest.mark.parametrize(

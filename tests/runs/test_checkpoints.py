@@ -1,6 +1,7 @@
 import dataclasses
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,14 @@ def test_weights_that_do_not_fit_are_named_and_none_is_assigned(
 # A folder
 
 
+def with_last_damaged(path: Path, saved: Sequence[int], how: str = "flipped") -> CheckpointFolder:
+    """A folder of checkpoints after these updates, opened by a process that did not write them."""
+    for update in saved:
+        save(CheckpointFolder(path, keep=len(saved)), update)
+    damage(CheckpointFolder(path, keep=1).paths()[-1], how)
+    return CheckpointFolder(path, keep=2)
+
+
 def test_the_last_ones_are_kept(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run" / "checkpoints", keep=3)
     assert folder.restore(variables(0)) == (None, [])
@@ -202,10 +211,7 @@ def test_the_last_ones_are_kept(tmp_path: Path) -> None:
 def test_the_one_before_a_damaged_checkpoint_is_used_and_that_is_said(
     tmp_path: Path, how: str
 ) -> None:
-    folder = CheckpointFolder(tmp_path, keep=3)
-    for update in (1, 2, 3):
-        save(folder, update)
-    damage(folder.paths()[-1], how)
+    folder = with_last_damaged(tmp_path, (1, 2, 3), how)
     restored = variables(0)
     record, problems = folder.restore(restored)
     assert record is not None and record["update"] == 2
@@ -250,11 +256,8 @@ def test_if_all_checkpoints_are_damaged_that_is_an_error(tmp_path: Path) -> None
 
 
 def test_a_damaged_checkpoint_does_not_push_out_whole_ones(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path, keep=2)
-    for update in (8, 9):
-        save(folder, update)
-    damage(folder.paths()[-1], "flipped")
-    folder = CheckpointFolder(tmp_path, keep=1)
+    folder = with_last_damaged(tmp_path, (8, 9))
+    folder.keep = 1
     assert folder.restore(variables(0))[0] == {"update": 8, "best_bleu": 8.0}
     folder.save(8, variables(8), {})
     assert updates(folder) == [8, 9]
@@ -264,11 +267,7 @@ def test_a_damaged_checkpoint_does_not_push_out_whole_ones(tmp_path: Path) -> No
 
 
 def test_what_was_skipped_goes_before_whole_checkpoints_do(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path, keep=2)
-    for update in (6, 8):
-        save(folder, update)
-    damage(folder.paths()[-1], "flipped")
-    folder = CheckpointFolder(tmp_path, keep=2)
+    folder = with_last_damaged(tmp_path, (6, 8))
     folder.restore(variables(0))
     assert folder.last_whole == tmp_path / "checkpoint-000000006.npz"
     save(folder, 9)

@@ -210,6 +210,16 @@ def test_other_data_is_named(run_dir: Path, data_dir: Path, tmp_path: Path) -> N
         open_run(run_dir, other, MODEL, TRAINING)
 
 
+def test_data_with_fewer_files_is_other_data(run_dir: Path, data_dir: Path, tmp_path: Path) -> None:
+    fewer = tmp_path / "fewer"
+    shutil.copytree(data_dir, fewer)
+    manifest = json.loads((data_dir / MANIFEST_NAME).read_text())
+    del manifest["splits"]["valid"]
+    (fewer / MANIFEST_NAME).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=f"{run_dir}: a run on other data than those of {fewer};"):
+        open_run(run_dir, fewer, MODEL, TRAINING)
+
+
 def test_one_more_test_set_is_no_other_data(run_dir: Path, data_dir: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
     shutil.copytree(data_dir, more)
