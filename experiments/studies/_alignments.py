@@ -5,7 +5,8 @@ from pathlib import Path
 
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import Draw, MissingRun
-from experiments.reproduction.results import Results
+from experiments.reproduction.results import Result, Results
+from experiments.reproduction.rows import Row
 from experiments.reproduction.study import Study
 from seq2seq_memattn.text.files import read_lines
 
@@ -21,30 +22,42 @@ named above or, if there is none, with the next smaller number.
 
 
 def draw_sample(num_tokens: int) -> Draw:
-    """Returns a `draw` that draws the last row's alignment of a sample, by slot and combined.
+    """Returns a `draw` that draws alignments of a sample, by slot and combined.
 
-    If the run is not here, existing figures stay as they are. If there are no figures either,
-    `draw` raises a `MissingRun` that says what is needed.
+    It draws the rows with results, but no row with whose weights another one starts. If a run is
+    not here, its existing figures stay as they are. If there are no figures either, `draw` raises a
+    `MissingRun` that says what is needed.
     """
 
     def draw(study: Study, results: Results, stem: Path) -> dict[str, str]:
-        row = study.rows[-1]
-        has_run = any(study.has_run_of(result) for result in results if result["name"] == row.name)
-        run_dir = study.runs_dir / row.name
-        paths = [stem.with_name(f"{stem.name}_{row.name}{end}") for end in ("_slots", "")]
-        source = study.data_dir / row.data.folder / "valid.source.txt"
-        if source.exists() and has_run:
-            run_command(draw_arguments(run_dir, source, num_tokens, *paths))
-        elif not all(path.with_suffix(".png").exists() for path in paths):
-            raise MissingRun(
-                f"{run_dir}: expected the run, and {source}; to make both again, remove "
-                f"{study.result_path(row)}"
-            )
-        shown = (f"The slots used most, {row.label}", f"All slots together, {row.label}")
-        names = [path.name.removeprefix(f"{stem.name}_") for path in paths]
-        return dict(zip(names, shown, strict=True))
+        starts = {row.init_from for row in study.rows}
+        finished = {result["name"]: result for result in results}
+        titles: dict[str, str] = {}
+        for row in study.rows:
+            if row.name in finished and row.name not in starts:
+                titles |= _draw_row(study, row, finished[row.name], num_tokens, stem)
+        return titles
 
     return draw
+
+
+def _draw_row(
+    study: Study, row: Row, result: Result, num_tokens: int, stem: Path
+) -> dict[str, str]:
+    """Draws both figures of a row, if its run is here; returns their titles by name."""
+    run_dir = study.runs_dir / row.name
+    paths = [stem.with_name(f"{stem.name}_{row.name}{end}") for end in ("_slots", "")]
+    source = study.data_dir / row.data.folder / "valid.source.txt"
+    if source.exists() and study.has_run_of(result):
+        run_command(draw_arguments(run_dir, source, num_tokens, *paths))
+    elif not all(path.with_suffix(".png").exists() for path in paths):
+        raise MissingRun(
+            f"{run_dir}: expected the run, and {source}; to make both again, remove "
+            f"{study.result_path(row)}"
+        )
+    shown = (f"The slots used most, {row.label}", f"All slots together, {row.label}")
+    names = [path.name.removeprefix(f"{stem.name}_") for path in paths]
+    return dict(zip(names, shown, strict=True))
 
 
 def draw_arguments(

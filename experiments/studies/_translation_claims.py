@@ -157,7 +157,6 @@ BESIDE = {
     "k64_pe": "K=64 + PE",
     "bahdanau": "Att",
 }
-OTHER_SCORES = {"k64_pe": "k64_pe_sigmoid_softmax"}  # rows that were not trained with two softmaxes
 
 
 def beside_the_paper(found: Results) -> str:
@@ -172,17 +171,14 @@ def beside_the_paper(found: Results) -> str:
     parts = [
         prose(
             "BLEU, with its difference from Att in brackets. Only the differences can be compared, "
-            "because the corpora differ. Our scores are those of the first seed, with two "
-            "softmaxes; K=64 + PE was trained with sigmoid / softmax alone."
+            "because the corpora differ. Ours are those of the first seed, with two softmaxes."
         )
     ]
     for title, score in (("validation", 0), ("test", 1)):
         pairs = {pair: cells for pair, cells in PAPER.items() if len(cells["k32"]) > score}
         columns = [{name: cells[name][score] for name in BESIDE} for cells in pairs.values()]
         for corpus in corpora:
-            ours = {
-                name: by_name.get(f"{corpus}_{OTHER_SCORES.get(name, name)}") for name in BESIDE
-            }
+            ours = {name: by_name.get(f"{corpus}_{name}") for name in BESIDE}
             columns.append(
                 {
                     name: result["bleu"] if score == 0 else test_score(result)

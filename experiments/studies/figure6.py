@@ -20,23 +20,36 @@ INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
 linear map from source to target. With sigmoid, the memory is spread over the source, and each step
-reads several neighbouring slots. Here: K = 32 and L = {LENGTH}, softmax for both scores, a sample
-of {LENGTH} symbols. The model is trained as in Table 1; at small scale, it starts from the weights
-for L = {SHORTER} and takes at most {UPDATES:,} updates.
+reads several neighbouring slots. Here: K = 32 and L = {LENGTH}, one model with softmax for both
+scores and one with sigmoid, a sample of {LENGTH} symbols. Models are trained as in Table 1; at
+small scale, they start from weights for L = {SHORTER} and take at most {UPDATES:,} updates.
 
 {WHAT}
 """
 
 
 def rows(scale: Scale) -> list[Row]:
-    """A row of Table 1; at smaller scales, also the row with whose weights it starts."""
-    row = table1.row(LENGTH, "k32", scale)
-    if scale == "full":
-        return [row]
-    first = table1.row(SHORTER, "k32", scale)
-    name = f"{row.name}_from_{SHORTER}"
-    options = {**row.options, "num_updates": min(UPDATES, row.options["num_updates"])}
-    return [first, dataclasses.replace(row, name=name, options=options, init_from=first.name)]
+    """Rows of Table 1, with softmaxes and with sigmoids.
+
+    At smaller scales, the row with whose weights each of them starts comes before it.
+    """
+    of_lengths = [table1.row(length, "k32", scale) for length in (SHORTER, LENGTH)]
+    found = []
+    for first, row in (of_lengths, map(_with_sigmoids, of_lengths)):
+        if scale == "full":
+            found.append(row)
+            continue
+        name = f"{row.name}_from_{SHORTER}"
+        options = {**row.options, "num_updates": min(UPDATES, row.options["num_updates"])}
+        last = dataclasses.replace(row, name=name, options=options, init_from=first.name)
+        found += [first, last]
+    return found
+
+
+def _with_sigmoids(row: Row) -> Row:
+    options = {**row.options, "encoder_score": "sigmoid", "decoder_score": "sigmoid"}
+    name, label = f"{row.name}_sigmoid_sigmoid", f"{row.label}, sigmoid / sigmoid"
+    return dataclasses.replace(row, name=name, options=options, label=label)
 
 
 def claims(found: Results) -> list[Claim]:

@@ -62,10 +62,11 @@ CONTEXTS = {"context_weight": 10.0}
 ALIGNMENTS = {"alignment_weight": 0.5}
 BOTH = {**CONTEXTS, **ALIGNMENTS}
 HIDDEN, SPREAD = {"slot_hidden": small_text.UNITS}, {"slot_spread": 8.0}
+BALANCE = {"balance_weight": 0.1}
 TRIALS = {
     "": Trial("as it is"),
     "spread": Trial("spread", SPREAD),
-    "balance": Trial("balanced use, weight 0.1", {"balance_weight": 0.1}),
+    "balance": Trial("balanced use, weight 0.1", BALANCE),
     "balance_1": Trial("balanced use, weight 1", {"balance_weight": 1.0}),
     "slot_dropout": Trial("slot dropout, 0.1", {"slot_dropout": 0.1}),
     "hidden": Trial("hidden", HIDDEN),
@@ -75,6 +76,12 @@ TRIALS = {
     "alignments": Trial("teacher: alignments", ALIGNMENTS, "", TEACHER),
     "both": Trial("teacher: contexts, alignments", BOTH, "", TEACHER),
     "both_start": Trial("teacher: weights, contexts, alignments", BOTH, TEACHER, TEACHER),
+    "balance_both_start": Trial(
+        "balanced use, teacher: weights, contexts, alignments",
+        {**BALANCE, **BOTH},
+        TEACHER,
+        TEACHER,
+    ),
     "all": Trial(
         "hidden, spread, teacher: weights, contexts, alignments",
         {**HIDDEN, **SPREAD, **BOTH},
@@ -83,15 +90,16 @@ TRIALS = {
     ),
     "distilled": Trial("teacher: translations", is_translated=True),
 }
-TRIALS["all_distilled"] = TRIALS["all"]._replace(
-    label=f"{TRIALS['all'].label}, translations", is_translated=True
-)
+for together in ("all", "balance_both_start"):
+    TRIALS[f"{together}_distilled"] = TRIALS[together]._replace(
+        label=f"{TRIALS[together].label}, translations", is_translated=True
+    )
 # What trials consist of, in the order of the colours in figures.
 PARTS = (
     *("slot dropout", "hidden", "spread", "balanced use"),
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
-K32 = ("", "hidden_spread", "all")
+K32 = ("", "balance", "all")
 COPIES = ("", "hidden_spread", "start", "alignments", "both_start", "all")  # of the copy task
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each L, in symbols: the updates after which K = 32 had `ENOUGH` as it is. The other trials end

@@ -28,8 +28,8 @@ from seq2seq_memattn.presets import small_text
 from seq2seq_memattn.presets.load import load_preset
 from seq2seq_memattn.presets.wmt17 import PIECES
 
-MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe")
-WMT_NEWS_ROWS = ("bahdanau", "k64")
+MULTI30K_ROWS = ("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe", "k64_pe")
+WMT_NEWS_ROWS = ("bahdanau", "k32", "k64", "k32_pe", "k64_pe")
 # The four pairs of scores of Figure 5.
 PAIRS = (("softmax", "softmax"), ("softmax", "sigmoid"), ("sigmoid", "softmax"), ("sigmoid",) * 2)
 SEEDED = ("bahdanau", "k32")

@@ -33,7 +33,7 @@ ROWS = {
     "figure4": {
         f"multi30k_en_de_{name}"
         for name in [
-            *("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe"),
+            *("bahdanau", "none", "k4", "k8", "k32", "k64", "k32_pe", "k64_pe"),
             *("bahdanau_seed1", "k32_seed1", "k64_pe_sigmoid_softmax"),
         ]
     },
