@@ -108,7 +108,7 @@ def prepare_folder(folder: Path) -> None:
     make_multi30k(folder / "multi30k")
     # What `head` and `printf` write in the page about search.
     (folder / "sources.txt").write_text("\n".join([*pairs(2, seed=1)[0], ""]), encoding="utf-8")
-    (folder / "beginnings.txt").write_text("Eine Gruppe\n\n", encoding="utf-8")
+    (folder / "prefixes.txt").write_text("Eine Gruppe\n\n", encoding="utf-8")
 
 
 def run_command(command: Command, folder: Path) -> Done:
