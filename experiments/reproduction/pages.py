@@ -40,9 +40,11 @@ def write_page(name: str, scale: Scale, study: Study, results: Results, results_
     pictures = [f"![{title}]({name}/{scale}_{end}.png)" for end, title in drawn.items()]
     default = make_study(name, scale, [], results_dir, results_dir)
     named = {_row_of(result) for result in results}
-    is_default = not default.rows or named <= set(default.names())
     command = f"python -m experiments.reproduce {name} --scale={scale}"
-    command += "" if is_default else " --rows=all"
+    if default.rows and not named <= set(default.names()):
+        known = [row.name for row in default.rows]
+        rows = "all" if named == set(known) else ",".join(one for one in known if one in named)
+        command += f" --rows={rows}"
     parts = [f"# {definition.title}", prose(definition.introduction(scale))]
     conclusion = folder / f"{scale}_conclusion.md"
     if conclusion.exists():

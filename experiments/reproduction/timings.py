@@ -1,5 +1,6 @@
 """Times for tables: runs a command of `experiments.speed` and keeps its rows in a file."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,16 @@ def measure_times(
 
 
 def is_of_command(path: Path, words: Sequence[str]) -> bool:
-    """Whether a file exists and is the result of a command, given without `python -m`."""
-    return path.exists() and read_json(path)["command"] == in_words(words)
+    """Whether a file exists and is the result of a command, given without `python -m`.
+
+    Folders and the name of the output may differ.
+    """
+    return path.exists() and _what(read_json(path)["command"]) == _what(in_words(words))
+
+
+def _what(command: str) -> str:
+    """A command without its output, and with paths cut to their last part."""
+    return re.sub(r"[^\s=,]*/", "", re.sub(r" --output=\S*", "", command))
 
 
 def origin(found: dict[str, Any]) -> str:

@@ -11,11 +11,13 @@ from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._alignments import WHAT, draw_sample
+from experiments.studies._curves import scores_of
 
 RUNS_OF = "unseen_lengths"  # the study that trains the weights from which this model starts
 LENGTH, SHORTER = 100, 50  # symbols
 UPDATES = 2000  # enough, starting from the weights for 50 symbols
-JUDGED: Verdict = "reproduced"
+JUDGED: Verdict = "reproduced"  # with softmaxes
+JUDGED_SIGMOIDS: Verdict = "not judged yet"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
@@ -55,10 +57,11 @@ def _with_sigmoids(row: Row) -> Row:
 def claims(found: Results) -> list[Claim]:
     """Softmaxes form a nearly linear map from source to target; sigmoids read several slots."""
     drawn = [result for result in found if result["length"] == LENGTH]
+    with_sigmoids = [one for one in drawn if scores_of(one) == "sigmoid / sigmoid"]
+    others = [one for one in drawn if one not in with_sigmoids]
     return [
-        by_eye("32 slots copy along a linear map", "with softmax", drawn, JUDGED),
-        # No row has sigmoids.
-        by_eye("each step reads several slots", "with sigmoid", [], JUDGED),
+        by_eye("32 slots copy along a linear map", "with softmax", others, JUDGED),
+        by_eye("each step reads several slots", "with sigmoid", with_sigmoids, JUDGED_SIGMOIDS),
     ]
 
 

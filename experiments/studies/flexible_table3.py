@@ -28,7 +28,7 @@ JOINED = (1, 2, 4)  # lines joined into one, to find the length from which windo
 BATCH_SIZES = (1, 32)
 TIMES = "decoding"  # key of a result
 HEADER = (
-    *("row", "τ", "source tokens", "window", "batch", "ms per source"),
+    *("row", "τ", "source tokens", "window", "batch, at most", "ms per source"),
     "of global",
 )
 INTRODUCTION = """
