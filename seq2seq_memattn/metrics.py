@@ -144,8 +144,8 @@ def compare_systems(
 
     Source: intervals by bootstrap resampling (Koehn, 2004), p-values by approximate randomisation
     (Riezler and Maxwell, 2005), both as implemented in sacrebleu, with its default numbers of
-    resamples and trials and its default seed (the environment variable SACREBLEU_SEED sets another
-    seed). The p-values of sacrebleu's bootstrap are not used: they are far too small for systems
+    resamples and trials and its default seed (the environment variable SACREBLEU_SEED sets another,
+    above 0). The p-values of sacrebleu's bootstrap are not used: they are far too small for systems
     that hardly differ.
 
     Raises:
@@ -213,18 +213,18 @@ def _check_lines(hypotheses: Sized, references: Sized) -> None:
         raise ValueError("expected at least one reference; got none")
 
 
-def exact_share(
+def are_exact(
     hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False
-) -> float:
-    """Share of the lines that equal their reference, if wanted without regard to case."""
+) -> list[bool]:
+    """Whether each line equals its reference, if wanted without regard to case."""
     pairs = zip(hypotheses, references, strict=True)
-    same = (a.lower() == b.lower() if lowercase else a == b for a, b in pairs)
-    return sum(same) / len(references)
+    return [a.lower() == b.lower() if lowercase else a == b for a, b in pairs]
 
 
 def bleu_by_length(
     hypotheses: Sequence[str],
     references: Sequence[str],
+    exact: Sequence[bool],
     num_groups: int = 5,
     lowercase: bool = False,
 ) -> list[dict[str, float]]:
@@ -235,12 +235,13 @@ def bleu_by_length(
 
     Args:
         hypotheses, references: tokenised lines.
+        exact: whether each line equals its reference; see `are_exact`.
         num_groups: int > 0.
         lowercase: bool. Whether to ignore case.
 
     Returns:
         For each group, the `shortest` and `longest` reference in tokens, the number of `lines`,
-        `bleu`, and `exact`, the share of lines that equal their reference.
+        `bleu`, and `exact`, the share of exact lines.
     """
     lengths = [len(line.split()) for line in references]
     order = sorted(range(len(references)), key=lengths.__getitem__)
@@ -260,7 +261,7 @@ def bleu_by_length(
                 "longest": lengths[chosen[-1]],
                 "lines": len(chosen),
                 "bleu": tokenised_bleu(ours, theirs, lowercase).score,
-                "exact": exact_share(ours, theirs, lowercase),
+                "exact": sum(exact[i] for i in chosen) / len(chosen),
             }
         )
     return groups

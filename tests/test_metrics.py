@@ -9,10 +9,10 @@ from sacrebleu.significance import PairedTest
 
 from seq2seq_memattn.metrics import (
     FORMS,
+    are_exact,
     bleu_by_length,
     compare_systems,
     corpus_scores,
-    exact_share,
     ribes,
     smoothed_bleu,
     tokenised_bleu,
@@ -139,7 +139,8 @@ def test_without_case_more_is_right() -> None:
     )
     for name in FORMS:
         assert lower[name].score > plain[name].score
-    (group,) = bleu_by_length(SYSTEM, REFERENCES, num_groups=1, lowercase=True)
+    exact = are_exact(SYSTEM, REFERENCES)
+    (group,) = bleu_by_length(SYSTEM, REFERENCES, exact, num_groups=1, lowercase=True)
     assert group["bleu"] == lower["bleu"].score
 
 
@@ -236,15 +237,13 @@ def test_a_baseline_of_other_lines_is_refused() -> None:
 
 def test_lines_may_be_exact_but_for_their_case() -> None:
     ours, theirs = ["A b", "c", "d"], ["a b", "c", "e"]
-    assert exact_share(ours, theirs) == pytest.approx(1 / 3)
-    assert exact_share(ours, theirs, lowercase=True) == pytest.approx(2 / 3)
-    (group,) = bleu_by_length(ours[:1], theirs[:1], num_groups=1, lowercase=True)
-    assert group["exact"] == 1.0
+    assert are_exact(ours, theirs) == [False, True, False]
+    assert are_exact(ours, theirs, lowercase=True) == [True, True, False]
 
 
 def test_bleu_by_length_is_bleu_of_each_group() -> None:
     hypotheses, references = random_lines(3)
-    groups = bleu_by_length(hypotheses, references, num_groups=4)
+    groups = bleu_by_length(hypotheses, references, are_exact(hypotheses, references), num_groups=4)
     lengths = [len(line.split()) for line in references]
     order = sorted(range(43), key=lambda i: lengths[i])
     first = 0
@@ -264,6 +263,7 @@ def test_bleu_by_length_is_bleu_of_each_group() -> None:
 
 
 def test_there_are_no_more_groups_than_lines() -> None:
-    (group,) = bleu_by_length(["1 2 3 4"], ["1 2 3 4"], num_groups=5)
+    (group,) = bleu_by_length(["1 2 3 4"], ["1 2 3 4"], [False], num_groups=5)
+    assert group["exact"] == 0.0
     assert group["lines"] == 1
     assert group["bleu"] == pytest.approx(100.0)

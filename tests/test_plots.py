@@ -47,7 +47,8 @@ def curve(speed: float) -> list[dict[str, Any]]:
 def groups(num_wrong: int) -> list[dict[str, float]]:
     references = [" ".join(map(str, range(length))) for length in range(1, 21) for _ in range(3)]
     hypotheses = ["x"] * num_wrong + references[num_wrong:]
-    return metrics.bleu_by_length(hypotheses, references, num_groups=4)
+    exact = metrics.are_exact(hypotheses, references)
+    return metrics.bleu_by_length(hypotheses, references, exact, num_groups=4)
 
 
 def times(**seconds: list[float]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale, co
 from experiments.reproduction.study import Study, evaluate
 from experiments.studies import table1
 from seq2seq_memattn.compute.hardware import processor
-from seq2seq_memattn.metrics import bleu_by_length
+from seq2seq_memattn.metrics import are_exact, bleu_by_length
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import read_lines
 
@@ -97,7 +97,9 @@ def _test(study: Study, row: Row, result: dict[str, Any]) -> dict[str, Any]:
         "tested": training_of(result),
         "data": list(source.command),
         "evaluation": tested,
-        "by_length": bleu_by_length(hypotheses, references, num_groups=FACTOR),
+        "by_length": bleu_by_length(
+            hypotheses, references, are_exact(hypotheses, references), num_groups=FACTOR
+        ),
     }
 
 

@@ -104,7 +104,7 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Evaluates the run that the flags name."""
     from seq2seq_memattn.attention.registry import num_slots
-    from seq2seq_memattn.metrics import bleu_by_length, corpus_scores, exact_share, ribes
+    from seq2seq_memattn.metrics import are_exact, bleu_by_length, corpus_scores, ribes
     from seq2seq_memattn.runs.slot_use import slot_use
 
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
@@ -130,6 +130,7 @@ def main(arguments: cli.Arguments) -> None:
         _write(arguments.output_dir, HYPOTHESES, hypotheses)
     ours, theirs = FormedLines(hypotheses, form), FormedLines(references, form)
     scores = corpus_scores(ours, theirs, arguments.lowercase)
+    exact = are_exact(hypotheses, references, arguments.lowercase)
     result: dict[str, Any] = {
         "run_dir": arguments.run_dir,
         "update": run.update,
@@ -144,13 +145,13 @@ def main(arguments: cli.Arguments) -> None:
         "lines": len(sources),
         "empty": sum(best[0].hypothesis is None for best in translations),
         "cut": translator.sources.num_cut,
-        "exact": exact_share(hypotheses, references, arguments.lowercase),
+        "exact": sum(exact) / len(exact),
         "seconds": round(seconds, 2),
         "beam_size": arguments.beam_size,
         "length_penalty": arguments.length_penalty,
         **{name: getattr(arguments, name) for name in STATED if name in arguments.given},
         "by_length": bleu_by_length(
-            ours.tokenised, theirs.tokenised, lowercase=arguments.lowercase
+            ours.tokenised, theirs.tokenised, exact, lowercase=arguments.lowercase
         ),
     }
     if arguments.window:

@@ -84,10 +84,11 @@ def _download(url: str, path: Path, sha256: str, attempts: int, wait_seconds: fl
     except ValueError:
         _remove(part)
         raise
-    os.replace(part, path)
-    _remove(part)
+    # The checksum comes first: a complete file without one would never be checked again.
     with open(path.with_name(CHECKSUMS_NAME), "a", encoding="utf-8") as stream:
         stream.write(f"{found}  {path.name}\n")
+    os.replace(part, path)
+    _remove(part)
     sync_directory(path.parent)
 
 

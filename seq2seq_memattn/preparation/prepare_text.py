@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seq2seq_memattn.data.manifest import Manifest
+from seq2seq_memattn.data.manifest import Manifest, sha256_of
 from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.preparation.options import TextOptions
 from seq2seq_memattn.preparation.shards import FILTERS
@@ -59,7 +59,13 @@ def prepare_text(
         form = _kept_form(files.form, options, directory)
         return Manifest(task, source, target, splits, kept, versions, form.to_dict())
 
-    return write_once.prepare_resumably(options.output_dir, task, kept, inputs, write)
+    manifest, is_new = write_once.prepare_resumably(options.output_dir, task, kept, inputs, write)
+    given = Path(options.model_file)
+    if given.is_file() and sha256_of(given) != manifest.source_vocabulary["sha256"]:
+        raise ValueError(
+            f"{options.output_dir}: prepared with another {given}; choose another --output_dir"
+        )
+    return manifest, is_new
 
 
 def _kept_form(form: TextForm, options: TextOptions, directory: Path) -> TextForm:

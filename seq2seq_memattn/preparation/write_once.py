@@ -211,6 +211,11 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
                 "remove it, or repeat the command that began it"
             )
         return known
+    for leftover in directory.iterdir():  # an interrupted removal; the state may have gone first
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
     try:
         state = {**state, "inputs": inputs()}
     except BaseException:
@@ -227,6 +232,9 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
     manifest = manifests.read_manifest(output_dir)
     for vocabulary in (manifest.source_vocabulary, manifest.target_vocabulary):
         vocabulary_from_dict(vocabulary, Path(output_dir))  # raises if its file is missing
+    truecase_model = manifest.text_form.get("truecase_model")
+    if truecase_model and not (Path(output_dir) / truecase_model).exists():
+        raise ValueError(f"{output_dir}: expected {truecase_model} in it")
     found = {"task": manifest.task, **manifest.options}
     wanted = {"task": task, **options}
     differences = [

@@ -98,6 +98,18 @@ def test_strange_lines_are_translated_and_scored_line_by_line(work: Path, tmp_pa
     assert all(score < -1.0 for score, line in zip(found, LINES, strict=True) if line.strip())
 
 
+def test_lines_are_exact_if_they_were_equal_before_tokenisation(work: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "source.txt", ["ba dö ki", "ki ba", "dö", "ba"])
+    output = tmp_path / "output.txt"
+    command("translate", work, f"--input={source}", f"--output={output}", "--beam_size=2")
+    first, *others, _ = lines_of(output)
+    references = write_lines(tmp_path / "references.txt", [first, *(f" {one}" for one in others)])
+    options = (f"--source={source}", f"--reference={references}", "--beam_size=2")
+    result = command("evaluate", work, *options)
+    assert (result["exact"], result["bleu"]) == (0.25, 100.0)
+    assert sum(group["exact"] * group["lines"] for group in result["by_length"]) == 1.0
+
+
 def test_prefixes_ensembles_and_rules_of_search_in_translate(work: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "source.txt", ["ba dö ki", "", "ki ba"])
     prefixes = write_lines(tmp_path / "prefixes.txt", ["dö ki", "ba", ""])

@@ -67,6 +67,24 @@ def test_a_whole_part_whose_checksum_was_not_taken_is_not_fetched_again(
     assert names(tmp_path) == [CHECKSUMS_NAME, "file"]
 
 
+def test_a_file_never_stands_there_without_its_checksum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "file"
+    with serving({"file": CONTENT}) as server:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(download.os, "replace", killed)
+            fetch(f"{server.url}/file", path)
+        assert not path.exists() and (tmp_path / CHECKSUMS_NAME).exists()
+        fetch(f"{server.url}/file", path)
+        path.write_bytes(b"damaged")
+        with pytest.raises(ValueError, match="remove it to fetch it again"):
+            fetch(f"{server.url}/file", path)
+
+
 def test_a_part_that_is_longer_than_the_file_is_begun_again(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with serving({"file": CONTENT}) as server:

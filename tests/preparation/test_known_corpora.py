@@ -121,6 +121,10 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
     assert decoded(directory, "newstest2016") == lines_of("newstest2016.tc", 1)
     server.requests.clear()
     assert prepare("wmt17", options_in(tmp_path), server.url) == (manifest, False)
+    (directory / "source.truecase").rename(tmp_path / "away")
+    with pytest.raises(ValueError, match=r"data: expected source\.truecase in it"):
+        prepare("wmt17", options_in(tmp_path), server.url)
+    (tmp_path / "away").rename(directory / "source.truecase")
     # Preparing the corpus with another vocabulary downloads nothing.
     other = options_in(
         tmp_path, vocab_size=420, output_dir=str(tmp_path / "b"), unescape=True,

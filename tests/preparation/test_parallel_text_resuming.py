@@ -80,6 +80,21 @@ def test_a_vocabulary_that_is_gone_is_noticed(tmp_path: Path) -> None:
         prepare(options)
 
 
+def test_another_vocabulary_of_the_same_size_is_refused(tmp_path: Path) -> None:
+    prepare(options_in(tmp_path))
+    (model,) = (tmp_path / "data").glob("*.model")
+    given = tmp_path / "given.model"
+    given.write_bytes(model.read_bytes())
+    options = dataclasses.replace(
+        options_in(tmp_path, vocab_size=ParallelTextOptions.vocab_size),
+        kind="subwords", model_file=str(given), output_dir=str(tmp_path / "other"),
+    )  # fmt: skip
+    assert [prepare(options)[1] for _ in range(2)] == [True, False]
+    given.write_bytes(given.read_bytes()[:-1] + b"x")
+    with pytest.raises(ValueError, match="other: prepared with another .*given.model"):
+        prepare(options)
+
+
 @pytest.mark.parametrize("what", ["changed", "went away"])
 def test_text_that_changes_meanwhile_is_noticed_and_work_that_still_fits_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -252,6 +267,21 @@ def test_an_interrupted_preparation_does_not_go_on_with_other_options_or_text(
         prepare(options)
     os.utime(source, ns=(stamp, stamp))
     assert prepare(options)[1]
+
+
+def test_what_an_interrupted_removal_left_is_not_taken_for_finished_work(
+    few: tuple[ParallelTextOptions, dict[str, bytes]], tmp_path: Path
+) -> None:
+    options = dataclasses.replace(few[0], output_dir=str(tmp_path / "data"))
+    assert killed("data_prep.parallel_text", flags(options), 13).returncode
+    kept = tmp_path / KEPT
+    (kept / WORK_NAME / "state.json").unlink()  # as when the folder of work goes first
+    stale = kept / "train-00099.npy"
+    stale.write_bytes(b"of another text")
+    other = dataclasses.replace(options, max_length=7)
+    manifest, is_new = prepare(other)
+    assert is_new and manifest.split("train").left_out["over_long"] > 0
+    assert not (tmp_path / "data" / stale.name).exists()
 
 
 def test_two_commands_do_not_prepare_one_directory_at_once(

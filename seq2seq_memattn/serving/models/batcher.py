@@ -21,9 +21,9 @@ class Batcher:
 
     When the model is idle, the row that has waited longest starts a batch. Rows for the same
     signature and version join it, closest in length first, because padding also costs time. An idle
-    model first waits, for at most `max_wait`, until as many rows are waiting as when the last batch
-    was taken: answered clients often send their next request at once. A lone client therefore never
-    waits for others.
+    model first waits, for at most `max_wait`, until as many requests are waiting as when the last
+    batch was taken: answered clients often send their next request at once. A lone client therefore
+    never waits for others.
 
     If a row's outputs would be padded to the length of other rows (see
     `Signature.rows_are_separate`), each request is computed alone.
@@ -56,7 +56,7 @@ class Batcher:
         self._queue: collections.deque[Item] = collections.deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        self._num_expected = 1  # rows that an idle model waits for
+        self._num_expected = 1  # requests that an idle model waits for
         self._threads = ThreadPoolExecutor(parallel_batches, thread_name_prefix="batch")
         self.num_waiting = 0  # rows in the queue
 
@@ -123,15 +123,22 @@ class Batcher:
 
     async def _wait_for_more(self) -> None:
         """Waits for more rows that can share the next batch."""
-        enough = min(self._num_expected, self._max_batch)
         deadline = time.perf_counter() + self._max_wait
-        while self.num_waiting < enough and self._queue and not self._queue[0].is_alone:
+        while (
+            self._queue
+            and not self._queue[0].is_alone
+            and self.num_waiting < self._max_batch
+            and self._num_requests() < self._num_expected
+        ):
             self._more.clear()
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
                     await self._more.wait()
             except TimeoutError:
                 return
+
+    def _num_requests(self) -> int:
+        return len({id(item.request) for item in self._queue})
 
     def _next_batch(self) -> list[Item]:
         """Takes the oldest item from the queue, and the items that share its batch."""
@@ -150,7 +157,7 @@ class Batcher:
             batch += heapq.nsmallest(
                 self._max_batch - 1, others, key=lambda item: abs(item.length - oldest.length)
             )
-        self._num_expected = self.num_waiting
+        self._num_expected = self._num_requests()
         self._remove(batch)
         return batch
 

@@ -38,12 +38,10 @@ class Peers:
         Raises:
             LostWorker: if all workers are lost, or any process that is not a worker is lost.
         """
-        for at, address in self._places.items():
-            if answers(address):
-                self._heard[at] = time.monotonic()
-        silent = {
-            at for at, when in self._heard.items() if time.monotonic() - when > self._patience
-        }
+        answering = [at for at, address in self._places.items() if answers(address)]
+        now = time.monotonic()  # after the whole round: silent processes may have taken long
+        self._heard |= dict.fromkeys(answering, now)
+        silent = {at for at, when in self._heard.items() if now - when > self._patience}
         workers = {at for at in self._places if at[0] == "worker"}
         lost = silent if workers <= silent else silent - workers
         if lost:

@@ -242,10 +242,10 @@ def _serve(cluster: Cluster, config: DevicesConfig) -> None:
         places = {at: address for at, address in places.items() if at[0] != "worker"}
     peers = Peers(places, config.peer_timeout, have_come=False)
     heard, limit, came = time.monotonic(), config.start_timeout, False
-    while time.monotonic() - heard < limit:
+    while True:
         if answers(chief):
             heard, limit, came = time.monotonic(), config.peer_timeout, True
-        elif signals:
+        elif signals or time.monotonic() - heard >= limit:
             break
         if not signals:
             peers.check()

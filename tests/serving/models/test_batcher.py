@@ -171,6 +171,16 @@ def test_a_lone_client_does_not_wait_and_several_do() -> None:
     assert check(test, max_wait=60.0).batches[-1] == ["c", "d"]
 
 
+def test_a_lone_client_does_not_wait_for_the_rest_of_its_own_request() -> None:
+    async def test(asker: Asker) -> None:
+        async with asyncio.timeout(20):
+            assert await asker.ask(*"abcdef") == [*"ABCDEF"]
+            assert await asker.ask("g") == ["G"]
+
+    batches = check(test, max_batch=4, max_wait=60.0).batches
+    assert list(map(len, batches)) == [4, 2, 1]
+
+
 def test_the_wait_ends() -> None:
     async def test(asker: Asker) -> None:
         await asker.together(["a"], ["b"])

@@ -49,6 +49,19 @@ def test_the_lost_are_those_that_a_training_cannot_do_without(
     assert str(error.value).startswith(f"{lost} did not answer for 0 s and was lost; ")
 
 
+def test_a_process_that_answers_is_not_lost_because_others_take_long(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    def answer(address: str) -> bool:
+        now[0] += 2.0 * (address == "b:2")
+        return address != "b:2"
+
+    monkeypatch.setattr(peers, "answers", answer)
+    watched = Peers(PLACES, 1.0)
+    for _ in range(3):
+        watched.check()
+
+
 def test_those_that_have_not_come_are_not_lost(
     monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:

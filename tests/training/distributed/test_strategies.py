@@ -74,6 +74,26 @@ def test_a_worker_names_the_chief_that_does_not_come(monkeypatch: pytest.MonkeyP
         strategies._serve(cluster, DevicesConfig(start_timeout=1.0))
 
 
+def test_a_worker_ends_only_when_its_chief_no_longer_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def answer(address: str) -> bool:
+        asked.append(address)
+        return address != "a:1" or asked.count("a:1") <= 3
+
+    monkeypatch.setattr(strategies, "LOOK_EVERY", 1.0)  # as long as the patience
+    monkeypatch.setattr(strategies, "answers", answer)
+    monkeypatch.setattr(strategies.Peers, "check", lambda self: None)
+    monkeypatch.setattr(tf.distribute, "Server", lambda *given, **options: object())
+    cluster = Cluster(SERVERS.addresses, "worker", 0)
+    with pytest.raises(SystemExit) as ended:
+        strategies._serve(cluster, DevicesConfig(peer_timeout=1.0))
+    assert ended.value.code == 0
+    assert asked.count("a:1") == 4
+
+
 def test_workers_name_each_other_if_they_do_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: Any) -> None:
         raise tf.errors.DeadlineExceededError(None, None, "Barrier timed out\nmore")

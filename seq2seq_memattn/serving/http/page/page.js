@@ -60,6 +60,7 @@ async function translateField(signal) {
   byId("token-row").hidden = true;
   if (result.version && result.version !== String(asked.version)) {
     await refreshModels(); // a new version may have another attention and other pieces
+    if (signal.aborted) return;
     asked = models.find((each) => each.name === asked.name) ?? asked;
     asked.version = result.version;
     showFacts();
