@@ -1,5 +1,7 @@
 """The sequence-to-sequence model, an ordinary `keras.Model`."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -70,7 +72,7 @@ class Seq2Seq(keras.Model):
         _check_widths(config)
         self.config = config
         self.seed_generator = SeedGenerator(config.seed)
-        seeds, dtype = _Seeds(config.seed), self.dtype_policy
+        seeds, dtype = _seeds(config.seed), self.dtype_policy
         is_joint = config.tied_embeddings == "all"
         if not is_joint:
             self.source_embedding = _embedding(
@@ -86,8 +88,8 @@ class Seq2Seq(keras.Model):
             config.bidirectional,
             config.encoder_stacking,
             config.dropout,
-            _kernel_initializer(config, seeds.next()),
-            seed=seeds.next(),
+            _kernel_initializer(config, next(seeds)),
+            seed=next(seeds),
             dtype=dtype,
             name="encoder",
         )
@@ -345,15 +347,9 @@ def _check_widths(config: ModelConfig) -> None:
         )
 
 
-class _Seeds:
-    """Gives every initialiser of a model its own seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed, self._count = seed, 0
-
-    def next(self) -> int:
-        self._count += 1
-        return (self._seed * 1000 + self._count) % 2**31  # JAX takes 32 bits
+def _seeds(seed: int) -> Iterator[int]:
+    """A seed for each initialiser of a model."""
+    return ((seed * 1000 + number) % 2**31 for number in itertools.count(1))  # JAX takes 32 bits
 
 
 def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
@@ -363,32 +359,32 @@ def _kernel_initializer(config: ModelConfig, seed: int) -> Any:
     return keras.initializers.RandomUniform(-limit, limit, seed=seed)
 
 
-def _seed_initializers(layers: Any, seeds: _Seeds) -> None:
+def _seed_initializers(layers: Any, seeds: Iterator[int]) -> None:
     """Seeds the initialisers that layers chose by default, from the model's seed."""
     for layer in layers:
         initializer: Any = getattr(layer, "kernel_initializer", None)
         options = initializer.get_config() if initializer is not None else {}
         if "seed" in options and options["seed"] is None:
-            layer.kernel_initializer = initializer.from_config({**options, "seed": seeds.next()})
+            layer.kernel_initializer = initializer.from_config({**options, "seed": next(seeds)})
 
 
 def _embedding(
-    size: int, side: str, config: ModelConfig, seeds: _Seeds, dtype: Any
+    size: int, side: str, config: ModelConfig, seeds: Iterator[int], dtype: Any
 ) -> keras.layers.Embedding:
     return keras.layers.Embedding(
         size,
         config.embedding_dim,
-        embeddings_initializer=_kernel_initializer(config, seeds.next()),
+        embeddings_initializer=_kernel_initializer(config, next(seeds)),
         dtype=dtype,
         name=f"{side}_embedding",
     )
 
 
-def _decoder_cell(index: int, config: ModelConfig, seeds: _Seeds, dtype: Any) -> Any:
+def _decoder_cell(index: int, config: ModelConfig, seeds: Iterator[int], dtype: Any) -> Any:
     return CELLS[config.decoder_cell](
         config.decoder_units,
-        kernel_initializer=_kernel_initializer(config, seeds.next()),
-        recurrent_initializer=_kernel_initializer(config, seeds.next()),
+        kernel_initializer=_kernel_initializer(config, next(seeds)),
+        recurrent_initializer=_kernel_initializer(config, next(seeds)),
         seed=config.seed,  # never used, but saved: a random seed would differ in every saved run
         dtype=dtype,
         name=f"decoder_cell_{index}",

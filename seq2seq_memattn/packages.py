@@ -1,9 +1,13 @@
-"""Optional packages and the extras that install them."""
+"""Optional packages, the extras that install them, and the versions of what is installed."""
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import os
+import platform
 from collections.abc import Iterator
+
+from seq2seq_memattn._version import __version__
 
 NAME = "seq2seq_memattn"
 
@@ -23,6 +27,15 @@ EXTRAS = {
     "uvicorn": "serving",
 }
 BACKENDS = ("tensorflow", "jax")
+
+
+def versions(*names: str) -> dict[str, str]:
+    """Versions of Python, of this package, and of those of these packages that are installed."""
+    found = {"python": platform.python_version(), NAME: __version__}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def is_extra(package: str | None) -> bool:

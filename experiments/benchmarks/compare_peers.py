@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.benchmarks.peers.set_up import ENVIRONMENTS, PACKAGES, environment_python
-from experiments.reproduction.results import ROOT, provenance, write_json
+from experiments.reproduction.results import ROOT, grouped, provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
 from seq2seq_memattn.notes import print_note
@@ -137,13 +137,11 @@ def take_turns(
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Median tokens per second by system, kind, lengths and batch, over the rounds."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        key = (row["system"], row["kind"], row["lengths"], row["batch"])
-        groups.setdefault(key, []).append(row)
+    names = ("system", "kind", "lengths", "batch")
+    groups = grouped(rows, lambda row: tuple(row[name] for name in names))
     return [
         {
-            **dict(zip(("system", "kind", "lengths", "batch"), key, strict=True)),
+            **dict(zip(names, key, strict=True)),
             "tokens_per_second": statistics.median(row["tokens_per_s"] for row in group),
             "rounds": [row["tokens_per_s"] for row in group],
             "clean": all(row["clean"] for row in group),

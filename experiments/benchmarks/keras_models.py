@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import seq2seq_memattn  # imports its layers only when they are used: --help needs no Keras
+from experiments.benchmarks.timed_work import endless
 from experiments.reproduction.results import provenance, write_json
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import processor
@@ -25,7 +26,6 @@ from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.vocabulary import END_ID, NUM_SPECIAL_IDS, START_ID
 
-NEVER = -1e9  # bias of a token that must not be written
 ATTENTIONS = {
     "k_memory:64": lambda units: seq2seq_memattn.KMemoryAttention(64),
     "bahdanau": lambda units: seq2seq_memattn.BahdanauAttention(units),
@@ -105,7 +105,7 @@ def functional(attention: str, data: Data, units: int, vocab_size: int) -> dict[
     model = keras.Model([parts.source, parts.target], parts.logits(decoded))
     searchable = seq2seq_memattn.Searchable(parts.encode, parts.embedding, decoder, parts.logits)
     training = data.fit(model, [data.source, data.targets_in])
-    return {"training": training, **_searches(searchable, parts.logits, data)}
+    return {"training": training, **_searches(searchable, data)}
 
 
 def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[str, Work]:
@@ -124,15 +124,13 @@ def reference(attention: str, data: Data, units: int, vocab_size: int) -> dict[s
     )
     model = seq2seq_memattn.Seq2Seq(config)
     training = data.fit(model, {"source": data.source, "target_inputs": data.targets_in})
-    return {"training": training, **_searches(model, model.logits, data)}
+    return {"training": training, **_searches(model, data)}
 
 
-def _searches(model: Any, logits: Any, data: Data) -> dict[str, Work]:
+def _searches(model: Any, data: Data) -> dict[str, Work]:
     def never_ending(search: Callable[[], Any]) -> Work:
         def tokens() -> Any:
-            bias = np.array(logits.bias.numpy())
-            bias[END_ID] = NEVER
-            logits.bias.assign(bias)
+            endless(model)
             return np.asarray(search().tokens)
 
         return _timed(tokens)

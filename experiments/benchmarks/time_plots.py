@@ -1,10 +1,9 @@
 """Figures of measured times."""
 
 from pathlib import Path
-from typing import Any
 
 from experiments.benchmarks.timed_work import OF_DATA
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import Result, Results, grouped
 
 
 def draw_times(rows: Results, path: Path, paper: Results = ()) -> list[Path]:
@@ -22,11 +21,10 @@ def draw_times(rows: Results, path: Path, paper: Results = ()) -> list[Path]:
     import seq2seq_memattn.plots as plots
 
     drawn = []
-    kinds: dict[tuple[str, str, Any], list[Result]] = {}
-    for row in rows:
-        if row["mode"] not in OF_DATA:
-            kind = (row["mode"], row["precision"], row.get("jit_compile"))
-            kinds.setdefault(kind, []).append(row)
+    kinds = grouped(
+        [row for row in rows if row["mode"] not in OF_DATA],
+        lambda row: (row["mode"], row["precision"], row.get("jit_compile")),
+    )
     for (mode, precision, is_compiled), those in kinds.items():
         is_compared = mode == "uniform" and any(row["attention"] == "bahdanau" for row in those)
         doing = "Training on" if mode == "train" else "Decoding"

@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seq2seq_memattn.commands.shared import cli
 from seq2seq_memattn.compute.hardware import hardware
@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Result = dict[str, Any]
 Results = Sequence[Result]
+Group = TypeVar("Group")
 
 
 def provenance(computed_on: str) -> dict[str, Any]:
@@ -40,6 +41,14 @@ def _command() -> str:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
     return " ".join([program, *map(portable, sys.argv[1:])])
+
+
+def grouped(rows: Results, key: Callable[[Result], Group]) -> dict[Group, list[Result]]:
+    """Rows by what `key` returns for them, in the order of their first rows."""
+    groups: dict[Group, list[Result]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 def in_words(words: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments.reproduction.pages import markdown_table, prose, trained_at
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
+from experiments.reproduction.results import Result, Results, grouped
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import table2
@@ -369,17 +369,14 @@ def curves(results: Results) -> dict[str, list[Result]]:
     return by_corpus(named)
 
 
-def group_title(name: str) -> str:
-    """The title of a corpus's figure."""
-    return CORPORA[name].title
+draw_curves = learning_curves(
+    curves, lambda name: CORPORA[name].title, measure="mean validation BLEU of sentences"
+)
 
 
 def by_corpus(results: Results) -> dict[str, list[Result]]:
     """Groups results by the name of their corpus."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(corpus_of(result["name"]), []).append(result)
-    return groups
+    return grouped(results, lambda result: corpus_of(result["name"]))
 
 
 def corpus_of(name: str) -> str:

@@ -4,7 +4,6 @@ Shu and Nakayama (2017).
 """
 
 from experiments.reproduction.claims import Claim
-from experiments.reproduction.pages import learning_curves
 from experiments.reproduction.results import Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import _flexible, _flexible_claims, _setups
@@ -31,9 +30,7 @@ def settings(scale: Scale) -> str:
 introduction = _flexible.introduction
 results = _flexible.with_thresholds
 tables = _flexible.tables
-draw = learning_curves(
-    _flexible.curves, _flexible.group_title, measure="mean validation BLEU of sentences"
-)
+draw = _flexible.draw_curves
 
 
 def claims(found: Results) -> list[Claim]:

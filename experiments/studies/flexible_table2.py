@@ -6,7 +6,6 @@ Shu and Nakayama (2017).
 from pathlib import Path
 
 from experiments.reproduction.claims import Claim
-from experiments.reproduction.pages import learning_curves
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.reproduction.study import Study
@@ -37,10 +36,6 @@ def settings(scale: Scale) -> str:
 introduction = _flexible.introduction
 results = _flexible.with_thresholds
 
-_draw_curves = learning_curves(
-    _flexible.curves, _flexible.group_title, measure="mean validation BLEU of sentences"
-)
-
 
 def tables(found: Results) -> str:
     """The table, then BLEU against the window, for which the paper has no figure of characters."""
@@ -52,7 +47,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
     windows = [result for result in _with_windows(found) if not result["init_from"]]
     drawn = flexible_figure3.draw(study, windows, stem.with_name(f"{stem.name}_windows"))
     named = {f"windows_{name}": title for name, title in drawn.items()}
-    return {**_draw_curves(study, found, stem), **named}
+    return {**_flexible.draw_curves(study, found, stem), **named}
 
 
 def _with_windows(found: Results) -> list[Result]:

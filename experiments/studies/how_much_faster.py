@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from experiments.reproduction.pages import commit_in_words, markdown_table
-from experiments.reproduction.results import Result, Results, read_json
+from experiments.reproduction.results import Result, Results, grouped, read_json
 from experiments.reproduction.study import Study
 from experiments.studies._copy_claims import time_over
 
@@ -62,9 +62,10 @@ def results(study: Study) -> list[Result]:
     for name in DECODING:
         if (folder / name).exists():
             timed = read_json(folder / name)
-            shapes: dict[tuple[str, int], list[Result]] = {}
-            for row in (row for row in timed["rows"] if row["folded"] == "auto"):
-                shapes.setdefault((_sources(row), row["length"]), []).append(row)
+            shapes = grouped(
+                [row for row in timed["rows"] if row["folded"] == "auto"],
+                lambda row: (_sources(row), row["length"]),
+            )
             found += [
                 _over_bahdanau({**timed, "rows": rows}, what, name)
                 for (what, _), rows in shapes.items()

@@ -45,8 +45,6 @@ class Trial(NamedTuple):
         init_from, teacher: see `Row`.
         is_translated: whether the model is trained on the teacher's translations (Kim and Rush,
             2016).
-        updates: number of updates.
-        seed: seed of the weights, of dropout and of the data.
     """
 
     label: str
@@ -54,8 +52,6 @@ class Trial(NamedTuple):
     init_from: str = ""
     teacher: str = ""
     is_translated: bool = False
-    updates: int = UPDATES
-    seed: int = 0
 
 
 CONTEXTS = {"context_weight": 10.0}
@@ -245,8 +241,8 @@ def _seeds_and_lengths(model: str, name: str, trial: Trial, scale: Scale) -> lis
         for seed in (0, 1):
             ending = "_long" * (updates == LONGER)
             seeded = f"_seed{seed}" if seed else ""
-            same = trial._replace(updates=updates, seed=seed)
-            row = _row(model, f"{_joined(model, name)}{ending}{seeded}", same)
+            full_name = f"{_joined(model, name)}{ending}{seeded}"
+            row = _row(model, full_name, trial, updates, seed)
             row = table2.tiny(row) if scale == "tiny" else row
             found.append(_on_translations(row) if trial.is_translated else row)
     return found
@@ -256,11 +252,11 @@ def _joined(model: str, trial: str) -> str:
     return f"{model}_{trial}" if trial else model
 
 
-def _row(model: str, name: str, trial: Trial) -> Row:
+def _row(model: str, name: str, trial: Trial, updates: int, seed: int) -> Row:
     config = {"att": "bahdanau"}.get(model, model)
     row = table2.text_row(f"multi30k_en_de_{config}", small_text.PIECES)
     options: dict[str, Any] = dict(trial.options)
-    if trial.updates == LONGER:
+    if updates == LONGER:
         # The learning rate falls as in the preset, over twice as many updates.
         training = row.preset().training
         options |= {
@@ -269,8 +265,8 @@ def _row(model: str, name: str, trial: Trial) -> Row:
             "decay_every": 2 * training.decay_every,
             "patience": 2 * training.patience,
         }
-    if trial.seed:
-        options["seed"] = trial.seed
+    if seed:
+        options["seed"] = seed
     if trial.label == TRIALS[""].label:
         curve = row.curve
     else:

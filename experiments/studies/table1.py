@@ -14,7 +14,7 @@ from experiments.reproduction.pages import (
     table_label,
     trained_at,
 )
-from experiments.reproduction.results import Result, Results, read_json
+from experiments.reproduction.results import Result, Results, grouped, read_json
 from experiments.reproduction.rows import Row, Scale, copy_data
 from experiments.reproduction.study import Study
 from experiments.reproduction.timings import measure_times, origin
@@ -284,10 +284,7 @@ def tables(found: Results) -> str:
 
 def by_length(found: Results) -> dict[str, list[Result]]:
     """Groups results by length."""
-    groups: dict[str, list[Result]] = {}
-    for result in found:
-        groups.setdefault(f"l{result['length']}", []).append(result)
-    return groups
+    return grouped(found, lambda result: f"l{result['length']}")
 
 
 def group_title(group: str) -> str:

@@ -17,7 +17,7 @@ from experiments.reproduction.pages import (
     table_label,
     trained_at,
 )
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import Result, Results, grouped
 from experiments.reproduction.rows import DataSource, Evaluation, Row, Scale
 from experiments.reproduction.study import Study
 from experiments.studies import _translation_claims
@@ -218,14 +218,9 @@ def _variant(row: Row, suffix: str, options: dict[str, Any], text: str) -> Row:
 def results(study: Study) -> list[Result]:
     """The finished results, each with comparisons with Bahdanau on its corpus."""
     finished = study.finished()
-    for name in {_baseline(result["name"]) for result in finished}:
-        members = [result for result in finished if _baseline(result["name"]) == name]
-        significance.compare_with(study, name, members)
+    for pair, members in by_pair(finished).items():
+        significance.compare_with(study, f"{pair}_bahdanau", members)
     return finished
-
-
-def _baseline(name: str) -> str:
-    return "_".join([*_corpus_of(name), "bahdanau"])
 
 
 def tables(found: Results) -> str:
@@ -253,10 +248,7 @@ def group_title(name: str) -> str:
 
 def by_pair(found: Results) -> dict[str, list[Result]]:
     """Groups results by corpus and language pair."""
-    groups: dict[str, list[Result]] = {}
-    for result in found:
-        groups.setdefault("_".join(_corpus_of(result["name"])), []).append(result)
-    return groups
+    return grouped(found, lambda result: "_".join(_corpus_of(result["name"])))
 
 
 def curves(found: Results) -> dict[str, list[Result]]:

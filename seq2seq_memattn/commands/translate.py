@@ -16,7 +16,7 @@ import math
 import secrets
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,13 @@ def main(arguments: cli.Arguments) -> None:
         run, arguments, num_translations, bool(arguments.alignments), sampling, seed
     )
     if is_file:
-        _check_sources(translator, arguments.input, name)
+        chunks = line_chunks(arguments.input, CHUNK_LINES)
+        _check_lines(run.source_vocabulary, chunks, name)
     sources_form = run.text_form if arguments.readable_sources else AS_GIVEN
     form = run.text_form if arguments.readable else AS_GIVEN
     if prefixes is not None:
         prefixes = form.beginnings_as_trained(prefixes)
-        _check_prefixes(run.target_vocabulary, prefixes, arguments.prefixes)
+        _check_lines(run.target_vocabulary, [prefixes], arguments.prefixes)
     number, seconds = 0, 0.0
     with (
         open_output(arguments.output) as output,
@@ -175,19 +176,14 @@ def _report_form(form: TextForm, lines: list[str], name: str) -> None:
         )
 
 
-def _check_sources(translator: Any, path: str, name: str) -> None:
-    """Raises ValueError for a source that the vocabulary cannot encode."""
-    number = 1
-    for lines in line_chunks(path, CHUNK_LINES):
-        translator.sources.check(lines, name, number)
-        number += len(lines)
-
-
-def _check_prefixes(vocabulary: Vocabulary, prefixes: list[str], name: str) -> None:
-    """Raises ValueError for a prefix that the vocabulary cannot encode."""
+def _check_lines(vocabulary: Vocabulary, chunks: Iterable[list[str]], name: str) -> None:
+    """Raises ValueError for a line that the vocabulary cannot encode."""
     from seq2seq_memattn.runs.translator import encode_lines
 
-    encode_lines(vocabulary, prefixes, name)
+    number = 1
+    for lines in chunks:
+        encode_lines(vocabulary, lines, name, number)
+        number += len(lines)
 
 
 def _beginnings(name: str, prefixes: list[str] | None, first: int, count: int) -> list[str] | None:

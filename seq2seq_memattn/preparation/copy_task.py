@@ -15,6 +15,7 @@ import numpy.typing as npt
 from seq2seq_memattn.config import Options, option
 from seq2seq_memattn.data.manifest import Manifest, Split, describe_file
 from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.packages import versions
 from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.text.files import open_output
 from seq2seq_memattn.vocabulary import SymbolVocabulary
@@ -88,7 +89,7 @@ def prepare(options: CopyTaskOptions) -> tuple[Manifest, bool]:
             examples = generate(num_examples, options.max_length, options.vocab_size, stream)
             splits[name] = _write_split(directory, name, examples)
         vocabulary = SymbolVocabulary(map(str, range(options.vocab_size))).to_dict()
-        return Manifest(TASK, vocabulary, vocabulary, splits, kept, write_once.versions())
+        return Manifest(TASK, vocabulary, vocabulary, splits, kept, versions("numpy"))
 
     return write_once.prepare_once(options.output_dir, TASK, kept, write)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_memattn.data.manifest import Manifest, sha256_of
+from seq2seq_memattn.packages import versions
 from seq2seq_memattn.preparation import write_once
 from seq2seq_memattn.preparation.options import TextOptions
 from seq2seq_memattn.preparation.shards import FILTERS
@@ -55,9 +56,9 @@ def prepare_text(
         if files.form.truecase_model:
             check_truecase_model(Path(files.form.truecase_model))
         source, target, splits = TextPreparation(directory, files, options).run()
-        versions = write_once.versions(*["sentencepiece"] * (options.kind == "subwords"))
+        used = versions("numpy", *["sentencepiece"] * (options.kind == "subwords"))
         form = _kept_form(files.form, options, directory)
-        return Manifest(task, source, target, splits, kept, versions, form.to_dict())
+        return Manifest(task, source, target, splits, kept, used, form.to_dict())
 
     manifest, is_new = write_once.prepare_resumably(options.output_dir, task, kept, inputs, write)
     given = Path(options.model_file)

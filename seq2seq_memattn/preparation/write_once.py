@@ -3,18 +3,13 @@
 import contextlib
 import errno
 import glob
-import importlib.metadata
 import json
-import platform
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from seq2seq_memattn._version import __version__
 from seq2seq_memattn.data import manifest as manifests
 from seq2seq_memattn.data.locks import locked
 from seq2seq_memattn.data.manifest import Manifest
@@ -151,16 +146,6 @@ def _take_name(temporary: Path, final: Path) -> bool:
             raise
         return False
     return True
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Returns the versions of software that affects prepared data, including `packages`."""
-    return {
-        "seq2seq_memattn": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        **{package: importlib.metadata.version(package) for package in packages},
-    }
 
 
 def _is_prepared(final: Path, output_dir: str) -> bool:

@@ -25,8 +25,8 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
     "k64_pe": {"attention": "k_memory:64", "position_encoding": "mean_one"},
     "bahdanau": {"attention": "bahdanau"},
 }
-# On the corpus of news, the models of the paper's Table 2.
-NEWS_ATTENTIONS = ("k32", "k32_pe", "k64", "k64_pe", "bahdanau")
+# The models of the paper's Table 2.
+OF_TABLE_2 = ("k32", "k32_pe", "k64", "k64_pe", "bahdanau")
 
 
 def _preset(attention: str, num_updates: int, decay_start: int, decay_every: int) -> Preset:
@@ -62,5 +62,5 @@ def _preset(attention: str, num_updates: int, decay_start: int, decay_every: int
 PRESETS = {
     **{f"multi30k_en_de_{name}": _preset(name, 3600, 1200, 600) for name in ATTENTIONS},
     # Fewer but longer sentences.
-    **{f"wmt_news_en_de_{name}": _preset(name, 2500, 900, 450) for name in NEWS_ATTENTIONS},
+    **{f"wmt_news_en_de_{name}": _preset(name, 2500, 900, 450) for name in OF_TABLE_2},
 }

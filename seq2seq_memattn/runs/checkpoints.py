@@ -265,8 +265,14 @@ class CheckpointFolder:
                 old.unlink()
         return path
 
-    def restore(self, variables: Sequence[Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    def restore(
+        self, variables: Sequence[Any], read: Reader = read_arrays
+    ) -> tuple[dict[str, Any] | None, list[str]]:
         """Restores the newest undamaged checkpoint.
+
+        Args:
+            variables: what `read` sets.
+            read: `read_arrays`, or `read_weights` if `variables` are only a model's weights.
 
         Returns:
             record: the record that was saved with the variables; None if there is no checkpoint.
@@ -275,30 +281,19 @@ class CheckpointFolder:
         Raises:
             ValueError: if there are checkpoints, but none of them can be read.
         """
-        return self._newest(lambda path: read_arrays(path, variables))
-
-    def restore_weights(
-        self, weights: Sequence[Any], read: Reader = read_weights
-    ) -> tuple[dict[str, Any] | None, list[str]]:
-        """Restores only a model's weights, like `restore`; see `read_weights`."""
-        return self._newest(lambda path: read(path, weights))
-
-    def _newest(
-        self, read: Callable[[Path], dict[str, Any]]
-    ) -> tuple[dict[str, Any] | None, list[str]]:
         paths = self.paths()
         problems: list[str] = []
         missing: list[str] = []
         for path in reversed(paths):
             try:
-                return read(path), problems
+                return read(path, variables), problems
             except FileNotFoundError as error:
                 missing.append(str(error))
             except ValueError as error:
                 self._damaged.add(path)
                 problems.append(str(error))
         if self.paths() != paths:  # a training has meanwhile replaced them by newer ones
-            return self._newest(read)
+            return self.restore(variables, read)
         if paths:
             raise ValueError(
                 f"no checkpoint in {self.folder} can be read: {[*problems, *missing][0]}"

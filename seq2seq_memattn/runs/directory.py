@@ -13,15 +13,13 @@ tensorboard/      the same figures for TensorBoard
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
-import platform
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_memattn._version import __version__
+from seq2seq_memattn import packages
 from seq2seq_memattn.compute.precision import dtype_policy
 from seq2seq_memattn.config import (
     DecodingPrecision,
@@ -80,17 +78,10 @@ FREE_OPTIONS = frozenset(
 
 def versions() -> dict[str, str]:
     """Versions of the packages that can change a result."""
-    packages = (
+    return packages.versions(
         *("tensorflow", "tensorflow-text", "jax", "keras", "numpy"),
         *("sentencepiece", "sacrebleu"),
     )
-    found = {"python": platform.python_version(), "seq2seq_memattn": __version__}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def open_run(
@@ -385,7 +376,7 @@ def load_weights(
         except DamagedCheckpoint as error:
             others = ", ".join([LATEST, *(path.name for path in folder.paths())])
             raise ValueError(f"{error}; other checkpoints of the run: {others}") from error
-    record, problems = folder.restore_weights(weights, read)
+    record, problems = folder.restore(weights, read)
     if record is None:
         raise ValueError(f"{run_dir}: the run has no weights yet")
     return record, problems

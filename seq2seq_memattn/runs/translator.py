@@ -66,10 +66,6 @@ class SourceReader:
         found = encode_lines(self._vocabulary, lines, name, first_line)
         return [self._cut(source) for source in found]
 
-    def check(self, lines: Sequence[str], name: str, first_line: int = 1) -> None:
-        """Raises ValueError if a call with these lines would; does nothing else."""
-        encode_lines(self._vocabulary, lines, name, first_line)
-
     def _cut(self, source: np.ndarray) -> np.ndarray:
         if not self.limit or len(source) < self.limit:
             return source

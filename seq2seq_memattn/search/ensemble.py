@@ -59,15 +59,10 @@ class Ensemble:
             raise ValueError(f"`models`: expected two or more; got {len(self.models)}.")
         check_choice("mean", mean, MEANS)
         self._mean = mean
+        for name in ("source_vocab_size", "vocab_size", "num_tokens", "pad_id"):
+            _check_same(name, [getattr(model, name) for model in self.models])
         first, *others = self.models
         for number, model in enumerate(others, 2):
-            for name in ("source_vocab_size", "vocab_size", "num_tokens", "pad_id"):
-                ours, theirs = getattr(first, name), getattr(model, name)
-                if None not in (ours, theirs) and ours != theirs:
-                    raise ValueError(
-                        f"`models`: expected the same vocabularies; `{name}` is {ours} in model 1 "
-                        f"and {theirs} in model {number}."
-                    )
             tokens = np.arange(first.num_tokens)
             if not np.array_equal(first.to_ids(tokens), model.to_ids(tokens)):
                 raise ValueError(
@@ -106,6 +101,18 @@ class Ensemble:
     def to_ids(self, tokens: Any) -> Any:
         """The ids of search's tokens."""
         return self.models[0].to_ids(tokens)
+
+
+def _check_same(name: str, values: Sequence[int | None]) -> None:
+    """Raises ValueError if an attribute of models differs; None is unknown, and fits any value."""
+    known = [(number, value) for number, value in enumerate(values, 1) if value is not None]
+    for number, value in known[1:]:
+        first, expected = known[0]
+        if value != expected:
+            raise ValueError(
+                f"`models`: expected the same vocabularies; `{name}` is {expected} in model "
+                f"{first} and {value} in model {number}."
+            )
 
 
 def members(model: Any) -> list[Any]:

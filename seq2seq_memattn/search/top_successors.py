@@ -52,7 +52,8 @@ def best_successors(successors: Successors, logits: Any) -> tuple[Any, Any, Any]
         token: int32 [batch, beam].
     """
     beam_size, vocab_size = logits.shape[1:]
-    choose = _from_all if beam_size * vocab_size < MANY else _from_blocks
+    few = beam_size * vocab_size < MANY or vocab_size <= FIRST
+    choose = _from_all if few else _from_blocks
     return choose(successors, logits, beam_size, vocab_size)
 
 

@@ -17,7 +17,9 @@ class ServerOptions(Options):
     host: str = option(
         "127.0.0.1", "address to listen on; 0.0.0.0: all addresses of this machine", group="Address"
     )
-    port: int = option(8501, "port to listen on; 0: any free port", group="Address", least=0)
+    port: int = option(
+        8501, "port to listen on; 0: any free port", group="Address", least=0, most=LAST_PORT
+    )
     allowed_hosts: str = option(
         "",
         "names under which browsers reach the server, separated by commas, if it is behind a proxy",
@@ -67,8 +69,6 @@ class ServerOptions(Options):
                 raise ValueError(
                     f"`allowed_hosts`: expected names without scheme and port; got {name!r}."
                 )
-        if self.port > LAST_PORT:
-            raise ValueError(f"`port` must be at most {LAST_PORT}; got {self.port}.")
         if not 0 < self.poll_seconds <= MOST_POLL_SECONDS:
             raise ValueError(
                 f"`poll_seconds` must be in (0, {MOST_POLL_SECONDS:,}]; got {self.poll_seconds}."

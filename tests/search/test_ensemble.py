@@ -7,7 +7,7 @@ import pytest
 from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.compiled_search import CompiledSearch
-from seq2seq_memattn.search.ensemble import MEANS, Ensemble
+from seq2seq_memattn.search.ensemble import MEANS, Ensemble, _check_same
 from seq2seq_memattn.search.options import SearchOptions
 from seq2seq_memattn.search.sample import sample
 from seq2seq_memattn.vocabulary import END_ID, PAD_ID, START_ID
@@ -130,6 +130,14 @@ def test_a_member_without_attention_does_not_dilute_the_alignment() -> None:
 )
 def test_what_cannot_search_together_is_refused(given: Any, message: str) -> None:
     assert refused(Ensemble, given()) == message
+
+
+def test_sizes_are_compared_even_if_the_first_models_is_unknown() -> None:
+    _check_same("source_vocab_size", [None, 9, None, 9])
+    assert refused(_check_same, "source_vocab_size", [None, 9, None, 12]) == (
+        "`models`: expected the same vocabularies; `source_vocab_size` is 9 in model 2 and 12 in "
+        "model 4."
+    )
 
 
 def test_models_of_ones_own_search_together() -> None:

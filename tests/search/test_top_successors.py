@@ -39,7 +39,7 @@ def by_sorting(logits: Any, given: Successors) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["all", "blocks"])
-@pytest.mark.parametrize("vocab_size", [5, 6, 7, 23, 1031])
+@pytest.mark.parametrize("vocab_size", [3, 5, 6, 7, 23, 1031])
 def test_the_best_are_those_that_sorting_finds(
     vocab_size: int, blocks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,54 +82,32 @@ class Flags:
         self._add(name, required)
 
     def integer(
-        self,
-        name: str,
-        default: int | None,
-        meaning: str,
-        *,
-        required: bool = False,
-        lower_bound: int | None = None,
+        self, name: str, default: int | None, meaning: str, *, lower_bound: int | None = None
     ) -> None:
         """Defines a flag that takes a whole number."""
         absl_flags.DEFINE_integer(
             name, default, meaning, lower_bound=lower_bound, flag_values=self._flags
         )
-        self._add(name, required)
+        self._members.append(name)
 
     def number(
-        self,
-        name: str,
-        default: float | None,
-        meaning: str,
-        *,
-        required: bool = False,
-        lower_bound: float | None = None,
+        self, name: str, default: float | None, meaning: str, *, lower_bound: float | None = None
     ) -> None:
         """Defines a flag that takes a number."""
         absl_flags.DEFINE_float(
             name, default, meaning, lower_bound=lower_bound, flag_values=self._flags
         )
-        self._add(name, required)
+        self._members.append(name)
 
-    def boolean(
-        self, name: str, default: bool | None, meaning: str, *, required: bool = False
-    ) -> None:
+    def boolean(self, name: str, default: bool | None, meaning: str) -> None:
         """Defines a switch: `--NAME` sets it, `--noNAME` unsets it."""
         absl_flags.DEFINE_bool(name, default, meaning, flag_values=self._flags)
-        self._add(name, required)
+        self._members.append(name)
 
-    def choice(
-        self,
-        name: str,
-        default: str | None,
-        choices: Sequence[str],
-        meaning: str,
-        *,
-        required: bool = False,
-    ) -> None:
+    def choice(self, name: str, default: str | None, choices: Sequence[str], meaning: str) -> None:
         """Defines a flag that takes one of several fixed values."""
         absl_flags.DEFINE_enum(name, default, list(choices), meaning, flag_values=self._flags)
-        self._add(name, required)
+        self._members.append(name)
 
     def items(
         self, name: str, default: Sequence[str] | None, meaning: str, *, required: bool = False
@@ -143,22 +121,20 @@ class Flags:
         absl_flags.DEFINE_multi_string(name, None, meaning, flag_values=self._flags)
         self._add(name, True)
 
-    def options(self, kind: type, leave_out: Collection[str] = ()) -> None:
+    def options(self, kind: type) -> None:
         """Defines a flag for each field of an option record; fields without a default are required.
 
         Args:
             kind: a dataclass whose fields are int, float, bool, str or Literal, each with its
                 meaning in `metadata["help"]`. A field with a `metadata["group"]` is listed in that
                 group, the others in the current group.
-            leave_out: names of fields that get no flag.
         """
         title = self._title
         for field in dataclasses.fields(kind):
-            if field.name not in leave_out:
-                self.group(field.metadata.get("group") or title)
-                is_required = field.default is dataclasses.MISSING
-                default = None if is_required else field.default
-                self._field(kind, field, default, field.metadata["help"], is_required)
+            self.group(field.metadata.get("group") or title)
+            is_required = field.default is dataclasses.MISSING
+            default = None if is_required else field.default
+            self._field(kind, field, default, field.metadata["help"], is_required)
         self.group(title)
 
     def replacements(
@@ -243,16 +219,18 @@ class Flags:
     ) -> None:
         """Defines the flag of a field, according to the field's type."""
         declared = get_type_hints(kind)[field.name]
-        if get_origin(declared) is Literal:
-            self.choice(field.name, default, get_args(declared), meaning, required=required)
-            return
         define: dict[Any, Callable[..., None]] = {
             int: self.integer,
             float: self.number,
             bool: self.boolean,
             str: self.string,
         }
-        define[declared](field.name, default, meaning, required=required)
+        if get_origin(declared) is Literal:
+            self.choice(field.name, default, get_args(declared), meaning)
+        else:
+            define[declared](field.name, default, meaning)
+        if required:
+            self._required.append(field.name)
 
     def _described(self, name: str) -> tuple[str, str]:
         flag = self._flags[name]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -144,17 +143,12 @@ def _served(
     target_text = _in_graph("target_vocabulary", target_vocabulary, searchable.vocab_size, special)
     _check_source(searchable, source_vocabulary, source_end_id)
     _check_target_vocabulary(target_vocabulary, searchable.vocab_size, special)
-    declared = _source_input(searchable)
+    declared = searchable.source_input
     length = None if declared is None else declared.shape[1]
     limits = (max_source_length, searchable.longest_source, length)
     limit = min((limit for limit in limits if limit), default=None)
     end_id = None if source_end_id is None else int(source_end_id)
     return TextModel(searchable, source_text, target_text, end_id, limit, length)
-
-
-def _source_input(searchable: Searchable | Seq2Seq) -> keras.KerasTensor | None:
-    """The input that the encoder declares, if it is known."""
-    return searchable.source_input if isinstance(searchable, Searchable) else None
 
 
 def _in_graph(
@@ -175,7 +169,7 @@ def _size(vocabulary: Any) -> int:
 def _check_source(searchable: Searchable | Seq2Seq, vocabulary: Any, end_id: int | None) -> None:
     """Raises ValueError for source ids that the model may not embed, or would take for padding."""
     most = searchable.source_vocab_size
-    declared = _source_input(searchable)
+    declared = searchable.source_input
     if declared is not None and (len(declared.shape) > 2 or (most is None and declared.shape[1])):
         sizes = ", ".join("any" if size is None else str(size) for size in declared.shape[1:])
         raise ValueError(

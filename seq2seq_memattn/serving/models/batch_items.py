@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -131,9 +130,5 @@ def _lengths(inputs: Arrays, num_rows: int) -> list[int]:
     for array in inputs.values():
         if array.dtype == object:
             for row in range(num_rows):
-                lengths[row] += sum(map(len, _strings(array[row])))
+                lengths[row] += sum(map(len, array[row : row + 1].ravel()))
     return lengths
-
-
-def _strings(value: Any) -> Iterable[bytes]:
-    return value.ravel() if isinstance(value, np.ndarray) else [value]

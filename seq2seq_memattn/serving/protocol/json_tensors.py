@@ -70,12 +70,13 @@ def to_nested(array: np.ndarray, is_binary: bool) -> Any:
     """
     if array.dtype == object:
         write = _to_base64 if is_binary else _to_text
-        return _reshaped([write(value) for value in array.ravel()], array.shape)
+        texts = [write(value) for value in array.ravel()]
+        return np.array(texts, object).reshape(array.shape).tolist()
     if array.dtype.kind in "biu" or array.dtype == np.float64:
         return array.tolist()
     # The shortest decimals that give the same float32 number; those of float64 would be longer.
     flat = [float(str(value)) for value in array.astype(np.float32).ravel()]
-    return _reshaped(flat, array.shape)
+    return np.array(flat, object).reshape(array.shape).tolist()
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
@@ -177,13 +178,6 @@ def _to_text(value: bytes) -> str:
 
 def _to_base64(value: bytes) -> dict[str, str]:
     return {"b64": base64.b64encode(value).decode("ascii")}
-
-
-def _reshaped(flat: list[Any], shape: tuple[int, ...]) -> Any:
-    """Makes nested lists of a shape from their elements."""
-    elements = np.empty(len(flat), object)
-    elements[:] = flat
-    return elements.reshape(shape).tolist()
 
 
 def kind_of(value: Any) -> str:
