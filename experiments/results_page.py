@@ -151,8 +151,9 @@ def _short(name: str) -> str:
 
 
 def _miniature(found: Results) -> str:
-    models = [f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS]
-    models += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
+    names = [f"multi30k_en_de_{name}" for name in table2.MULTI30K_ROWS]
+    names += [f"wmt_news_en_de_{name}" for name in table2.WMT_NEWS_ROWS]
+    models = {row.name: row.label for row in table2.rows("small") if row.name in names}
     said = prose(
         "BLEU is of tokenised text, with one value for each seed; on the test set of Multi30k, it "
         "ignores case. [Table 2](table2.md) has standard sacrebleu, too. The difference from Att "

@@ -30,7 +30,7 @@ BACKENDS = ("tensorflow", "jax")
 
 
 def versions(*names: str) -> dict[str, str]:
-    """Versions of Python, of this package, and of those of these packages that are installed."""
+    """Versions of Python, of this package, and of the named packages that are installed."""
     found = {"python": platform.python_version(), NAME: __version__}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -24,7 +24,7 @@ named above or, if there is none, with the next smaller number.
 def draw_sample(num_tokens: int) -> Draw:
     """Returns a `draw` that draws alignments of a sample, by slot and combined.
 
-    It draws the rows with results, but no row with whose weights another one starts. If a run is
+    It draws the rows with results, except rows whose weights another row starts from. If a run is
     not here, its existing figures stay as they are. If there are no figures either, `draw` raises a
     `MissingRun` that says what is needed.
     """

@@ -207,25 +207,25 @@ def _against(column: Mapping[str, float], name: str) -> str:
     return f"{column[name]:.2f}" + (f" ({difference:+.2f})" if name != "bahdanau" else "")
 
 
-def summary(found: Results, models: Sequence[str]) -> str:
+def summary(found: Results, models: Mapping[str, str]) -> str:
     """A table of models with the scores of all their seeds.
 
     Args:
         found: results.
-        models: names of the rows of the first seed.
+        models: names of the rows of the first seed, with their labels.
     """
     header = ("corpus", "model", "seeds", "valid BLEU", "test BLEU", "against Att", "p", "updates")
     lines = []
-    for name in models:
+    for name, label in models.items():
         rows = seeds_of(found, name)
         (corpus,) = (title for prefix, title in CORPORA.items() if name.startswith(prefix))
         if not rows:
-            lines.append((corpus, name, "-", "not run", "-", "-", "-", "-"))
+            lines.append((corpus, label, "-", "not run", "-", "-", "-", "-"))
             continue
         lines.append(
             (
                 corpus,
-                rows[0]["label"],
+                label,
                 str(len(rows)),
                 several([row["bleu"] for row in rows], ".2f"),
                 several(list(map(test_score, rows)), ".2f"),

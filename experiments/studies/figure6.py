@@ -1,6 +1,6 @@
 """Figure 6: where K = 32 slots look when copying.
 
-Britz, Guan and Luong (2017): the alignment of a model of Table 1, trained separately.
+Britz, Guan and Luong (2017): alignments of models of Table 1, trained separately.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from experiments.studies import table1
 from experiments.studies._alignments import WHAT, draw_sample
 from experiments.studies._curves import scores_of
 
-RUNS_OF = "unseen_lengths"  # the study that trains the weights from which this model starts
+RUNS_OF = "unseen_lengths"  # the study that trains the weights from which the first model starts
 LENGTH, SHORTER = 100, 50  # symbols
 UPDATES = 2000  # enough, starting from the weights for 50 symbols
 JUDGED: Verdict = "reproduced"  # with softmaxes
@@ -33,7 +33,7 @@ small scale, they start from weights for L = {SHORTER} and take at most {UPDATES
 def rows(scale: Scale) -> list[Row]:
     """Rows of Table 1, with softmaxes and with sigmoids.
 
-    At smaller scales, the row with whose weights each of them starts comes before it.
+    At smaller scales, each is preceded by the row whose weights it starts from.
     """
     of_lengths = [table1.row(length, "k32", scale) for length in (SHORTER, LENGTH)]
     found = []

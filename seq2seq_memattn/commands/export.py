@@ -44,7 +44,7 @@ def define(flags: cli.Flags) -> None:
     flags.boolean(
         "prefix",
         False,
-        "add the signature `complete`, which translates texts with a given beginning",
+        "add the signature `complete`, which translates texts with a given prefix",
     )
     # The limit bounds a server's work for one text, and the size of its answer.
     flags.change_default("max_source_length", MAX_SOURCE_LENGTH)

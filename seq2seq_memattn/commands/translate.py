@@ -62,7 +62,7 @@ def define(flags: cli.Flags) -> None:
     flags.string(
         "prefixes",
         None,
-        "file with the beginning of each translation, one line per source; an empty line sets "
+        "file with the first words of each translation, one line per source; an empty line sets "
         "none; with --noreadable, the file must be tokenised and cased like the training text",
     )
     flags.integer("n_best", 1, "translations per source", lower_bound=1)

@@ -181,6 +181,8 @@ def _check_unchanged(directory: Path, known: Any, inputs: Callable[[], Any]) -> 
 def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], Any]) -> Any:
     """Records what is being prepared; returns what identifies the inputs.
 
+    A directory without such a record is emptied first.
+
     Raises:
         ValueError: if the directory is from a preparation of another task, or with other options or
             inputs.

@@ -272,7 +272,8 @@ class CheckpointFolder:
 
         Args:
             variables: what `read` sets.
-            read: `read_arrays`, or `read_weights` if `variables` are only a model's weights.
+            read: `read_arrays`; `read_weights` or `read_shared_weights` if `variables` are only a
+                model's weights.
 
         Returns:
             record: the record that was saved with the variables; None if there is no checkpoint.

@@ -363,9 +363,11 @@ def test_memory_is_on_a_par_with_attention_within_the_margin() -> None:
 
 def test_models_are_shown_with_all_their_seeds() -> None:
     found = scored({"k32": 36.0, "k32_seed1": 35.0})
-    page = _translation_claims.summary(found, ["multi30k_en_de_k32", "multi30k_en_de_k64"])
+    page = _translation_claims.summary(
+        found, {"multi30k_en_de_k32": "K=32", "multi30k_en_de_k64": "K=64"}
+    )
     assert "| Multi30k | K=32 | 2 | 36.00, 35.00 | 36.00, 35.00 | - | - | 4,000, 4,000 |" in page
-    assert "| Multi30k | multi30k_en_de_k64 | - | not run |" in page
+    assert "| Multi30k | K=64 | - | not run |" in page
 
 
 OTHERS = {"k32_sigmoid_softmax": 35.0, "k32_sigmoid_sigmoid": 33.0}

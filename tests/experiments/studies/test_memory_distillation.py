@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from experiments.reproduction.pages import write_page
 from experiments.reproduction.results import write_json
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import memory_distillation
@@ -53,6 +54,14 @@ def test_every_trial_has_two_seeds_of_each_length_and_a_teacher_where_it_has_wei
     assert not any("_long" in name or "seed1" in name for name in chosen)
     texts = {name for name in chosen if not name.startswith("copy_")}
     assert {*texts, *(f"{name}_long_seed1" for name in texts)} <= set(rows)
+
+
+def test_the_page_names_the_rows_with_which_it_can_be_repeated(tmp_path: Path) -> None:
+    made = study(tmp_path)
+    found = memory_distillation.results(made)
+    page = write_page("memory_distillation", "small", made, found, tmp_path / "results")
+    command = "python -m experiments.reproduce memory_distillation --scale=small"
+    assert f"{command} \\\n    --rows={','.join(NAMES)}\n" in page.read_text()
 
 
 def test_the_page_has_both_test_sets_and_the_slots_in_use(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.reproduction import timings
+from experiments.reproduction.jobs import Commands
 from experiments.reproduction.study import make_study
 from experiments.studies import flexible_table3, table1, table3
 from seq2seq_memattn.presets.copy_task import ATTENTIONS
@@ -16,6 +17,7 @@ RESULTS = Path(__file__).parents[3] / "results"
 def nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (timings, table3, flexible_table3):
         monkeypatch.setattr(module, "run_command", pytest.fail)
+    monkeypatch.setattr(Commands, "run", pytest.fail)
 
 
 @pytest.mark.parametrize("work", ["runs", "/elsewhere/runs"])

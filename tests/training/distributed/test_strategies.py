@@ -1,3 +1,4 @@
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,13 @@ def test_a_worker_ends_only_when_its_chief_no_longer_answers(
         asked.append(address)
         return address != "a:1" or asked.count("a:1") <= 3
 
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(strategies, "time", clock)
     monkeypatch.setattr(strategies, "LOOK_EVERY", 1.0)  # as long as the patience
     monkeypatch.setattr(strategies, "answers", answer)
     monkeypatch.setattr(strategies.Peers, "check", lambda self: None)
