@@ -96,7 +96,7 @@ PARTS = (
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
 K32 = ("", "balance", "all")
-COPIES = ("", "hidden_spread", "start", "alignments", "both_start", "all")  # of the copy task
+COPIES = ("", "balance", "hidden_spread", "start", "alignments", "both_start", "all")  # of the copy task
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each L, in symbols: the updates after which K = 32 had `ENOUGH` as it is. The other trials end
 # there, since the question is whether they are sooner.
