@@ -29,14 +29,15 @@ PAGE = "README.md"
 INTRODUCTION = """
 This page compares the findings of two papers with ours. This page and the pages of the studies are
 made from the JSON files beside them. Each file records the command, commit, machine, versions and
-seconds of a result; four files of [benchmarks.md](benchmarks.md) lack the versions. Conclusions and
+seconds of a result; some files of [benchmarks.md](benchmarks.md) lack versions or seconds. Times
+are of untrained models and have no seed, unless a page says otherwise. Conclusions and
 two pages are written by hand: benchmarks.md and [serving.md](serving.md). All studies are at scale
 `small`: a row trains in minutes to hours on two CPU cores or one GPU. Each page says how this
 set-up differs from the paper. K is the number of slots, and L the maximum length of a source in
 symbols. Att is Bahdanau's attention. PE stands for position encodings. In K-memory, the softmax of
 equation 5 is taken over the source here, unless a row says "as printed" or "over slots", or uses a
-sigmoid instead. Decoding is compiled by XLA where times are given, unless a page says otherwise
-(Table 3 of Flexible Attention does).
+sigmoid instead. Decoding is compiled by XLA where times are given, unless a page says otherwise (as
+Table 3 of Flexible Attention does).
 """
 VERDICTS = f"""
 Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
@@ -115,8 +116,13 @@ def make_page(results_dir: Path) -> str:
         "## All pages",
         markdown_table(("what", "page"), _pages(linked)),
         "## Not run here",
-        "Table 2 with WMT'17 needs several GPUs for days. Table 1 with 200,000 updates would take "
-        "about a day on one H100, with 14 models at a time, as our runs suggest:",
+        prose(
+            "Table 2 with WMT'17 needs several GPUs for days. Table 1 with 200,000 updates would "
+            "take about a day on one H100, with 14 models at a time, as our runs suggest. Hours on "
+            "a GPU would be enough for L = 200 with 20,000 updates, for one slot against no "
+            "attention with as many at L = 100 and 200, and for decoding with windows. The "
+            "commands for the first two:"
+        ),
         code_block(*FULL),
     ]
     return "\n\n".join(sections) + "\n"

@@ -6,7 +6,7 @@ models of their Table 2.
 
 from pathlib import Path
 
-from experiments.reproduction.claims import Claim, from_cases, made_by
+from experiments.reproduction.claims import Claim, from_cases, made_by, several
 from experiments.reproduction.jobs import run_command
 from experiments.reproduction.pages import commit_in_words, markdown_table
 from experiments.reproduction.results import Result, Results, read_json, training_of, write_json
@@ -29,7 +29,7 @@ BATCH_SIZES = (1, 32)
 TIMES = "decoding"  # key of a result
 HEADER = (
     *("row", "τ", "source tokens", "window", "batch, at most", "ms per source"),
-    "of global",
+    *("least to most", "of global"),
 )
 INTRODUCTION = """
 Is decoding faster if only a window of the source is scored? The table has milliseconds per source,
@@ -105,8 +105,10 @@ def claims(found: Results) -> list[Claim]:
     claim = Claim(
         "flexible decodes characters faster than global, CPU",
         f"{flexible_ms} of {global_ms} ms, {flexible_ms / global_ms:.2f}",
-        "Reproduced if flexible decodes single sentences faster than global, otherwise not. Of the "
-        "flexible rows, that with the smallest window counts; in the paper, the fine-tuned one.",
+        "Ratios at one, two and four joined sentences, decoded singly. Reproduced if flexible is "
+        "faster than global at two, whose length is nearest to the paper's 145 characters; "
+        "otherwise not. Of the flexible rows, that with the smallest window counts; in the paper, "
+        "the fine-tuned one.",
     )
     on_gpu = Claim(
         "flexible decodes characters slower than global, GPU",
@@ -120,9 +122,9 @@ def claims(found: Results) -> list[Claim]:
     reference, ours = (
         {_kind(row): row["milliseconds"] for row in rows} for rows in (of_global, narrowest)
     )
-    single = ours[1, 1] / reference[1, 1]
-    verdict = from_cases([single < 1.0])
-    return [claim.judged(f"{single:.2f}", verdict, made_by(found)), on_gpu]
+    ratios = [ours[joined, 1] / reference[joined, 1] for joined in JOINED]
+    verdict = from_cases([ratios[JOINED.index(2)] < 1.0])
+    return [claim.judged(several(ratios, ".2f"), verdict, made_by(found)), on_gpu]
 
 
 def tables(found: Results) -> str:
@@ -152,5 +154,6 @@ def _cells(result: Result, row: Result, reference: float) -> list[str]:
         f"{row['window']:.1f}",
         str(row["batch_size"]),
         f"{row['milliseconds']:.1f}",
+        f"{min(row['all_milliseconds']):.1f} to {max(row['all_milliseconds']):.1f}",
         f"{row['milliseconds'] / reference:.2f}",
     ]

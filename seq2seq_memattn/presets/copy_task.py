@@ -21,7 +21,7 @@ ATTENTIONS = {
 }
 
 PRESETS = {
-    f"copy_{length}_{name}": Preset(ModelConfig(attention=attention))
+    f"copy_{length}_{name}": Preset(ModelConfig(attention=attention, normalise_over="time"))
     for length in LENGTHS
     for name, attention in ATTENTIONS.items()
 }

@@ -40,6 +40,7 @@ def _preset(attention: str, num_updates: int, decay_start: int, decay_every: int
         tied_embeddings="target",
         dropout=0.3,
         initializer="uniform_0.1",
+        normalise_over="time",
         **ATTENTIONS[attention],
     )
     training = TrainingConfig(

@@ -18,7 +18,7 @@ FILES = {
     "figure3a": ["l6"],
     "figure3b": ["l6_k32", "l6_k4"],
     "figure4": ["multi30k_en_de"],
-    "figure5": ["multi30k_en_de_k32"],
+    "figure5": ["multi30k_en_de_k32", "multi30k_en_de_k64"],
 }
 ROWS = {
     "figure3a": {
@@ -38,11 +38,12 @@ ROWS = {
         ]
     },
     "figure5": {
-        f"multi30k_en_de_k32{pair}"
+        f"multi30k_en_de_{pair}"
         for pair in (
-            *("", "_softmax_sigmoid", "_sigmoid_softmax", "_sigmoid_sigmoid"),
-            *("_slots_softmax", "_slots_sigmoid"),
-            *("_seed1", "_slots_softmax_seed1", "_slots_sigmoid_seed1"),
+            *("k32", "k32_softmax_sigmoid", "k32_sigmoid_softmax", "k32_sigmoid_sigmoid"),
+            *("k32_slots_softmax", "k32_slots_sigmoid"),
+            *("k32_seed1", "k32_slots_softmax_seed1", "k32_slots_sigmoid_seed1"),
+            *("k64", "k64_slots_softmax", "k64_slots_sigmoid"),
         )
     },
 }

@@ -37,6 +37,7 @@ def times(run_dir: str, threshold: float | None, milliseconds: float) -> list[di
             "source_tokens": 70.0 * joined,
             "window": 20.25,
             "milliseconds": milliseconds * joined,
+            "all_milliseconds": [milliseconds * joined - 1, milliseconds * joined + 1],
         }
         for joined in (1, 2)
     ]
@@ -65,10 +66,10 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     runs = [f"{study.runs_dir / NAME}_{name}" for name in ("global", "flexible", "flexible_tuned")]
     assert f"--runs={runs[0]},{runs[1]},{runs[2]}:0.8" in commands[0]
     page = flexible_table3.tables(results)
-    assert "| global | - | 70.0 | 20.2 | 1 | 50.0 | 1.00 |" in page
-    assert "| flexible | - | 70.0 | 20.2 | 1 | 48.0 | 0.96 |" in page
-    assert "| tuned | 0.8 | 70.0 | 20.2 | 1 | 45.0 | 0.90 |" in page
-    assert "| tuned | 0.8 | 140.0 | 20.2 | 1 | 90.0 | 0.90 |" in page
+    assert "| global | - | 70.0 | 20.2 | 1 | 50.0 | 49.0 to 51.0 | 1.00 |" in page
+    assert "| flexible | - | 70.0 | 20.2 | 1 | 48.0 | 47.0 to 49.0 | 0.96 |" in page
+    assert "| tuned | 0.8 | 70.0 | 20.2 | 1 | 45.0 | 44.0 to 46.0 | 0.90 |" in page
+    assert "| tuned | 0.8 | 140.0 | 20.2 | 1 | 90.0 | 89.0 to 91.0 | 0.90 |" in page
     assert "Timed on: H (commit 0123456789)." in page
     assert flexible_table3.run(study) == results
     assert len(commands) == 1
