@@ -115,7 +115,7 @@ def test_the_wheel_works_where_the_sources_are_not(wheel: Path, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     shape, count, file = done.stdout.decode().splitlines()
-    assert shape == "(1, 2, 23)" and int(count) == 65
+    assert shape == "(1, 2, 23)" and int(count) == 69
     assert Path(file).is_relative_to(where)
 
 
