@@ -86,25 +86,20 @@ TRIALS = {
     ),
     "distilled": Trial("teacher: translations", is_translated=True),
 }
-for together in ("all", "balance_both_start"):
-    TRIALS[f"{together}_distilled"] = TRIALS[together]._replace(
-        label=f"{TRIALS[together].label}, translations", is_translated=True
+TRIALS |= {
+    f"{name}_distilled": TRIALS[name]._replace(
+        label=f"{TRIALS[name].label}, translations", is_translated=True
     )
+    for name in ("all", "balance_both_start")
+}
 # What trials consist of, in the order of the colours in figures.
 PARTS = (
     *("slot dropout", "hidden", "spread", "balanced use"),
     *("teacher: weights", "teacher: contexts", "teacher: alignments", "teacher: translations"),
 )
 K32 = ("", "balance", "all")
-COPIES = (
-    "",
-    "balance",
-    "hidden_spread",
-    "start",
-    "alignments",
-    "both_start",
-    "all",
-)  # of the copy task
+# Of the copy task.
+COPIES = ("", "balance", "hidden_spread", "start", "alignments", "both_start", "all")
 ENOUGH = 99.0  # BLEU of the copy task, the score up to which updates are counted
 # For each L, in symbols: the updates after which K = 32 had `ENOUGH` as it is. The other trials end
 # there, since the question is whether they are sooner.

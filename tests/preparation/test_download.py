@@ -2,6 +2,7 @@ import errno
 import hashlib
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,6 +16,10 @@ CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def test_a_file_arrives_whole_with_its_checksum_noted_and_is_not_fetched_again(
@@ -53,13 +58,10 @@ def test_what_a_start_that_gave_up_had_is_kept_for_the_next(tmp_path: Path) -> N
 def test_a_whole_part_whose_checksum_was_not_taken_is_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object) -> str:
-        raise KeyboardInterrupt
-
     path = tmp_path / "file"
     with serving({"file": CONTENT}) as server:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(download, "_check", stopped)
+            patch.setattr(download, "_check", interrupt)
             fetch(f"{server.url}/file", path)
         fetch(f"{server.url}/file", path, CHECKSUM, attempts=1)
         assert [wanted for _, wanted in server.requests] == ["", "bytes=3000000-"]
@@ -70,13 +72,10 @@ def test_a_whole_part_whose_checksum_was_not_taken_is_not_fetched_again(
 def test_a_file_never_stands_there_without_its_checksum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     path = tmp_path / "file"
     with serving({"file": CONTENT}) as server:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(download.os, "replace", killed)
+            patch.setattr(download.os, "replace", interrupt)
             fetch(f"{server.url}/file", path)
         assert not path.exists() and (tmp_path / CHECKSUMS_NAME).exists()
         fetch(f"{server.url}/file", path)
