@@ -32,12 +32,12 @@ LINES = ["ba dö ki", "", *STRANGE, "carriage\rreturn", " ", "неизвестн
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run and nothing else; its training data have been removed."""
     folder = tmp_path_factory.mktemp("work")
-    return trained_in(folder, make_text_data(folder / "text"))
+    return trained_in(folder, make_text_data(folder / "text"), "multi30k_en_de_k4")
 
 
 @pytest.fixture(scope="module")
 def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same for text that was tokenised and truecased."""
+    """The same with attention over the source, for text that was tokenised and truecased."""
     folder = tmp_path_factory.mktemp("moses")
     (folder / "model").write_text("the (9/10) The (1/10)\n")
     options = text_options(
@@ -52,13 +52,13 @@ def moses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     prepare(options)
     (folder / "model").unlink()
-    return trained_in(folder, Path(options.output_dir))
+    return trained_in(folder, Path(options.output_dir), "multi30k_en_de_bahdanau")
 
 
-def trained_in(folder: Path, data: Path) -> Path:
-    """Trains a run in a folder, and removes its data."""
+def trained_in(folder: Path, data: Path, config: str) -> Path:
+    """Trains a run of a preset in a folder, and removes its data."""
     trained = run_here(
-        *("experiments.train", "--config=multi30k_en_de_k4"),
+        *("experiments.train", f"--config={config}"),
         *(f"--data_dir={data}", f"--run_dir={folder / 'run'}", *TINY),
     )
     assert trained.returncode == 0, trained.stderr
@@ -182,6 +182,14 @@ def test_evaluate_refuses_figures_of_one_run_for_several(work: Path, flag: str) 
     done = run_here("experiments.evaluate", f"--run_dir={run},{run}", *files, f"--{flag}")
     assert done.returncode == 1
     assert f"--{flag}: expected one run, got several" in error_lines(done)[-1]
+
+
+def test_evaluate_refuses_the_use_of_slots_for_attention_over_the_source(moses: Path) -> None:
+    write_lines(moses / "text.en", ["ba"])
+    files = (f"--source={moses / 'text.en'}", f"--reference={moses / 'text.en'}")
+    done = run_here("experiments.evaluate", f"--run_dir={moses / 'run'}", *files, "--slots")
+    assert done.returncode == 1
+    assert "--slots: expected K-memory, got bahdanau" in error_lines(done)[-1]
 
 
 def test_evaluate_says_at_once_that_it_could_not_write(work: Path, tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_teachers_that_do_not_fit_are_refused(
         "expected a student that learns what to read; its attention is constant."
     )
     short = dataclasses.replace(TRAINING, num_updates=1, validate_every=1)
-    for attention in ("none", "constant"):
+    for attention in ("none", "constant", "linear"):
         blind = tmp_path / attention
         Trainer(blind, data_dir, dataclasses.replace(MODEL, attention=attention), short).run()
         training = dataclasses.replace(training, teacher=str(blind))
