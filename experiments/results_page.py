@@ -117,11 +117,11 @@ def make_page(results_dir: Path) -> str:
         markdown_table(("what", "page"), _pages(linked)),
         "## Not run here",
         prose(
-            "Table 2 with WMT'17 needs several GPUs for days. Table 1 with 200,000 updates would "
-            "take about a day on one H100, with 14 models at a time, as our runs suggest. Hours on "
-            "a GPU would be enough for L = 200 with 20,000 updates, for one slot against no "
-            "attention with as many at L = 100 and 200, and for decoding with windows. The "
-            "commands for the first two:"
+            "Table 2 with WMT'17 needs several GPUs for days. Judging by our runs, Table 1 with "
+            "200,000 updates would take about a day on one H100 with 14 models at a time. Hours on "
+            "a GPU would be enough for 20,000 updates at L = 200, for 20,000 updates of one slot "
+            "and of no attention at L = 100 and 200, and for decoding with windows. The commands "
+            "for Table 2 and Table 1:"
         ),
         code_block(*FULL),
     ]

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Eight workers that train one model together: sbatch slurm.sh --config=NAME --data_dir=D --run_dir=D
+# Eight workers that train one model together: sbatch slurm.sh --config=NAME --data_dir=DATA --run_dir=RUN
 #
 # The status of the first worker, the chief, is that of the training. The job is queued again and
 # resumes from the last checkpoint if the chief was preempted (143) or killed (137), or ended because

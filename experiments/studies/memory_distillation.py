@@ -318,8 +318,10 @@ def tables(found: Results) -> str:
         table = markdown_table(HEADER, (_cells(one, _half_width(one, texts)) for one in texts))
         parts += ["## Translation: Multi30k, en-de", table, "\n".join(sorted(signatures))]
         if not any(map(_is_longer, texts)):
-            longer = f"No row was trained for {LONGER:,} updates so far: these rows end in `_long`."
-            parts.append(f"{longer} Second seeds end in `_seed1`.")
+            parts.append(
+                f"Rows whose names end in `_long` train for {LONGER:,} updates; none was trained "
+                "yet. Names of second seeds end in `_seed1`."
+            )
     if copies := _of_copies(found):
         table = markdown_table(COPY_HEADER, map(_copy_cells, copies))
         parts += ["## Copying", prose(COPY_TASK), table]

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.reproduction.claims import Claim
 from experiments.reproduction.pages import learning_curves, markdown_table
-from experiments.reproduction.results import Results
+from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
 from experiments.studies._copy_claims import AHEAD_RULE, PAPER, judge_ahead
@@ -33,7 +33,10 @@ MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {  # attention, label,
         {"normalise_over": "slots"},
     ),
 }
-HEADER = ("model", "BLEU", "exact lines", "updates", "BLEU of Table 1, paper, 200,000 updates")
+HEADER = (
+    *("model", "BLEU", "exact lines", "updates", "last learning rate"),
+    "BLEU of Table 1, paper, 200,000 updates",
+)
 
 
 def introduction(scale: Scale) -> str:
@@ -94,11 +97,17 @@ def tables(found: Results) -> str:
             f"{result['bleu']:.2f}",
             f"{100 * result['evaluation']['exact']:.1f} %",
             f"{result['training']['best_update']:,}",
+            f"{_last_learning_rate(result):g}",
             f"{result['paper']['bleu']:.2f}",
         ]
         for result in found
     ]
     return markdown_table(HEADER, lines) + "\n"
+
+
+def _last_learning_rate(result: Result) -> float:
+    rates: list[float] = [one["learning_rate"] for one in result["curve"] if one["kind"] == "train"]
+    return rates[-1]
 
 
 draw = learning_curves(table1.by_length, table1.group_title)

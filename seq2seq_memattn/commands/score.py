@@ -59,15 +59,23 @@ def main(arguments: cli.Arguments) -> None:
     with open_output(arguments.output) as stream:
         stream.writelines(f"{log_prob:.6f}\n" for log_prob in every)
     num_tokens = sum(len(targets[i]) + 1 for i in chosen)
+    log_prob = float(np.sum(log_probs))
     result: dict[str, Any] = {
         "run_dir": arguments.run_dir,
         "update": run.update,
         "pairs": len(every),
         "empty_sources": len(every) - len(chosen),
         "cut": reader.num_cut,
-        "log_prob": float(np.sum(log_probs)),
+        "log_prob": log_prob if math.isfinite(log_prob) else None,
         "tokens": num_tokens,
-        "perplexity": math.exp(-np.sum(log_probs) / num_tokens) if chosen else None,
+        "perplexity": _perplexity(log_prob, num_tokens),
         "seconds": round(seconds, 2),
     }
     cli.print_result(result, to_stderr=arguments.output == "-")
+
+
+def _perplexity(log_prob: float, num_tokens: int) -> float | None:
+    """The perplexity; None if it is not finite, which JSON cannot say."""
+    with np.errstate(all="ignore"):
+        found = float(np.exp(np.divide(-log_prob, num_tokens)))
+    return found if math.isfinite(found) else None

@@ -197,12 +197,12 @@ def sorted_batches(
 
 
 def _hypothesis(found: BeamResult, row: int, rank: int, source_length: int) -> Hypothesis:
-    length = int(found.lengths[row, rank])
+    length, is_finished = int(found.lengths[row, rank]), bool(found.is_finished[row, rank])
     if is_dead(found.log_probs[row, rank]):  # its tokens have no meaning
-        length = 0
+        length, is_finished = 0, False
     alignment = positions = scores = None
     if not isinstance(found.alignments, tuple):
-        steps = length + int(found.is_finished[row, rank])
+        steps = length + is_finished
         alignment = found.alignments[row, rank, :steps, :source_length]
         positions = float(found.positions_scored[row, rank])
         if np.size(found.scores):

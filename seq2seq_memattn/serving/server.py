@@ -193,7 +193,10 @@ def _url(listener: socket.socket) -> str:
 
 
 def _read_token(file: Path) -> str:
-    lines = file.read_text(encoding="utf-8-sig").strip().splitlines()
+    try:
+        lines = file.read_text(encoding="utf-8-sig").strip().splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: expected UTF-8") from None
     if len(lines) != 1:  # a header cannot contain a line break
         raise ValueError(f"{file}: expected one line, the token; found {len(lines)}")
     return lines[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_memattn.commands.average_checkpoints import output_path
+from seq2seq_memattn.commands.score import _perplexity
 from tests.conftest import TINY
 from tests.running import error_lines, run_here, run_python
 
@@ -89,6 +90,17 @@ def test_score_gives_the_log_probabilities_that_translate_found(work, tmp_path):
     expected = math.exp(-result["log_prob"] / result["tokens"])
     assert result["perplexity"] == pytest.approx(expected)
     assert result["seconds"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "num_tokens", "expected"),
+    [(-math.log(8.0), 3, 2.0), (0.0, 0, None), (-1e6, 10, None), (-math.inf, 10, None)],
+)
+def test_a_perplexity_that_is_not_finite_is_left_out(
+    log_prob: float, num_tokens: int, expected: float | None
+) -> None:
+    found = _perplexity(log_prob, num_tokens)
+    assert found == (expected and pytest.approx(expected))
 
 
 def test_score_writes_to_standard_output_and_answers_empty_sources_as_translate_does(

@@ -149,11 +149,13 @@ def test_a_source_alone_is_decoded_as_in_a_batch() -> None:
 def test_a_place_without_a_hypothesis_is_empty() -> None:
     model = small_model(vocab_size=9)
     banned = tuple(range(4, model.vocab_size))
-    decoder = BatchDecoder(model, SearchOptions(5, 5, banned=banned), Lengths(max_length=2))
-    (found,) = decoder(SOURCES[:1], 1)
+    options, lengths = SearchOptions(5, 5, banned=banned), Lengths(max_length=2)
+    (found,) = BatchDecoder(model, options, lengths, return_alignments=True)(SOURCES[:1], 1)
     real = [one.tokens.tolist() for one in found if one.log_prob > -1e20]
     assert sorted(real) == [[], [3], [3, 3]]  # the last one was cut
     assert [one.tokens.tolist() for one in found[3:]] == [[], []]
+    steps = [len(one.alignment) for one in found if one.alignment is not None]
+    assert sorted(steps[:3]) == [1, 2, 2] and steps[3:] == [0, 0]
 
 
 @pytest.mark.slow

@@ -385,6 +385,9 @@ def test_the_token_comes_from_a_file(reverser_folder: Path, tmp_path: Path) -> N
         file.write_text(content)
         with pytest.raises(ValueError, match=f"expected one line, the token; found {count}"):
             serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
+    file.write_bytes(b"s\xe9cret\n")
+    with pytest.raises(ValueError, match=f"{file}: expected UTF-8"):
+        serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
 
 
 def test_requests_are_logged_only_on_demand_and_without_their_texts(

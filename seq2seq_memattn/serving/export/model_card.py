@@ -170,6 +170,7 @@ def _evaluation(
     if (precision := found.get("precision", "float32")) != "float32":
         said.append(precision)
     said += [f"{key} {found[key]}" for key in CHANGING if key in found]
+    said += [f"without {key}" for key in RULES if description[key] and key not in found]
     name = ", ".join(said)
     for title, (key, signature) in SCORES.items():
         yield [name, title, f"{found[key]:.2f}", f"`{found[signature]}`"]

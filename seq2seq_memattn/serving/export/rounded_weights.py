@@ -91,8 +91,12 @@ class RoundedWeights(keras.StatelessScope):
 
 
 def is_rounded(array: Any) -> bool:
-    """Whether an array or variable is stored in eight bits: float32 matrices are, unless empty."""
-    is_matrix = len(array.shape) == 2 and 0 not in array.shape
+    """Whether an array or variable is stored in eight bits.
+
+    Float32 matrices are, except those with at most two rows or columns, which would save nothing. A
+    GRU's biases are such a matrix.
+    """
+    is_matrix = len(array.shape) == 2 and min(array.shape) > 2
     return is_matrix and keras.backend.standardize_dtype(array.dtype) == "float32"
 
 

@@ -128,7 +128,7 @@ class _Endpoints:
         raise invalid(f"{request.path_params['verb']!r} is not served here, only 'predict'")
 
     async def malformed(self, request: Request) -> Response:
-        raise invalid(f"Malformed request: {request.method} {request.url.path}")
+        raise invalid(f"Malformed request: {request.method} {request.scope['path']}")
 
     async def status(self, request: Request) -> Response:
         found = self._service.status(request.path_params["name"], _version(request))
@@ -157,7 +157,8 @@ class _Endpoints:
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
     """Reads a body; raises RequestError if it is compressed, or as soon as it proves too long."""
-    if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
         raise RequestError(415, f"a body must not be compressed; its Content-Encoding is {coding}")
     too_long = RequestError(413, f"a body may have at most {max_bytes} bytes")
     announced = request.headers.get("content-length", "")
@@ -218,9 +219,9 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
     """Reports Starlette's errors, such as unknown paths or methods, in the protocol's form."""
     if not isinstance(error, HTTPException):
         raise error
-    message = f"Malformed request: {request.method} {request.url.path}: {error.detail}"
+    message = f"Malformed request: {request.method} {request.scope['path']}: {error.detail}"
     # TensorFlow Serving answers unknown paths of its protocol with 400.
-    status = 400 if request.url.path.startswith("/v1/") else error.status_code
+    status = 400 if request.scope["path"].startswith("/v1/") else error.status_code
     return error_response(status, message, error.headers)
 
 

@@ -22,8 +22,8 @@ class Batcher:
     When the model is idle, the row that has waited longest starts a batch. Rows for the same
     signature and version join it, closest in length first, because padding also costs time. An idle
     model first waits, for at most `max_wait`, until as many requests are waiting as when the last
-    batch was taken: answered clients often send their next request at once. A lone client therefore
-    never waits for others.
+    batch was taken: answered clients often send their next request at once. A client that is
+    left alone therefore waits for the others at most once.
 
     If a row's outputs would be padded to the length of other rows (see
     `Signature.rows_are_separate`), each request is computed alone.

@@ -178,6 +178,7 @@ class ServedModel:
         while not self._ending.wait(self._poll_seconds):
             try:
                 self.look()
+                said = ""
             except OSError as error:  # for instance if the folder is missing for a moment
                 if str(error) != said:
                     _LOG.warning("%s: %s", self._folder, error)

@@ -208,6 +208,7 @@ def test_the_card_tells_data_scores_and_options(run: Run, tmp_path: Path) -> Non
     card = exporting.model_card(of_checkpoint, "model", 3, longer)
     assert "and 10 more, or 10 more than its minimum length if that is more." in card
     assert "ensemble_mean M" in card
+    assert "| flickr, without min_length_ratio | BLEU, tokenised | 12.34 |" in card
     description |= {"max_length_ratio": 1.5}
     card = exporting.model_card(of_checkpoint, "model", 3, description)
     assert "has at most 1.5 times as many tokens as its source." in card

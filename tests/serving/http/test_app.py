@@ -143,6 +143,9 @@ def test_compressed_bodies_are_refused(server: Running) -> None:
     headers = {"Content-Encoding": "gzip"}
     answer = server.ask(lambda client: client.post(PREDICT, content=b"x", headers=headers))
     assert answer.status_code == 415 and "its Content-Encoding is gzip" in error_of(answer)
+    body, headers = b'{"instances": ["a"]}', {"Content-Encoding": "Identity"}
+    answer = server.ask(lambda client: client.post(PREDICT, content=body, headers=headers))
+    assert answer.status_code == 200
 
 
 def test_what_the_model_refuses_is_400_and_says_why(server: Running) -> None:
