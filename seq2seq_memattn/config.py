@@ -459,6 +459,8 @@ class TrainingConfig(Options):
             raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
         if not self.adam_epsilon > 0:  # Adam would divide 0 by 0
             raise ValueError(f"`adam_epsilon` must be positive; got {self.adam_epsilon}.")
+        if not self.stop_at_bleu > 0:  # every validation would reach it
+            raise ValueError(f"`stop_at_bleu` must be positive; got {self.stop_at_bleu}.")
         check_share("label_smoothing", self.label_smoothing)
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")

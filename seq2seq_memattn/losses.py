@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from seq2seq_memattn.checks import check_share, check_size
@@ -204,7 +205,7 @@ def _token_weights(weights: Any, ids: Any) -> Any:
 
 def _ids(y_true: Any) -> Any:
     """Targets as int32 [batch, target_length]."""
-    ids = to_int32(y_true)
+    ids = to_int32(y_true if hasattr(y_true, "dtype") else np.asarray(y_true))
     if len(ids.shape) != 3:
         return ids
     if ids.shape[-1] not in (1, None):

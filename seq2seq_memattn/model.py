@@ -1,7 +1,7 @@
 """The sequence-to-sequence model, an ordinary `keras.Model`."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -275,9 +275,12 @@ class Seq2Seq(keras.Model):
             "source": self.source_vocab_size,
             "target_inputs": self.config.target_vocab_size,
         }
+        if not isinstance(inputs, Mapping) or not sizes.keys() <= inputs.keys():
+            got = sorted(inputs) if isinstance(inputs, Mapping) else type(inputs).__name__
+            raise ValueError(f"`inputs`: expected a dictionary with {sorted(sizes)}; got {got}.")
+        for name in sizes:
+            check_rank(name, inputs[name], ("batch", "length"))
         ids = {name: ids_below(name, inputs[name], size) for name, size in sizes.items()}
-        for name, given in ids.items():
-            check_rank(name, given, ("batch", "length"))
         source, targets = ids["source"], ids["target_inputs"]
         check_size("target_inputs", "batch", targets.shape[0], source.shape[0])
         # Keras would round floats to the compute dtype, in which 256 and 257 may be one number.

@@ -76,6 +76,7 @@ RECORDS = (ModelConfig, TrainingConfig)
         (TrainingConfig, {"learning_rate": math.nan}, "`learning_rate` must be finite; got nan"),
         (TrainingConfig, {"learning_rate": 0.0}, "`learning_rate` must be positive; got 0.0"),
         (TrainingConfig, {"adam_epsilon": 0.0}, "`adam_epsilon` must be positive; got 0.0"),
+        (TrainingConfig, {"stop_at_bleu": 0.0}, "`stop_at_bleu` must be positive; got 0.0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

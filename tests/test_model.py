@@ -185,7 +185,9 @@ def test_the_batch_changes_logits_by_rounding_only(name: str) -> None:
     assert_close(turned, together[[2, 0, 1]], "float64")
 
 
-@pytest.mark.parametrize("name", ["reference", "bahdanau", "unfed", "none"])
+@pytest.mark.parametrize(
+    "name", ["reference", "bahdanau", "unfed", "none", "local_p", "flexible", "flexible_window"]
+)
 def test_rows_of_padding_alone_leave_the_others_as_they_are(name: str) -> None:
     model = build(name)
     inputs = batch()
@@ -524,6 +526,9 @@ def test_inputs_that_do_not_fit_together_are_refused() -> None:
         ({"source": ids, "target_inputs": ids[:2]}, "`target_inputs`: expected batch 3; got 2."),
         ({"source": ids[:1], "target_inputs": ids}, "`target_inputs`: expected batch 1; got 3."),
         ({"source": ids[0], "target_inputs": ids}, "`source`: expected shape [batch, length]; "),
+        ({"source": [[3]], "target_inputs": ids}, "`source`: expected an array [batch, length]; "),
+        ([ids, ids], "`inputs`: expected a dictionary with ['source', 'target_inputs']; got list"),
+        ({"source": ids}, "`inputs`: expected a dictionary with ['source', 'target_inputs']; got"),
     ):
         assert refused(model, inputs).startswith(message)
 

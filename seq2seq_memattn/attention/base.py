@@ -234,7 +234,7 @@ class Attention(keras.layers.Layer, abc.ABC):
 
         Returns:
             context: float [batch, queries, memory_units].
-            scores: float [batch, queries, rows].
+            scores: float [batch, queries, rows], or a record, see `score`.
             state: with the structure of `initial_state`.
         """
         check_rank("queries", queries, ("batch", "queries", "units"))

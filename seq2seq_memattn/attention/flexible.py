@@ -154,7 +154,8 @@ class FlexibleAttention(WindowedAttention):
         width = ops.cast(ops.max(high - low, initial=0), "int32") + 1
         wanted = low[:, :, None] + ops.arange(width, dtype=self.wide_dtype)
         is_inside = wanted <= high[:, :, None]
-        positions = ops.cast(ops.minimum(wanted, high[:, :, None]), "int32")
+        # A source without tokens ends at -1.
+        positions = ops.maximum(ops.cast(ops.minimum(wanted, high[:, :, None]), "int32"), 0)
         energies = self.content.energies(queries, gather_positions(memory.keys, positions))
         weights, state = self._weigh(energies, wanted, is_inside, focus, strength)
         return WindowScores(weights, positions, is_inside), state

@@ -400,10 +400,13 @@ def _cells(cell: Any) -> list[Any]:
     found = [
         inner
         for each in (cell if _is_list(cell) else [cell])
-        for inner in (each.cells if isinstance(each, keras.layers.StackedRNNCells) else [each])
+        for inner in (each.cells if type(each) is keras.layers.StackedRNNCells else [each])
     ]
+    # A subclass of StackedRNNCells may do more than run its cells.
+    no_cells = (keras.layers.RNN, keras.layers.StackedRNNCells)
     for each in found or [found]:
-        if not hasattr(each, "state_size") or isinstance(each, keras.layers.RNN):
+        is_layer = isinstance(each, keras.layers.Layer) and not isinstance(each, no_cells)
+        if not is_layer or not hasattr(each, "state_size"):
             got = type(each).__name__ if isinstance(each, keras.layers.Layer) else repr(each)
             raise ValueError(f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}.")
     if len({id(each) for each in found}) < len(found):

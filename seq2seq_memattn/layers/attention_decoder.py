@@ -112,6 +112,11 @@ class AttentionDecoder(keras.layers.Layer):
         self.supports_masking = True
         options = (read, input_feeding, mixing_units, mixing_activation, mixing_from)
         if isinstance(cell, AttentionCell):
+            if type(cell).call is not AttentionCell.call:
+                raise ValueError(
+                    "`cell`: expected a class that does not override `AttentionCell.call`: a "
+                    f"decoder runs the parts of a step, so {type(cell).__name__}.call never would."
+                )
             if (attention, *options) != (None, "after", True, None, "tanh", "output_and_context"):
                 raise ValueError(
                     "`cell`: an AttentionCell has its own attention, way of reading and mixing "
@@ -122,7 +127,6 @@ class AttentionDecoder(keras.layers.Layer):
             own = {"dtype": self.dtype_policy, "trainable": self.trainable}
             self.cell = AttentionCell(cell, attention, *options, name=f"{self.name}_cell", **own)
         check_policy("cell", self.cell, self)
-        self.dropout = dropout
         self.seed = seed
         self.return_alignments = return_alignments
         self.return_state = return_state
@@ -132,6 +136,16 @@ class AttentionDecoder(keras.layers.Layer):
         self.teacher_force = TeacherForcedDecoder(self.cell, dropout, self.seed_generator)
         self._widths: tuple[int | None, int | None] = (None, None)  # of inputs, encoder outputs
         freeze_inside(self)
+
+    @property
+    def dropout(self) -> float:
+        """Dropout rate of each cell's inputs in training."""
+        return self.teacher_force.dropout
+
+    @dropout.setter
+    def dropout(self, dropout: float) -> None:
+        check_share("dropout", dropout)
+        self.teacher_force.dropout = dropout
 
     def build(self, inputs_shape: Any, encoder_outputs_shape: Any) -> None:
         widths = (inputs_shape[-1], encoder_outputs_shape[-1])

@@ -170,6 +170,16 @@ def test_a_linear_map_of_the_rows_gives_the_map_of_the_context() -> None:
     assert_close(mapped, ops.matmul(context, linear))
 
 
+def test_a_source_without_tokens_has_an_empty_window_in_range() -> None:
+    attention = build(threshold=0.4)
+    memory = attention.prepare(tensor(OUTPUTS), ops.zeros_like(MASK))
+    state = attention.initial_state(memory, QUERIES)
+    scores, _ = attention.score(tensor(QUERY[0]), memory, state, tensor(FED[0]))
+    assert (as_array(scores.positions) >= 0).all()
+    assert not as_array(scores.weights).any()
+    assert not as_array(attention.positions_scored(scores, memory)).any()
+
+
 def test_a_batch_may_be_empty() -> None:
     attention = build(threshold=0.4)
     memory = attention.prepare(tensor(OUTPUTS[:0]), MASK[:0])

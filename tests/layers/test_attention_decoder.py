@@ -291,6 +291,41 @@ def test_wrong_arguments_are_refused_when_the_layer_is_made() -> None:
     )
 
 
+class Residual(keras.layers.StackedRNNCells):
+    def call(self, inputs: Any, states: Any, **options: Any) -> Any:
+        outputs, states = super().call(inputs, states, **options)
+        return outputs + inputs, states
+
+
+class NoLayer:
+    state_size = 7
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        return inputs, states
+
+
+class Doubled(AttentionCell):
+    def call(self, *given: Any, **options: Any) -> Any:
+        outputs, *others = super().call(*given, **options)
+        return (2.0 * outputs, *others)
+
+
+def test_a_cell_whose_call_would_not_run_is_refused() -> None:
+    cell = Doubled(keras.layers.GRUCell(7), KMemoryAttention(4))
+    assert refused(AttentionDecoder, cell).endswith("so Doubled.call never would.")
+
+
+def test_dropout_may_be_changed_later() -> None:
+    decoder = AttentionDecoder(keras.layers.GRUCell(7), KMemoryAttention(4), dropout=0.5)
+    given = [keras.random.normal([2, 5, 3]), keras.random.normal([2, 4, 6])]
+    assert np.any(as_array(decoder(*given, training=True)) != as_array(decoder(*given)))
+    decoder.dropout = 0.0
+    assert decoder.get_config()["dropout"] == 0.0
+    assert_close(decoder(*given, training=True), as_array(decoder(*given)))
+    with pytest.raises(ValueError, match="`dropout` must be in"):
+        decoder.dropout = 1.0
+
+
 def test_what_is_no_cell_is_refused() -> None:
     for given, got in [
         (keras.layers.GRU(7), "GRU"),
@@ -298,6 +333,8 @@ def test_what_is_no_cell_is_refused() -> None:
         ("gru", "'gru'"),
         ([], "[]"),
         ([keras.layers.GRUCell(7), None], "None"),
+        (Residual([keras.layers.GRUCell(7)]), "Residual"),
+        (NO_LAYER := NoLayer(), repr(NO_LAYER)),
     ]:
         message = refused(AttentionDecoder, given, KMemoryAttention(4))
         assert message == f"`cell`: expected a Keras RNN cell, such as GRUCell; got {got}."

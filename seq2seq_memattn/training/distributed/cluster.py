@@ -67,7 +67,7 @@ def find_cluster(config: DevicesConfig, environment: Mapping[str, str]) -> Clust
         return _from_variable(value) if value else None
     if value:
         raise ValueError(f"--workers: expected no {VARIABLE}, which also describes a cluster")
-    addresses = config.workers.split(",")
+    addresses = [address.strip() for address in config.workers.split(",")]
     cluster = Cluster({"worker": addresses}, "worker", config.task_index)
     return _checked(cluster, "--workers and --task_index")
 

@@ -54,7 +54,7 @@ def test_beside_parameter_servers_all_but_the_chief_serve() -> None:
         ({"workers": "a:1,b:2"}, {}, "expected a task of worker 0 to 1; got worker -1"),
         ({"workers": "a:1,b", "task_index": 0}, {}, "expected host:port; got 'b'"),
         ({"workers": "a:1,b:x", "task_index": 0}, {}, "expected host:port; got 'b:x'"),
-        ({"workers": "a:1,a:1", "task_index": 0}, {}, "expected addresses that differ"),
+        ({"workers": "a:1, a:1", "task_index": 0}, {}, "expected addresses that differ"),
         ({"task_index": 0}, {}, "--task_index: expected --workers too"),
         (
             {"workers": "a:1,b:2", "task_index": 0},
