@@ -27,20 +27,26 @@ from seq2seq_memattn.text.files import open_output
 
 PAGE = "README.md"
 INTRODUCTION = """
-This page compares the findings of two papers with ours. This page and the pages of the studies are
-made from the JSON files beside them. Each file records the command, commit, machine, versions and
-seconds of a result; some files of [benchmarks.md](benchmarks.md) lack versions or seconds. Times
-are of untrained models and have no seed, unless a page says otherwise. Conclusions and
-two pages are written by hand: benchmarks.md and [serving.md](serving.md). All studies are at scale
-`small`: a row trains in minutes to hours on two CPU cores or one GPU. Each page says how this
-set-up differs from the paper. K is the number of slots, and L the maximum length of a source in
-symbols. Att is Bahdanau's attention. PE stands for position encodings. In K-memory, the softmax of
-equation 5 is taken over the source here, unless a row says "as printed" or "over slots", or uses a
-sigmoid instead. Decoding is compiled by XLA where times are given, unless a page says otherwise (as
-Table 3 of Flexible Attention does).
+This page compares the findings of two papers with ours. K is the number of slots, and L the maximum
+length of a source in symbols. Att is Bahdanau's attention. PE stands for position encodings. Models
+are small and trainings short: [how the figures were made](#how-the-figures-were-made), [what a
+verdict means](#verdicts).
+"""
+FIGURES_MADE = """
+This page and the pages of the studies are made from the JSON files beside them. Each file records
+the command, commit, machine, versions and seconds of a result; some files of
+[benchmarks.md](benchmarks.md) lack versions or seconds. Times are of untrained models and have no
+seed, unless a page says otherwise. Conclusions and two pages are written by hand: benchmarks.md and
+[serving.md](serving.md).
+
+All studies are at scale `small`: a row trains in minutes to hours on two CPU cores or one GPU. Each
+page says how this set-up differs from the paper. In K-memory, the softmax of equation 5 is taken
+over the source here, unless a row says "as printed" or "over slots", or uses a sigmoid instead.
+Decoding is compiled by XLA where times are given, unless a page says otherwise (as Table 3 of
+Flexible Attention does).
 """
 VERDICTS = f"""
-Verdicts follow from the recorded numbers by the numbered rules below; a person judges pictures. The
+Verdicts follow from the recorded numbers by the rules numbered below; a person judges pictures. The
 rules were written after most results existed. Where a rule can be applied to the numbers that the
 papers print, it gives *reproduced*, unless it says otherwise (a test checks this).
 
@@ -69,6 +75,11 @@ FLEXIBLE = (
     *("flexible_table1", "flexible_table2", "flexible_table3", "flexible_figure3"),
     "flexible_figure4",
 )
+PAPERS = (
+    "memory paper (Britz, Guan and Luong 2017)",
+    "Flexible Attention (Shu and Nakayama 2017)",
+)
+COUNTED = ("reproduced", "partly", "not", "contradicted", "undecided")
 SHORTENED = {
     "one_slot": "One slot",
     "decoding": "Time",
@@ -100,15 +111,16 @@ def make_page(results_dir: Path) -> str:
         "# Results",
         prose(INTRODUCTION),
         "## Scoreboard",
-        "The memory paper (Britz, Guan and Luong 2017):",
+        markdown_table(
+            ("paper", "findings", *COUNTED, "not run or judged here"),
+            (_counts(*one) for one in zip(PAPERS, (memory, flexible), strict=True)),
+        ),
+        f"The {PAPERS[0]}:",
         markdown_table(HEADER, _lines(memory, linked, numbers)),
-        "Flexible Attention (Shu and Nakayama 2017):",
+        f"{PAPERS[1]}:",
         markdown_table(HEADER, _lines(flexible, linked, numbers)),
         "Longer runs on a finding above; at 4.5 % of the paper's updates, they cannot decide it:",
         markdown_table(HEADER, _lines(further, linked, numbers)),
-        VERDICTS.strip(),
-        "## Rules of the verdicts",
-        "\n".join(numbered(number, rule) for rule, number in numbers.items()),
         "## Copy task",
         _copy_claims.summary(found["table1"]),
         "## Translation in miniature",
@@ -124,6 +136,11 @@ def make_page(results_dir: Path) -> str:
             "for Table 2 and Table 1:"
         ),
         code_block(*FULL),
+        "## How the figures were made",
+        prose(FIGURES_MADE),
+        "## Verdicts",
+        VERDICTS.strip(),
+        "\n".join(numbered(number, rule) for rule, number in numbers.items()),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -137,6 +154,13 @@ def _numbers(claims: Sequence[Sequence[Claim]]) -> dict[str, int]:
     """The rules of all claims with their numbers, from 1, in the order of the claims."""
     rules = dict.fromkeys(claim.rule for of_study in claims for claim in of_study)
     return {rule: number for number, rule in enumerate(rules, 1)}
+
+
+def _counts(paper: str, claims: Mapping[str, Sequence[Claim]]) -> Iterator[str]:
+    """The line of a paper in the table of counts."""
+    found = [claim.verdict for of_study in claims.values() for claim in of_study]
+    yield from (paper, str(len(found)), *(str(found.count(verdict)) for verdict in COUNTED))
+    yield str(sum(verdict not in COUNTED for verdict in found))
 
 
 def _lines(

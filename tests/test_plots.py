@@ -339,7 +339,7 @@ def test_time_is_drawn_over_length_with_the_papers_ratios() -> None:
     paper = times(bahdanau=[2.0, 4.0, 8.0], none=[1.0, 1.0, 1.0], other=[1.0, 1.0, 1.0])
     figure = plots.time_by_length(ours, paper)
     (axes,) = figure.axes
-    assert axes.get_xlabel() == "source length (tokens)"
+    assert axes.get_xlabel() == "source length (tokens), log scale"
     assert axes.get_ylabel() == "time (seconds)"
     assert ticks(axes, "x") == ["20", "50", "100"]
     assert line(axes, "Bahdanau") == ([20.0, 50.0, 100.0], [1.0, 3.0, 10.0])
@@ -389,6 +389,14 @@ def test_bleu_stands_over_windows_with_their_thresholds() -> None:
     assert legend(figure) == ["valid", "test"]
     assert line(axes, "test") == ([4.0, 7.0, 10.0], [25.0, 27.0, 29.0 - 4.0 / 3.0])
     assert [text.get_text() for text in axes.texts] == ["0.3", "1.2", "\u221e"]
+    assert {text.xy[1] for text in axes.texts} == {one["bleu"] for one in points(30.0)}
+    figure = plots.bleu_by_window({"valid": points(30.0), "test": points(29.0)}, chosen=1.2)
+    (axes,) = figure.axes
+    assert axes.texts[0].get_text() == "1.2" and "circled" in axes.get_title(loc="right")
+    rings = [
+        tuple(map(float, line.get_xydata()[0])) for line in axes.lines if len(line.get_xdata()) == 1
+    ]
+    assert rings == [(7.0, 28.0), (7.0, 27.0)]
     for empty, message in (({}, "a data set"), ({"valid": []}, "a point")):
         with pytest.raises(ValueError, match=f"expected {message} at least"):
             plots.bleu_by_window(empty)

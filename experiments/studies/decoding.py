@@ -125,6 +125,7 @@ PARTS = (
             *("--graphs=xla,plain", "--repeats=3"),
         ),
         ("seconds", "tokens/s", "compiling"),
+        '"compiling" is what the first run took longer than the median; "-": nothing.',
     ),
     Part(
         "folding",

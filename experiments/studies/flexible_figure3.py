@@ -13,7 +13,7 @@ from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.studies import _flexible, flexible_table1
-from experiments.studies._flexible import CORPORA, WITHOUT, corpus_of
+from experiments.studies._flexible import CORPORA, THRESHOLD, WITHOUT, corpus_of
 
 RUNS_OF = "flexible_table1"
 HEADER = ("τ", "valid window", "valid BLEU", "test window", "test BLEU")
@@ -77,7 +77,7 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
         points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
         tuned = "fine-tuned" if result["init_from"] else "untuned"
         title = f"BLEU against the window, {CORPORA[name].title}: flexible attention, {tuned}"
-        figure = plots.bleu_by_window(points, title)
+        figure = plots.bleu_by_window(points, title, result.get(THRESHOLD))
         plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
         drawn[name] = title
     return drawn

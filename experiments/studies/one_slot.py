@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from experiments.reproduction.claims import Claim
-from experiments.reproduction.pages import learning_curves, markdown_table
+from experiments.reproduction.pages import learning_curves, markdown_table, prose, trained_at
 from experiments.reproduction.results import Result, Results
 from experiments.reproduction.rows import Row, Scale
 from experiments.studies import table1
@@ -102,7 +102,7 @@ def tables(found: Results) -> str:
         ]
         for result in found
     ]
-    return markdown_table(HEADER, lines) + "\n"
+    return f"{markdown_table(HEADER, lines)}\n\n{prose(trained_at(found))}\n"
 
 
 def _last_learning_rate(result: Result) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.reproduction.jobs import run_command
-from experiments.reproduction.pages import markdown_table
+from experiments.reproduction.pages import markdown_table, prose, trained_at
 from experiments.reproduction.results import (
     Result,
     Results,
@@ -114,7 +114,7 @@ def tables(found: Results) -> str:
         ]
         for result in found
     ]
-    return markdown_table(header, lines) + "\n"
+    return f"{markdown_table(header, lines)}\n\n{prose(trained_at(found))}\n"
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:

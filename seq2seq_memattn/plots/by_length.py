@@ -164,6 +164,7 @@ def time_by_length(rows: Rows, paper: Rows = (), title: str = "") -> Figure:
     if len(lengths) > 1:  # the shorter lengths would crowd at the left of an axis from 0
         axes.set_xscale("log")
         axes.set_xlim(lengths[0] / 1.2, lengths[-1] * 1.2)
+        axes.set_xlabel(f"{axes.get_xlabel()}, log scale")
     _name_lengths(axes, lengths)
     axes.xaxis.set_minor_locator(NullLocator())
     if any(row.get("all_seconds") for row in rows):

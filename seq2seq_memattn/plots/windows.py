@@ -1,8 +1,6 @@
 """A figure of BLEU by the average window: the number of encoder states scored per step."""
 
-import itertools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,6 +8,7 @@ from matplotlib.figure import Figure
 from seq2seq_memattn.plots.style import (
     Rows,
     add_legend,
+    add_note,
     line_of,
     looks,
     new_figure,
@@ -22,13 +21,16 @@ NAME_SIZE = 0.05  # the size of a threshold's label, as a share of either axis
 
 
 @styled
-def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
+def bleu_by_window(
+    points: Mapping[str, Rows], title: str = "", chosen: float | None = None
+) -> Figure:
     """Draws BLEU against the average window, as in figure 3 of Shu and Nakayama (2017).
 
     Args:
         points: for each data set, records with `window` (encoder states per step), `bleu` (0 to
             100) and `threshold` (None: no threshold), in the order in which a line joins them.
         title: title of the figure.
+        chosen: the threshold to mark, if any.
 
     Raises:
         ValueError: if there is no data set, or one has no point.
@@ -41,16 +43,23 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
         windows = [point["window"] for point in points[name]]
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
+        for point in points[name]:
+            if point["threshold"] is not None and point["threshold"] == chosen:
+                ring = {"marker": "o", "markersize": 11.0, "markerfacecolor": "none"}
+                axes.plot(point["window"], point["bleu"], color=look.colour, **ring)
     axes.margins(x=0.08, y=0.15)
-    # Each threshold is labelled once, at its highest point. Lines rise, so the upper left is free.
-    highest: dict[Any, Any] = {}
-    for point in sorted(itertools.chain(*points.values()), key=lambda point: point["bleu"]):
-        highest[point["threshold"]] = point
-    for point in _far_apart(sorted(highest.values(), key=lambda point: point["window"])):
+    if chosen is not None:
+        add_note(axes, "circled: the chosen threshold")
+    # The highest line has the labels. Lines rise, so the upper left is free.
+    highest = max(points.values(), key=lambda rows: float(np.mean([row["bleu"] for row in rows])))
+    ordered = sorted(
+        highest, key=lambda row: (chosen is None or row["threshold"] != chosen, row["window"])
+    )
+    for point in _far_apart(ordered):
         axes.annotate(
             "\u221e" if point["threshold"] is None else f"{point['threshold']:g}",
             (point["window"], point["bleu"]),
-            xytext=(-3.0, 4.0),
+            xytext=(-4.0, 6.0),
             textcoords="offset points",
             horizontalalignment="right",
         )
@@ -62,11 +71,11 @@ def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
 
 
 def _far_apart(points: Rows) -> Rows:
-    """The points whose labels do not overlap, chosen in order, starting with the first."""
+    """The points whose labels do not overlap; each is kept if it is far from those before."""
     places = np.array([(point["window"], point["bleu"]) for point in points], np.float64)
     places /= np.maximum(np.ptp(places, axis=0), 1e-9)
-    kept = [0]
-    for i in range(1, len(points)):
-        if (abs(places[i] - places[kept[-1]]) > NAME_SIZE).any():
+    kept: list[int] = []
+    for i, place in enumerate(places):
+        if all((abs(place - places[k]) > NAME_SIZE).any() for k in kept):
             kept.append(i)
     return [points[i] for i in kept]

@@ -25,11 +25,12 @@ def lines_of(page: str, start: str) -> list[str]:
 def test_without_results_no_claim_of_a_training_or_a_measurement_is_judged(tmp_path: Path) -> None:
     page = results_page.make_page(tmp_path)
     scoreboard = page.partition("## Copy task")[0]
+    assert re.search(r"^\| memory paper .* \| (\d+) \| 0 \| 0 \| 0 \| 0 \| 0 \| \1 \|$", page, re.M)
     judged = [line for line in scoreboard.splitlines() if line.startswith(("| Table", "| Figure"))]
     assert len(judged) > 20
     assert [line for line in judged if "| not run here |" not in line] == []
     assert "not run: `python -m experiments.reproduce table1 --scale=small`" in page
-    _, _, rules = scoreboard.partition("## Rules of the verdicts")
+    _, _, rules = page.partition("## Verdicts")
     assert rules.count("Reproduced if K = 1 is ahead by more than 1 BLEU at every L") == 1
     assert "\n1. Reproduced if every row is at most 1 BLEU below the paper's" in rules
     assert {line.split(" | ")[5] for line in lines_of(page, "Copies")} == {"1"}
