@@ -5,10 +5,11 @@ README.md, compares the findings of the papers with ours. Each study with result
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments.reproduction.claims import FEW_UPDATES, MARGIN, Claim
+from experiments.reproduction.claims import FEW_UPDATES, MARGIN, Claim, Verdict
 from experiments.reproduction.pages import (
     MissingRun,
     code_block,
@@ -79,7 +80,7 @@ PAPERS = (
     "memory paper (Britz, Guan and Luong 2017)",
     "Flexible Attention (Shu and Nakayama 2017)",
 )
-COUNTED = ("reproduced", "partly", "not", "contradicted", "undecided")
+COUNTED: tuple[Verdict, ...] = ("reproduced", "partly", "not", "contradicted", "undecided")
 SHORTENED = {
     "one_slot": "One slot",
     "decoding": "Time",
@@ -156,11 +157,11 @@ def _numbers(claims: Sequence[Sequence[Claim]]) -> dict[str, int]:
     return {rule: number for number, rule in enumerate(rules, 1)}
 
 
-def _counts(paper: str, claims: Mapping[str, Sequence[Claim]]) -> Iterator[str]:
+def _counts(paper: str, claims: Mapping[str, Sequence[Claim]]) -> list[str]:
     """The line of a paper in the table of counts."""
-    found = [claim.verdict for of_study in claims.values() for claim in of_study]
-    yield from (paper, str(len(found)), *(str(found.count(verdict)) for verdict in COUNTED))
-    yield str(sum(verdict not in COUNTED for verdict in found))
+    verdicts = Counter(claim.verdict for of_study in claims.values() for claim in of_study)
+    counts = [verdicts[verdict] for verdict in COUNTED]
+    return [paper, *map(str, (verdicts.total(), *counts, verdicts.total() - sum(counts)))]
 
 
 def _lines(

@@ -235,6 +235,13 @@ def test_learning_curves_show_bleu_against_updates_or_minutes() -> None:
     assert line(axes, "Bahdanau")[0] == pytest.approx(range(1, 11))
 
 
+def test_a_band_of_several_seeds_is_explained() -> None:
+    both = {"none": [*curve(1.0), *curve(0.5)]}
+    for curves, note in ((both, "bands: lowest to highest seed"), ({"none": curve(1.0)}, "")):
+        (axes,) = plots.learning_curves(curves).axes
+        assert axes.get_title(loc="right") == note
+
+
 def test_minutes_of_a_curve_never_decrease_where_a_run_ended_early() -> None:
     slow = [{**row, "seconds": 2 * row["seconds"]} for row in curve(1.0) if row["update"] <= 600]
     (axes,) = plots.learning_curves({"none": [*curve(1.0), *slow]}, against="minutes").axes
@@ -270,16 +277,18 @@ def test_a_logarithmic_axis_has_more_than_one_number() -> None:
 
 def slot_use(rate: float) -> list[dict[str, Any]]:
     return [
-        {"update": i, "seconds": i, "slots_corpus": 1.0 + 3.0 * np.exp(-rate * i)}
+        {"update": i, "seconds": i, "slots_corpus": 1.0 + 3.0 * np.exp(-rate * i), "slots_dead": 3}
         for i in range(1, 9)
     ]
 
 
 def test_curves_of_slots_end_at_their_number() -> None:
-    (axes,) = plots.slot_use_curves({"k_memory:4": slot_use(0.1)}, 4).axes
+    axes, dead = plots.slot_use_curves({"k_memory:4": slot_use(0.1)}, 4).axes
     assert axes.get_ylim()[1] == pytest.approx(4.4)
     assert line(axes, "K-memory, K = 4")[1][0] == pytest.approx(1.0 + 3.0 * np.exp(-0.1))
     assert list(axes.lines[-1].get_ydata()) == [4, 4]
+    assert dead.get_ylabel() == "dead slots" and dead.get_ylim() == axes.get_ylim()
+    assert list(dead.lines[0].get_ydata()) == [3] * 8
 
 
 def test_a_figure_that_json_could_not_hold_is_left_out() -> None:

@@ -281,7 +281,8 @@ def introduction(scale: Scale) -> str:
         "without a threshold. If none is that good, the row has no threshold (∞). As in the paper, "
         "global attention scores with a layer that reads the previous decoder state and the "
         "encoder state (equation 3); figures call it Luong, concat. Local attention is the "
-        "predictive variant (local-p) with a half-window of 10. The paper averages windows over all hypotheses of the beam."
+        "predictive variant (local-p) with a half-window of 10. The paper averages windows over "
+        "all hypotheses of the beam."
     )
     if scale == "full":
         return text

@@ -291,19 +291,25 @@ def results(study: Study) -> list[Result]:
 
     Rows that go on without the teacher have all updates, from the beginning.
     """
-    finished = list(map(_with_first, study.finished()))
+    finished = _with_first_parts(study.finished())
     for longer, baseline in enumerate(BASELINES):
         members = [one for one in _of_text(finished) if _is_longer(one) == longer]
         significance.compare_with(study, baseline, members)
     return finished
 
 
-def _with_first(result: Result) -> Result:
-    if not result["name"].endswith(THEN):
-        return result
-    curve = [{**point, "update": FIRST + point["update"]} for point in result["curve"]]
-    training = {**result["training"], "update": FIRST + result["training"]["update"]}
-    return {**result, "curve": curve, "training": training}
+def _with_first_parts(found: Results) -> list[Result]:
+    """The results; those that go on without the teacher also have the updates before."""
+    by_name = {result["name"]: dict(result) for result in found}
+    for name, result in by_name.items():
+        if first := by_name.get(name.removesuffix(THEN)) if name.endswith(THEN) else None:
+            later = [{**point, "update": FIRST + point["update"]} for point in result["curve"]]
+            done = FIRST + result["training"]["update"]
+            result |= {
+                "curve": [*first["curve"], *later],
+                "training": {**result["training"], "update": done},
+            }
+    return list(by_name.values())
 
 
 def tables(found: Results) -> str:

@@ -13,6 +13,7 @@ from seq2seq_memattn.plots.style import (
     NOTE_COLOUR,
     Rows,
     add_legend,
+    add_note,
     line_of,
     looks,
     new_figure,
@@ -91,24 +92,31 @@ def loss_curves(
 def slot_use_curves(
     curves: Mapping[str, Rows], num_slots: int, title: str = "", order: Sequence[str] = ()
 ) -> Figure:
-    """Draws how many slots of K-memory are in use during training.
+    """Draws how many slots of K-memory are in use during training, and how many are dead.
 
     Args:
-        curves: for each model, records with `update` and `slots_corpus`, the perplexity of the mean
-            use of the slots: 1 if only one is read, `num_slots` if all are read alike. Records
-            without `slots_corpus` are left out.
+        curves: for each model, records with `update`, `slots_corpus`, the perplexity of the mean
+            use of the slots (1 if only one is read, `num_slots` if all are read alike), and
+            `slots_dead`, the number of slots that are hardly read. Records without them are left
+            out.
         num_slots: int. K, drawn as a dashed line, "all slots".
         title: title of the figure.
         order: see `looks`.
 
     Raises:
-        ValueError: if there is no model, or a model has no record with `slots_corpus`.
+        ValueError: if there is no model, or a model has no such records.
     """
-    figure, axes = _curves(curves, "slots_corpus", "updates", title, order)
-    axes.set_ylabel("slots in use (perplexity)")
-    axes.axhline(num_slots, color=NOTE_COLOUR, linestyle="--", linewidth=1.0)
-    axes.annotate("all slots", (0.02, 1.01 * num_slots), xycoords=("axes fraction", "data"))
-    axes.set_ylim(0.0, 1.1 * num_slots)
+    figure = new_figure(3.6, title)
+    used, dead = figure.subplots(1, 2)
+    _draw(used, curves, "slots_corpus", "updates", order)
+    used.set_ylabel("slots in use (perplexity)")
+    used.axhline(num_slots, color=NOTE_COLOUR, linestyle="--", linewidth=1.0)
+    used.annotate("all slots", (0.02, 1.01 * num_slots), xycoords=("axes fraction", "data"))
+    _draw(dead, curves, "slots_dead", "updates", order)
+    dead.set_ylabel("dead slots")
+    for axes in (used, dead):
+        axes.set_ylim(0.0, 1.1 * num_slots)
+    add_legend(figure, used)
     return figure
 
 
@@ -119,11 +127,20 @@ def _curves(
     title: str,
     order: Sequence[str] = (),
 ) -> tuple[Figure, Axes]:
+    figure = new_figure(3.6, title)
+    axes = figure.subplots()
+    _draw(axes, curves, measure, against, order)
+    add_legend(figure, axes)
+    return figure, axes
+
+
+def _draw(
+    axes: Axes, curves: Mapping[str, Rows], measure: str, against: Progress, order: Sequence[str]
+) -> None:
     if against not in ("updates", "minutes"):
         raise ValueError(f"`against`: expected 'updates' or 'minutes'; got {against!r}")
     require_filled(curves, "curves", "a model")
-    figure = new_figure(3.6, title)
-    axes = figure.subplots()
+    has_band = False
     for model, look in looks(curves, order).items():
         rows = [row for row in curves[model] if row.get(measure) is not None]
         require_filled(rows, f"curves[{model!r}]", f"a record with {measure!r}")
@@ -139,11 +156,12 @@ def _curves(
         every = -(-len(at) // MAX_MARKERS)
         axes.plot(at, list(map(mean, values)), **line_of(look), markevery=every)
         if any(len(one) > 1 for one in values):
+            has_band = True
             least, most = list(map(min, values)), list(map(max, values))
             axes.fill_between(at, least, most, color=look.colour, alpha=0.2, linewidth=0.0)
     axes.set_xlim(left=0.0)
     axes.xaxis.set_major_locator(round_ticks(is_integer=against == "updates"))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.set_xlabel("updates" if against == "updates" else "training time (minutes)")
-    add_legend(figure, axes)
-    return figure, axes
+    if has_band:
+        add_note(axes, "bands: lowest to highest seed")

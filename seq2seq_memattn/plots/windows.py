@@ -45,8 +45,8 @@ def bleu_by_window(
         axes.plot(windows, scores, **line_of(look))
         for point in points[name]:
             if point["threshold"] is not None and point["threshold"] == chosen:
-                ring = {"marker": "o", "markersize": 11.0, "markerfacecolor": "none"}
-                axes.plot(point["window"], point["bleu"], color=look.colour, **ring)
+                place = point["window"], point["bleu"]
+                axes.plot(*place, "o", color=look.colour, markersize=11.0, markerfacecolor="none")
     axes.margins(x=0.08, y=0.15)
     if chosen is not None:
         add_note(axes, "circled: the chosen threshold")

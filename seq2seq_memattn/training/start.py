@@ -97,6 +97,11 @@ def make_start(
         with workers.named_losses():
             if init_from is not None and not folder.paths():
                 notes += _begin_with(init_from, model, data_dir)
+            elif config.context_weight and not folder.paths():
+                notes.append(
+                    "contexts of encoders with different weights are compared: begin with the "
+                    f"teacher's weights, --init_from={config.teacher}"
+                )
             saved, problems = folder.restore(variables)
         if saved is not None:
             notes += [f"{problem}; the one before it is used" for problem in problems]

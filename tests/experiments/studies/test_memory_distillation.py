@@ -139,7 +139,8 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
         result = result_of(rows[f"copy_{name}"], bleu)
         result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
         found.append(result)
-    found = list(map(memory_distillation._with_first, found))
+    found = memory_distillation._with_first_parts(found)
+    assert [point["update"] for point in found[2]["curve"]] == [2000, 4000, 2250, 4250]
     page = memory_distillation.tables(found)
     assert page.startswith("## Copying\n\nAs in [Table 1]")
     assert [line for line in page.splitlines() if line.startswith("| ")][1:] == [

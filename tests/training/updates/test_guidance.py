@@ -213,6 +213,27 @@ def test_a_run_with_a_teacher_resumes_as_if_it_had_not_stopped(
         np.testing.assert_array_equal(array, other)
 
 
+@pytest.mark.parametrize("context_weight", [0.0, 0.5])
+def test_contexts_of_other_weights_are_told(
+    data_dir: Path,
+    taught_by: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    context_weight: float,
+) -> None:
+    training = dataclasses.replace(
+        TRAINING,
+        num_updates=1,
+        validate_every=1,
+        teacher=str(taught_by),
+        alignment_weight=0.5,
+        context_weight=context_weight,
+    )
+    Trainer(tmp_path / "run", data_dir, MODEL, training).run()
+    said = f"begin with the teacher's weights, --init_from={taught_by}" in capsys.readouterr().err
+    assert said == bool(context_weight)
+
+
 def test_a_run_does_not_go_on_with_a_teacher_that_has_learned_more(
     data_dir: Path, taught_by: Path, tmp_path: Path
 ) -> None:
