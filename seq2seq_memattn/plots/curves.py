@@ -116,6 +116,7 @@ def slot_use_curves(
     dead.set_ylabel("dead slots")
     for axes in (used, dead):
         axes.set_ylim(0.0, 1.1 * num_slots)
+        axes.xaxis.set_major_locator(round_ticks(is_integer=True, most=4))
     add_legend(figure, used)
     return figure
 

@@ -224,9 +224,9 @@ def line_of(look: Look) -> dict[str, Any]:
     }
 
 
-def round_ticks(is_integer: bool = False) -> MaxNLocator:
+def round_ticks(is_integer: bool = False, most: int = 8) -> MaxNLocator:
     """A few ticks at multiples of 1, 2 or 5 times a power of ten."""
-    return MaxNLocator(8, steps=[1, 2, 5, 10], integer=is_integer)
+    return MaxNLocator(most, steps=[1, 2, 5, 10], integer=is_integer)
 
 
 def add_legend(figure: Figure, axes: Axes) -> None:
