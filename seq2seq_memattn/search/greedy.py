@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from keras import ops
+
 from seq2seq_memattn.search.beam import beam_search
 
 
@@ -19,6 +21,11 @@ class GreedyResult(NamedTuple):
     log_probs: Any
     lengths: Any
     is_finished: Any
+
+    @property
+    def steps(self) -> Any:
+        """Steps that each target took, its end token included: int32 [batch]."""
+        return self.lengths + ops.cast(self.is_finished, "int32")
 
 
 def greedy_search(

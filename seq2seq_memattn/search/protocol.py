@@ -12,7 +12,8 @@ class SearchedModel(Protocol):
     arrays [batch, queries, ...].
 
     The ids of the model: 0 is padding, which search never writes, 1 starts a target, and 2 ends it.
-    For a model with other ids, make a `Searchable`.
+    For a model with other ids, make a `Searchable` if it has an `AttentionDecoder`; otherwise let
+    `step` take and return ids and logits in this order.
     """
 
     def start(self, source: Any, num_queries: int) -> tuple[Any, Any]:

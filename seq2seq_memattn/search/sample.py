@@ -36,6 +36,11 @@ class SampleResult(NamedTuple):
     lengths: Any
     is_finished: Any
 
+    @property
+    def steps(self) -> Any:
+        """Steps that each target took, its end token included: int32 [batch, num_samples]."""
+        return self.lengths + ops.cast(self.is_finished, "int32")
+
 
 def sample(
     model: Any,

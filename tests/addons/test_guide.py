@@ -41,6 +41,15 @@ def test_its_programs_for_training_and_decoding_run() -> None:
     assert 0.0 < loss < 4.0
     run_guide("Searchable.from_model(", names)
     assert tuple(names["best"].shape) == tuple(names["greedy"].shape) == (256, 20)
+    run_guide("def scheduled_logits", names)
+    given = [tensor(names[name][:4], "int32") for name in ("sources", "target_inputs")]
+    logits, seed = names["scheduled_logits"], keras.random.SeedGenerator(1)
+    real = names["target_outputs"][:4] != 0
+    of_model = as_array(names["model"](given))
+    assert_close(as_array(logits(*given, 0.0, seed))[real], of_model[real])
+    drawn = as_array(logits(*given, 1.0, seed))
+    assert_close(drawn[:, 0], of_model[:, 0])  # the start token is given
+    assert (drawn[:, 1:] != of_model[:, 1:]).any()
 
 
 @pytest.fixture

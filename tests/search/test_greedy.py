@@ -42,6 +42,7 @@ def test_greedy_search_equals_the_reference() -> None:
         assert (result.tokens[row, len(written) :] == PAD_ID).all()
         assert result.lengths[row] == expected.length
         assert result.is_finished[row] == expected.is_finished
+        assert as_array(result.steps)[row] == len(written)
         assert_close(result.log_probs[row], np.array(expected.log_prob))
     assert 0.2 < result.is_finished.mean() < 0.8
 

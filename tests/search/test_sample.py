@@ -97,6 +97,7 @@ def test_a_target_ends_with_the_end_token_and_padding_or_at_the_limit() -> None:
     limits = np.array([6, 1, 5, 6, 3, 6, 2])
     found = drawn(small_model(), SOURCES, 40, seed=5, max_length=limits)
     assert found.tokens.shape == (7, 40, 6)
+    np.testing.assert_array_equal(found.steps, found.lengths + found.is_finished)
     for row, limit in enumerate(limits):
         for tokens, length, is_finished in zip(
             found.tokens[row], found.lengths[row], found.is_finished[row], strict=True
