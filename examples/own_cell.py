@@ -8,7 +8,7 @@ Shows that any layer with `state_size`, `output_size` and `call` is a cell for K
 On two cores of a Xeon with nothing else running, this took 2.0 minutes. Among the last lines:
 
     [9 6 5 9 8 4 9 9 0 6 7 9] -> [0 4 5 6 6 7 8 9 9 9 9 9]
-    100.0% of 1,000 new sequences exact after 2.0 minutes.
+    100.0% of 1,000 test sequences exact after 2.0 minutes.
 """
 
 import argparse
@@ -111,4 +111,4 @@ for ids, found in zip(sources[-5:], loaded[-5:], strict=True):
 minutes = (time.perf_counter() - start) / 60
 print(f"Learned from {options.examples:,} sequences; saved, loaded and searched {options.model}.")
 print(f"{same:.1%} of the results equal those of the model before saving.")
-print(f"{exact:.1%} of {NUM_TESTED:,} new sequences exact after {minutes:.1f} minutes.")
+print(f"{exact:.1%} of {NUM_TESTED:,} test sequences exact after {minutes:.1f} minutes.")

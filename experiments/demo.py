@@ -100,7 +100,7 @@ def define(flags: cli.Flags) -> None:
     """The flags of this command."""
     flags.string("run_dir", "runs/demo", "where everything goes")
     flags.integer("max_length", 20, "longest sequence of the copy task", lower_bound=1)
-    flags.integer("num_updates", None, "updates per model, fewer for a trial")
+    flags.integer("num_updates", None, "updates per model, fewer for a trial", lower_bound=1)
 
 
 def main(arguments: cli.Arguments) -> None:

@@ -183,10 +183,10 @@ def main(arguments: cli.Arguments) -> None:
         rows += _measured(settings, arguments)
         if arguments.output:
             write_json(Path(arguments.output), {**provenance(hardware()), "rows": rows})
+    cli.print_result({"hardware": hardware(), "rows": rows})
     if arguments.figure:
         for drawn in draw_times(rows, Path(arguments.figure)):
             print_note(f"figure: {drawn}")
-    cli.print_result({"hardware": hardware(), "rows": rows})
 
 
 def _check(options: Any) -> None:
@@ -213,6 +213,8 @@ def _check(options: Any) -> None:
             raise ValueError(f"--{name}: expected some of {', '.join(known)}; got {given}")
     if options.figure and Path(options.figure).suffix:
         raise ValueError(f"--figure: expected a name without an ending; got {options.figure!r}")
+    if options.figure and (options.run_dir or options.data_dir or len(options.folded) > 1):
+        raise ValueError("--figure: expected random sources and one value of --folded")
     if options.parts and (options.run_dir or "train" in options.modes):
         raise ValueError("--parts: expected decoding by untrained models")
 

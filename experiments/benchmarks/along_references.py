@@ -193,7 +193,10 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Measures the runs that the flags name."""
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
-    count = arguments.num_sentences
+    count = min(arguments.num_sentences, len(sources))
+    longest = max(cli.positive_numbers("joined", arguments.joined))
+    if longest > count:
+        raise ValueError(f"--joined: expected at most the {count} lines; got {longest}")
     use_threads(arguments.threads)
     rows = measure(make_rows(sources[:count], references[:count], arguments), arguments.repeats)
     report(rows, arguments.output)

@@ -266,7 +266,6 @@ def _training(setting: Setting, sources: Sequence[np.ndarray]) -> Work:
     # Sources stay in the order drawn, neither sorted nor in buckets.
     groups = [sources[i : i + config.batch_size] for i in range(0, len(sources), config.batch_size)]
     batches = [make_batch(group, group) for group in groups]
-    updater(batches[0])
 
     def update(batch: Any, tokens: int) -> int:
         updater(batch)

@@ -150,13 +150,13 @@ def _updates(results: Results) -> list[int]:
     return [result["configuration"]["training"]["num_updates"] for result in results]
 
 
-def timed_at(found: Result) -> str:
-    """The text in place of updates and seeds if untrained models were timed: the commit.
+def timed_at(*found: Result) -> str:
+    """The text in place of updates and seeds if untrained models were timed: the commits.
 
-    A plus sign at its end stands for changed files.
+    A plus sign at the end of a commit stands for changed files.
     """
-    commit = found["commit"]
-    return f"timed, {commit[:7]}{'+' if commit.endswith('+') else ''}"
+    commits = dict.fromkeys(result["commit"] for result in found)
+    return f"timed, {', '.join(one[:7] + '+' * one.endswith('+') for one in commits)}"
 
 
 def by_eye(what: str, paper: str, results: Results, judged: Verdict) -> Claim:

@@ -187,7 +187,9 @@ def _times(timed: Mapping[int, Result]) -> Claim:
     verdict = from_cases([falls, saves_half(ratios[-1], paper[-1])])
     if verdict == "partly" and _repeats_overlap(timed[LENGTHS[-1]]):
         verdict = "undecided"
-    return claim.judged(several(ratios, ".2f"), verdict, timed_at(timed[LENGTHS[-1]]))
+    return claim.judged(
+        several(ratios, ".2f"), verdict, timed_at(*(timed[length] for length in LENGTHS))
+    )
 
 
 def _repeats_overlap(timed: Result) -> bool:

@@ -11,9 +11,9 @@ from experiments.reproduction.pages import commit_in_words, markdown_table
 from experiments.reproduction.results import Result, Results, grouped, read_json
 from experiments.reproduction.study import Study
 from experiments.studies._copy_claims import time_over
+from seq2seq_memattn.presets.copy_task import LENGTHS
 
 OURS, BAHDANAU = "k_memory:64", "bahdanau"
-LENGTHS = (20, 50, 100, 200, 500)
 TABLES = {
     **{f"table1/small/decoding_l{length}.json": "256 units, 0 to L tokens" for length in LENGTHS},
     "table3/small/decoding.json": "512 units, 16,000 subwords, newstest2015",

@@ -296,7 +296,7 @@ def _costs(result: Result) -> list[str]:
         f"{result['evaluation']['parameters'] / 1e6:.2f} M",
         f"{statistics.median(speed):,.0f}" if train else "-",
         f"{100 * statistics.mean(waiting):.1f} %" if train else "-",
-        f"{result['configuration']['training']['num_updates']:,}",
+        f"{result['training']['update']:,}",
         f"{result['training']['seconds'] / 3600:.1f}",
         commit_in_words(result["commit"]),
     ]

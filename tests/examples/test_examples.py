@@ -66,7 +66,7 @@ def test_the_loaded_model_with_its_own_cell_sorts_as_the_trained_one(tmp_path: P
     assert all(re.fullmatch(r"\[\d( \d)+\] -> \[[\d ]*\]", line) for line in lines[-5:])
     assert summary == "Learned from 300 sequences; saved, loaded and searched sorting.keras."
     assert comparison == "100.0% of the results equal those of the model before saving."
-    assert 0.0 <= share("% of 1,000 new sequences exact", result) <= 100.0
+    assert 0.0 <= share("% of 1,000 test sequences exact", result) <= 100.0
     assert (tmp_path / "sorting.keras").stat().st_size > 10_000
 
 

@@ -77,6 +77,7 @@ def test_the_help_of_its_attentions_names_all() -> None:
             "--lengths: has no effect with --data_dir",
         ),
         ({"figure": "speed.png"}, "--figure: expected a name without an ending; got 'speed.png'"),
+        ({"figure": "speed", "folded": ["yes", "no"]}, "--figure: expected random sources and"),
         ({"graphs": ["xla", "eager"]}, "--graphs: expected some of xla, plain; got"),
         ({"parts": True, "modes": ["train"]}, "--parts: expected decoding by untrained models"),
         (

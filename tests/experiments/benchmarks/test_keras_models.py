@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from experiments.benchmarks import keras_models
 from experiments.benchmarks.keras_models import Data, Parts
 from experiments.benchmarks.plain_keras import LoopOverCells, PlainKeras
 from seq2seq_memattn import BahdanauAttention
@@ -33,6 +34,14 @@ def test_each_work_is_compared_in_turns(against: str, works: list[str]) -> None:
     for row in rows:
         assert len(row["ratios"]) == 2
         assert min(row["ratios"]) <= row["ratio"] <= max(row["ratios"])
+
+
+def test_a_ratio_is_the_other_model_s_time_over_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = {"search": lambda: 2.0}, {"search": lambda: 6.0, "other": lambda: 1.0}
+    monkeypatch.setattr(keras_models, "functional", lambda *given: ours)
+    monkeypatch.setitem(keras_models.OTHERS, "plain keras", lambda *given: theirs)
+    (row,) = keras_models.compare("bahdanau", "plain keras", Data(3, 4, 9, 1), 5, 9, rounds=3)
+    assert (row["work"], row["ratio"], row["seconds"]) == ("search", 3.0, 2.0)
 
 
 def test_an_unknown_model_is_refused() -> None:
