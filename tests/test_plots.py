@@ -399,7 +399,11 @@ def test_bleu_stands_over_windows_with_their_thresholds() -> None:
     assert line(axes, "test") == ([4.0, 7.0, 10.0], [25.0, 27.0, 29.0 - 4.0 / 3.0])
     assert [text.get_text() for text in axes.texts] == ["0.3", "1.2", "\u221e"]
     assert {text.xy[1] for text in axes.texts} == {one["bleu"] for one in points(30.0)}
-    figure = plots.bleu_by_window({"valid": points(30.0), "test": points(29.0)}, chosen=1.2)
+    chosen = {
+        name: [{**one, "is_chosen": one["threshold"] == 1.2} for one in points(bleu)]
+        for name, bleu in (("valid", 30.0), ("test", 29.0))
+    }
+    figure = plots.bleu_by_window(chosen)
     (axes,) = figure.axes
     assert axes.texts[0].get_text() == "1.2" and "circled" in axes.get_title(loc="right")
     rings = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.reproduction.claims import Claim, Verdict, made_by
 from experiments.reproduction.pages import markdown_table
-from experiments.reproduction.results import Result, Results
+from experiments.reproduction.results import Result, Results, grouped
 from experiments.reproduction.rows import Scale
 from experiments.reproduction.study import Study
 from experiments.studies import _flexible, flexible_table1
@@ -72,13 +72,14 @@ def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
 
     del study
     drawn = {}
-    for result in found:
-        name = corpus_of(result["name"])
-        points = {split: sweep(result, split) for split in ("valid", CORPORA[name].test)}
-        tuned = "fine-tuned" if result["init_from"] else "untuned"
-        title = f"BLEU against the window, {CORPORA[name].title}: flexible attention, {tuned}"
-        figure = plots.bleu_by_window(points, title, result.get(THRESHOLD))
-        plots.save(figure, stem.with_name(f"{stem.name}_{name}"))
+    for name, members in grouped(found, lambda result: corpus_of(result["name"])).items():
+        points = {
+            f"{split}, fine-tuned" if result["init_from"] else split: sweep(result, split)
+            for result in members
+            for split in ("valid", CORPORA[name].test)
+        }
+        title = f"BLEU against the window of flexible attention, {CORPORA[name].title}"
+        plots.save(plots.bleu_by_window(points, title), stem.with_name(f"{stem.name}_{name}"))
         drawn[name] = title
     return drawn
 
@@ -94,6 +95,7 @@ def sweep(result: Result, split: str) -> list[dict[str, Any]]:
                     "threshold": None if threshold == WITHOUT else float(threshold),
                     "window": found["window"],
                     "bleu": found["bleu"],
+                    "is_chosen": threshold == str(result.get(THRESHOLD)),
                 }
             )
     return sorted(points, key=lambda point: point["threshold"] or math.inf)

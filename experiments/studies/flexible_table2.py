@@ -43,9 +43,9 @@ def tables(found: Results) -> str:
 
 
 def draw(study: Study, found: Results, stem: Path) -> dict[str, str]:
-    """Draws learning curves, and BLEU against the window before fine-tuning."""
-    windows = [result for result in _with_windows(found) if not result["init_from"]]
-    drawn = flexible_figure3.draw(study, windows, stem.with_name(f"{stem.name}_windows"))
+    """Draws learning curves, and BLEU against the window before and after fine-tuning."""
+    windows = stem.with_name(f"{stem.name}_windows")
+    drawn = flexible_figure3.draw(study, _with_windows(found), windows)
     named = {f"windows_{name}": title for name, title in drawn.items()}
     return {**_flexible.draw_curves(study, found, stem), **named}
 

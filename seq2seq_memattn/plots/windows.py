@@ -21,16 +21,14 @@ NAME_SIZE = 0.05  # the size of a threshold's label, as a share of either axis
 
 
 @styled
-def bleu_by_window(
-    points: Mapping[str, Rows], title: str = "", chosen: float | None = None
-) -> Figure:
+def bleu_by_window(points: Mapping[str, Rows], title: str = "") -> Figure:
     """Draws BLEU against the average window, as in figure 3 of Shu and Nakayama (2017).
 
     Args:
         points: for each data set, records with `window` (encoder states per step), `bleu` (0 to
-            100) and `threshold` (None: no threshold), in the order in which a line joins them.
+            100) and `threshold` (None: no threshold), in the order in which a line joins them. A
+            record whose `is_chosen` is true is circled.
         title: title of the figure.
-        chosen: the threshold to mark, if any.
 
     Raises:
         ValueError: if there is no data set, or one has no point.
@@ -44,17 +42,15 @@ def bleu_by_window(
         scores = [point["bleu"] for point in points[name]]
         axes.plot(windows, scores, **line_of(look))
         for point in points[name]:
-            if point["threshold"] is not None and point["threshold"] == chosen:
+            if point.get("is_chosen"):
                 place = point["window"], point["bleu"]
                 axes.plot(*place, "o", color=look.colour, markersize=11.0, markerfacecolor="none")
     axes.margins(x=0.08, y=0.15)
-    if chosen is not None:
+    if any(point.get("is_chosen") for rows in points.values() for point in rows):
         add_note(axes, "circled: the chosen threshold")
-    # The highest line has the labels. Lines rise, so the upper left is free.
-    highest = max(points.values(), key=lambda rows: float(np.mean([row["bleu"] for row in rows])))
-    ordered = sorted(
-        highest, key=lambda row: (chosen is None or row["threshold"] != chosen, row["window"])
-    )
+    # The line at the far left has the labels. Lines rise, so the upper left is free.
+    first = min(points.values(), key=lambda rows: float(np.mean([row["window"] for row in rows])))
+    ordered = sorted(first, key=lambda row: (not row.get("is_chosen"), row["window"]))
     for point in _far_apart(ordered):
         axes.annotate(
             "\u221e" if point["threshold"] is None else f"{point['threshold']:g}",

@@ -27,7 +27,7 @@ def test_figure_3_is_of_the_tuned_rows_of_table_1(
     assert [of.result_path(row) for row in of.rows] == list(map(table1.result_path, table1.rows))
     points = flexible_figure3.sweep(results[3], "valid")
     assert [point["threshold"] for point in points] == [*_flexible.THRESHOLDS, None]
-    assert points[2] == {"threshold": 0.8, "window": 3.5, "bleu": 29.6}
+    assert points[2] == {"threshold": 0.8, "window": 3.5, "bleu": 29.6, "is_chosen": True}
     page = flexible_figure3.tables(results[3:])
     assert "| 0.8 | 3.50 | 29.60 | 4.00 | 30.60 |" in page
     assert "| ∞ | 12.00 | 31.00 | 12.50 | 32.00 |" in page
