@@ -113,7 +113,7 @@ def make_page(results_dir: Path) -> str:
         prose(INTRODUCTION),
         "## Scoreboard",
         markdown_table(
-            ("paper", "findings", *COUNTED, "not run or judged here"),
+            ("paper", "findings", *COUNTED, "not run here"),
             (_counts(*one) for one in zip(PAPERS, (memory, flexible), strict=True)),
         ),
         f"The {PAPERS[0]}:",

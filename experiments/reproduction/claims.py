@@ -15,7 +15,6 @@ Verdict = Literal[
     "contradicted",
     "undecided",
     "not run here",
-    "not judged yet",
 ]
 # BLEU by which two trainings must differ to count as different. Seeds of one row differ by up to
 # 0.9 test BLEU; a test checks that the margin is larger.

@@ -17,7 +17,7 @@ RUNS_OF = "unseen_lengths"  # the study that trains the weights from which the f
 LENGTH, SHORTER = 100, 50  # symbols
 UPDATES = 2000  # enough, starting from the weights for 50 symbols
 JUDGED: Verdict = "reproduced"  # with softmaxes
-JUDGED_SIGMOIDS: Verdict = "not judged yet"
+JUDGED_SIGMOIDS: Verdict = "undecided"
 INTRODUCTION = f"""
 Where do 32 slots look when copying? The paper's Figure 6 has the attention scores on a sample of
 the copy task with L = 100, with each attention vector highlighted. With softmax, they form a nearly
