@@ -9,7 +9,7 @@ from keras import ops
 from seq2seq_memattn.checks import check_mask, check_rank, check_size
 from seq2seq_memattn.compute.padding import full_mask
 from seq2seq_memattn.compute.precision import at_least_float32
-from seq2seq_memattn.compute.private import attached_mask
+from seq2seq_memattn.compute.private import attached_mask, layers_inside
 from seq2seq_memattn.compute.rows import on_rows
 
 
@@ -84,10 +84,12 @@ class Attention(keras.layers.Layer, abc.ABC):
         self.built = True
 
     def get_build_config(self) -> dict[str, Any]:
-        return {"sublayers": [layer.get_build_config() for layer in self._layers]}
+        inner = layers_inside(self, deep=False)
+        return {"sublayers": [layer.get_build_config() for layer in inner]}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
-        for layer, its_config in zip(self._layers, config["sublayers"], strict=True):
+        inner = layers_inside(self, deep=False)
+        for layer, its_config in zip(inner, config["sublayers"], strict=True):
             if its_config:
                 layer.build_from_config(its_config)
 

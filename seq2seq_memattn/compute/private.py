@@ -41,9 +41,9 @@ def unwrapped(error: ValueError) -> ValueError:
     return error
 
 
-def layers_inside(layer: Any) -> list[Any]:
-    """Every layer inside a layer, at any depth."""
-    return list(layer._flatten_layers(include_self=False))
+def layers_inside(layer: Any, deep: bool = True) -> list[Any]:
+    """The layers inside a layer, at any depth or, with `deep=False`, its own ones."""
+    return list(layer._flatten_layers(recursive=deep, include_self=False))
 
 
 def freeze_inside(layer: Any) -> None:

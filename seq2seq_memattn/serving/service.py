@@ -1,4 +1,4 @@
-"""The service: the models of a server and their answers, independent of HTTP."""
+"""The service: the models of a server and their answers, independent of connections and paths."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""Chooses the devices and processes of a training; no other module does."""
+"""Chooses the devices and processes of a training on TensorFlow."""
 
 import os
 import signal
