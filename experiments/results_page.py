@@ -53,12 +53,12 @@ papers print, it gives *reproduced*, unless it says otherwise (a test checks thi
 
 * *Partly*: the finding holds in some cases, or to a smaller degree. *Not*: the effect was not seen.
   *Contradicted*: the opposite was seen.
-* *Undecided*: our runs cannot tell. Some are too short: after {FEW_UPDATES},
-  a high score can confirm a finding about one model, but a low one cannot refute it. (If it holds
-  in some cases, it is *partly* reproduced nevertheless.) A difference between two of our models
-  then decides nothing, in either direction. In others, chance may explain the difference: two
+* *Undecided*: our runs cannot tell. In runs with {FEW_UPDATES},
+  a high score can confirm a finding about one model, but a low one cannot refute it, and a
+  difference between two of our models decides nothing, in either direction. (A finding that holds
+  in some cases is still *partly* reproduced.) In other runs, chance may explain a difference: two
   models must differ by more than {MARGIN:g}/√n BLEU, where n is the smaller number of seeds. On
-  Multi30k, where seven models were trained with two seeds, two of them twice, seeds differ by up to
+  Multi30k, where seven models were trained with two seeds, two models twice, seeds differ by up to
   0.9 test BLEU (1.1 on the validation set), and chance alone exceeds the bound in about one test
   comparison in ten. For copying and for Flexible Attention, we have one seed and use the same
   bound. A training repeated on another processor at another commit differs by up to 0.7 ([K-memory

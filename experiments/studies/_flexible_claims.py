@@ -63,9 +63,9 @@ def _window_before_tuning(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     claim = Claim(
         f"windows narrow before tuning, {corpus.short}",
         _shrunk(paper["flexible"][0], paper["threshold"][0]),
-        "The threshold is that with the smallest window whose validation BLEU of tokenised text "
-        f"is at most {LOSS:g} below that without a threshold. Reproduced if the share of the full "
-        "window that it leaves is at most 0.1 above the paper's, partly if it is at most 0.8, "
+        f"Of the thresholds that cost at most {LOSS:g} tokenised validation BLEU, the one with the "
+        "smallest window counts. Reproduced if the share of the full window that it leaves is at "
+        "most 0.1 above the paper's, partly if it is at most 0.8, "
         f"otherwise not. {OR_SHORT}",
     )
     if "flexible" not in by_label:
@@ -96,11 +96,11 @@ def _window(corpus: Corpus, by_label: dict[str, Result]) -> Claim:
     claim = Claim(
         f"tuned windows are narrow, {corpus.short}",
         _shrunk(paper["global"][0], paper["tuned"][0]),
-        "The threshold is that with the smallest window whose validation BLEU of tokenised text "
-        f"is at most {LOSS:g} below that of the model before fine-tuning without a threshold. With "
-        "it, the tuned model scores a share of the full window. Reproduced if this share is at "
-        "most 0.1 above the paper's, partly if it is at most 0.8, otherwise not. Undecided if the "
-        f"tuned model is that far below even without a threshold. {OR_SHORT}",
+        f"Of the thresholds whose tokenised validation BLEU is at most {LOSS:g} below that of the "
+        "model before fine-tuning without a threshold, the one with the smallest window counts. "
+        "With it, the tuned model scores a share of the full window. Reproduced if this share is "
+        "at most 0.1 above the paper's, partly if it is at most 0.8, otherwise not. Undecided if "
+        f"the tuned model is more than {LOSS:g} below even without a threshold. {OR_SHORT}",
     )
     if not {"flexible", "tuned"} <= by_label.keys():  # both choose the threshold
         return claim
