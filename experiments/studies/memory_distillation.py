@@ -135,7 +135,7 @@ def introduction(scale: Scale) -> str:
         "beam search (beam size 10) with the weights of the best validation, on tokenised text. "
         "Test BLEU ignores case; validation BLEU does not. Choices were made by validation BLEU. "
         "No choice was based on test_2017_mscoco, but its scores are shown for all rows, not for "
-        "the final ones alone. chrF is of test_2016_flickr. "
+        "the final ones alone. chrF is of test_2016_flickr and ignores case, unlike in Table 2. "
         '"±" is half the width of the 95 % confidence interval from bootstrap resampling of the '
         'test set; it does not cover the variation between seeds. "Against Att" is the difference '
         "on test_2016_flickr from attention, trained for as many updates with its first seed."
