@@ -455,12 +455,10 @@ class TrainingConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.learning_rate > 0:
-            raise ValueError(f"`learning_rate` must be positive; got {self.learning_rate}.")
-        if not self.adam_epsilon > 0:  # Adam would divide 0 by 0
-            raise ValueError(f"`adam_epsilon` must be positive; got {self.adam_epsilon}.")
-        if not self.stop_at_bleu > 0:  # every validation would reach it
-            raise ValueError(f"`stop_at_bleu` must be positive; got {self.stop_at_bleu}.")
+        # With an epsilon of 0, Adam would divide 0 by 0; every validation would reach 0 BLEU.
+        for name in ("learning_rate", "adam_epsilon", "stop_at_bleu"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
         check_share("label_smoothing", self.label_smoothing)
         if not 0.0 < self.decay_rate <= 1.0:
             raise ValueError(f"`decay_rate` must be in (0, 1]; got {self.decay_rate}.")

@@ -123,6 +123,8 @@ def make_rows(
     timed = []
     batch_sizes = cli.positive_numbers("batch_sizes", arguments.batch_sizes)
     joined = cli.positive_numbers("joined", arguments.joined)
+    if max(joined) > len(sources):
+        raise ValueError(f"--joined: expected at most the {len(sources)} lines; got {max(joined)}")
     for name in arguments.runs:
         run, threshold = load(name)
         print_note(f"building {name}")
@@ -193,10 +195,7 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Measures the runs that the flags name."""
     sources, references = run_flags.read_pair(arguments.source, arguments.reference)
-    count = min(arguments.num_sentences, len(sources))
-    longest = max(cli.positive_numbers("joined", arguments.joined))
-    if longest > count:
-        raise ValueError(f"--joined: expected at most the {count} lines; got {longest}")
+    count = arguments.num_sentences
     use_threads(arguments.threads)
     rows = measure(make_rows(sources[:count], references[:count], arguments), arguments.repeats)
     report(rows, arguments.output)

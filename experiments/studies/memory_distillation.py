@@ -302,13 +302,12 @@ def _with_first_parts(found: Results) -> list[Result]:
     """The results; those that go on without the teacher also have the updates before."""
     by_name = {result["name"]: dict(result) for result in found}
     for name, result in by_name.items():
-        if first := by_name.get(name.removesuffix(THEN)) if name.endswith(THEN) else None:
+        if name.endswith(THEN):
+            first = by_name.get(name.removesuffix(THEN), {"curve": []})
             later = [{**point, "update": FIRST + point["update"]} for point in result["curve"]]
+            result["curve"] = [*first["curve"], *later]
             done = FIRST + result["training"]["update"]
-            result |= {
-                "curve": [*first["curve"], *later],
-                "training": {**result["training"], "update": done},
-            }
+            result["training"] = {**result["training"], "update": done}
     return list(by_name.values())
 
 

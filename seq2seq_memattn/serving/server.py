@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seq2seq_memattn.packages import needed
 from seq2seq_memattn.serving.options import ServerOptions
+from seq2seq_memattn.text.files import read_lines
 
 with needed():  # packages of the extra `serving`
     import uvicorn
@@ -54,7 +55,7 @@ def serve(
                 f"expected a model's name of letters, digits, '_', '-' and '.'; got {name!r}: "
                 "--export_dir=NAME=DIR sets it"
             )
-    token = _read_token(Path(options.token_file)) if options.token_file else None
+    token = _read_token(options.token_file) if options.token_file else None
     with (
         contextlib.closing(_bind(options.host, options.port)) as listener,
         _quick_collections(),
@@ -192,11 +193,8 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _read_token(file: Path) -> str:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").strip().splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{file}: expected UTF-8") from None
+def _read_token(file: str) -> str:
+    lines = "\n".join(read_lines(file)).strip().splitlines()
     if len(lines) != 1:  # a header cannot contain a line break
         raise ValueError(f"{file}: expected one line, the token; found {len(lines)}")
     return lines[0]

@@ -386,7 +386,7 @@ def test_the_token_comes_from_a_file(reverser_folder: Path, tmp_path: Path) -> N
         with pytest.raises(ValueError, match=f"expected one line, the token; found {count}"):
             serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
     file.write_bytes(b"s\xe9cret\n")
-    with pytest.raises(ValueError, match=f"{file}: expected UTF-8"):
+    with pytest.raises(ValueError, match=f"{file}: line 1: expected UTF-8, got byte 0xe9"):
         serve({"m": reverser_folder}, ServerOptions(token_file=str(file)), print)
 
 

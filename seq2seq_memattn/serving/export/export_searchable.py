@@ -120,7 +120,7 @@ def _options(search: dict[str, Any]) -> ExportOptions:
     if unknown := sorted(set(search) - set(known)):
         raise ValueError(
             f"`{unknown[0]}`: expected one of {', '.join(known)}; there is no such option of an "
-            "export. (The `length_penalty_exponent` of `beam_search` is `length_penalty` here.)"
+            "export."
         )
     # JSON has no NumPy numbers.
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in search.items()}

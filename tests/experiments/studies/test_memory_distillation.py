@@ -139,6 +139,8 @@ def test_copies_say_after_how_many_updates_they_are_good(tmp_path: Path) -> None
         result = result_of(rows[f"copy_{name}"], bleu)
         result["evaluation"], result["training"]["update"] = {"exact": 0.5}, 4000
         found.append(result)
+    (alone,) = memory_distillation._with_first_parts(found[2:3])
+    assert [point["update"] for point in alone["curve"]] == [2250, 4250]
     found = memory_distillation._with_first_parts(found)
     assert [point["update"] for point in found[2]["curve"]] == [2000, 4000, 2250, 4250]
     page = memory_distillation.tables(found)
