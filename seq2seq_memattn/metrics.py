@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, NamedTuple
 
+import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
@@ -50,6 +51,19 @@ class Comparison(NamedTuple):
     baseline_ci: float
     p_value: float
     signature: str
+
+
+class MeanDifference(NamedTuple):
+    """The difference of a system's mean BLEU from a baseline's, over seeds of each.
+
+    Fields:
+        difference: float.
+        low, high: float. The ends of the 95 % confidence interval of the difference.
+    """
+
+    difference: float
+    low: float
+    high: float
 
 
 def tokenised_bleu(
@@ -182,6 +196,44 @@ def compare_systems(
     return comparisons
 
 
+def compare_means(
+    systems: Sequence[FormedLines],
+    baselines: Sequence[FormedLines],
+    references: FormedLines,
+    lowercase: bool = False,
+) -> MeanDifference:
+    """Compares the mean tokenised BLEU of a model's seeds with that of a baseline's seeds.
+
+    Source: bootstrap resampling (Koehn, 2004). Each resample has the same lines of all systems, so
+    the interval covers the choice of the test set, but not that of the seeds.
+
+    Args:
+        systems: translations by each seed of the model.
+        baselines: translations by each seed of the baseline.
+        references: the references of all.
+        lowercase: whether case is ignored.
+
+    Raises:
+        ValueError: if the numbers of lines differ, or there are no lines.
+    """
+    metric: Any = _metric("bleu", lowercase)
+    formed = FORMS["bleu"]
+    for lines in (*systems, *baselines):
+        _check_lines(lines, references)
+    counts = [  # of n-grams, [system, line, count]
+        metric._extract_corpus_statistics(formed(lines), [formed(references)])
+        for lines in (*systems, *baselines)
+    ]
+    size = len(references)
+    drawn = np.random.default_rng(0).multinomial(size, np.full(size, 1 / size), RESAMPLES)
+    draws = np.concatenate([np.ones((1, size), int), drawn])  # first, all lines once
+    totals = np.einsum("rl,slc->rsc", draws, np.array(counts))
+    scores = [[metric._compute_score_from_stats(list(one)).score for one in row] for row in totals]
+    ours, theirs = np.split(np.array(scores), [len(systems)], axis=1)
+    difference, *resampled = ours.mean(axis=1) - theirs.mean(axis=1)
+    return MeanDifference(float(difference), *map(float, np.percentile(resampled, (2.5, 97.5))))
+
+
 def _score(
     name: str,
     hypotheses: Sequence[str],
@@ -195,7 +247,7 @@ def _score(
     return Score(score.score, str(metric.get_signature()))
 
 
-def _metric(name: str, lowercase: bool, tokeniser: str) -> Any:
+def _metric(name: str, lowercase: bool, tokeniser: str = "13a") -> Any:
     """A new sacrebleu metric; `force` silences the warning that lines look tokenised."""
     if name == "bleu":
         return BLEU(lowercase, force=True, tokenize="none", smooth_method="none")

@@ -11,6 +11,7 @@ from seq2seq_memattn.metrics import (
     FORMS,
     are_exact,
     bleu_by_length,
+    compare_means,
     compare_systems,
     corpus_scores,
     ribes,
@@ -233,6 +234,51 @@ def test_nearly_equal_systems_have_a_large_p_value() -> None:
 def test_a_baseline_of_other_lines_is_refused() -> None:
     with pytest.raises(ValueError, match="as many references as hypotheses, 8; got 9"):
         compare_systems(*map(FormedLines, (SYSTEM, BASELINE[1:], REFERENCES)))
+
+
+def test_means_of_seeds_are_compared_on_the_same_resampled_lines() -> None:
+    seeds = [random_lines(seed, 30)[0] for seed in range(4)]
+    references = [f"{line} 7 8 9 6" for line in random_lines(0, 30)[1]]
+    lines = [[f"{line} 7 8 9 6" for line in seed] for seed in seeds]
+    formed = [FormedLines(each) for each in lines]
+    found = compare_means(formed[:1], formed[1:], FormedLines(references))
+
+    def difference(chosen: np.ndarray) -> float:
+        ours, *theirs = (
+            reference.corpus_bleu([each[i] for i in chosen], [references[i] for i in chosen]).score
+            for each in lines
+        )
+        return ours - float(np.mean(theirs))
+
+    size = len(references)
+    assert found.difference == pytest.approx(difference(np.arange(size)), abs=0.01)
+    generator = np.random.default_rng(1)
+    resampled = [difference(generator.integers(size, size=size)) for _ in range(1000)]
+    low, high = np.percentile(resampled, (2.5, 97.5))
+    width = high - low
+    assert width > 5
+    assert found.low == pytest.approx(low, abs=width / 10)
+    assert found.high == pytest.approx(high, abs=width / 10)
+
+
+def test_seeds_in_another_order_have_the_same_mean() -> None:
+    seeds = [FormedLines(random_lines(seed)[0]) for seed in (0, 1)]
+    references = FormedLines(random_lines(0)[1])
+    found = compare_means(seeds, seeds[::-1], references)
+    assert found == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+
+
+def test_means_may_ignore_case() -> None:
+    lines = FormedLines(["A b c d e", "f g h i j"])
+    lower = FormedLines([line.lower() for line in lines.tokenised])
+    assert compare_means([lines], [lower], lower, lowercase=True).difference == 0.0
+    assert compare_means([lines], [lower], lower).difference < -1
+
+
+def test_means_of_other_lines_are_refused() -> None:
+    system, baseline, references = map(FormedLines, (SYSTEM, BASELINE[1:], REFERENCES))
+    with pytest.raises(ValueError, match="as many references as hypotheses, 8; got 9"):
+        compare_means([system], [baseline], references)
 
 
 def test_lines_may_be_exact_but_for_their_case() -> None:

@@ -1,6 +1,9 @@
-"""Compares rows of a study with a baseline row: confidence intervals and p-values."""
+"""Compares rows of a study with baseline rows: confidence intervals and p-values."""
 
+import operator
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from experiments.reproduction.results import Result, Results, write_json
@@ -11,6 +14,7 @@ from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
 KEY = "against_baseline"  # key of the comparison in a result
+MEANS_KEY = "means_against_baseline"  # key of the comparison of several seeds' means
 
 
 def compare_with(study: Study, baseline: str, results: Results) -> None:
@@ -38,6 +42,36 @@ def compare_with(study: Study, baseline: str, results: Results) -> None:
                 write_json(study.result_path(row), result)
         elif against is None or not _is_of(row, result, against):
             result.pop(KEY, None)
+
+
+def compare_means(study: Study, results: Results, baselines: Results) -> None:
+    """Adds the comparison of two means over seeds, by metrics.compare_means, to the last result.
+
+    Like `compare_with`, it needs the references and all translations; without them, a stored
+    comparison is kept if it is of these results.
+
+    Args:
+        study: `Study`.
+        results: finished results of a model, one per seed; the last is changed in place.
+        baselines: those of the baseline.
+    """
+    by_name = {row.name: row for row in study.rows}
+    ours, theirs = ([by_name[one["name"]] for one in of] for of in (results, baselines))
+    last, test = results[-1], ours[-1].tests[-1].name
+    kept = last.get(MEANS_KEY)
+    if _is_there(study, *theirs, *ours):
+        from seq2seq_memattn import metrics
+
+        *lines, references, lowercase = _for_metrics(study, theirs[-1], [*ours, *theirs])
+        systems, others = lines[: len(ours)], lines[len(ours) :]
+        found = metrics.compare_means(systems, others, references, lowercase)._asdict()
+        if kept != found:
+            last[MEANS_KEY] = found
+            write_json(study.result_path(ours[-1]), last)
+    elif kept:
+        means = (fmean(one["tests"][test]["bleu"] for one in of) for of in (results, baselines))
+        if abs(kept["difference"] - operator.sub(*means)) > 1e-3:
+            del last[MEANS_KEY]
 
 
 def compared(result: Result) -> dict[str, Any] | None:
@@ -83,13 +117,15 @@ def _is_of(row: Row, result: Result, against: Result) -> bool:
 def _compare(study: Study, row: Row, baseline: Row) -> dict[str, Any]:
     from seq2seq_memattn.metrics import compare_systems
 
+    ours, theirs, references, lowercase = _for_metrics(study, row, [row, baseline])
+    found = compare_systems(ours, theirs, references, lowercase)
+    return {name: one._asdict() for name, one in found.items()}
+
+
+def _for_metrics(study: Study, row: Row, rows: Sequence[Row]) -> list[Any]:
+    """The translations by each of `rows`, the references of `row`, and whether case is ignored."""
     test = row.tests[-1]
     form = TextForm.from_dict(dict(read_manifest(study.data_dir / row.data.folder).text_form))
-    files = (
-        study.lines_path(row, test.split),
-        study.lines_path(baseline, test.split),
-        _references(study, row),
-    )
-    ours, theirs, references = (FormedLines(read_lines(file), form) for file in files)
-    found = compare_systems(ours, theirs, references, "--lowercase" in test.flags)
-    return {name: one._asdict() for name, one in found.items()}
+    files = [study.lines_path(one, test.split) for one in rows]
+    lines = [FormedLines(read_lines(file), form) for file in (*files, _references(study, row))]
+    return [*lines, "--lowercase" in test.flags]

@@ -5,7 +5,9 @@ the source in translation, if it is trained for longer, uses more of its slots, 
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from experiments.reproduction import significance
@@ -124,6 +126,18 @@ COPY_HEADER = ("L", "model", "how", f"updates to {ENOUGH:g} BLEU", "BLEU", "exac
 HEADER = (
     *("model", "how", "updates", "best", "seed", "valid", "test_2016", "against Att"),
     *("test_2017", "chrF", "slots in use", "dead"),
+)
+
+
+MEANS = (
+    '"Against Att" is the difference from the mean of attention with two seeds on '
+    "test_2016_flickr, with its 95 % confidence interval. Each resample of the bootstrap has the "
+    "same captions of all four models. Like the other intervals, it covers the choice of the test "
+    "set, but not the variation between seeds."
+)
+MEANS_HEADER = (
+    *("model", "how", "updates", "valid", "test_2016", "test_2017", "chrF"),
+    "against Att (95 % interval)",
 )
 
 
@@ -292,9 +306,13 @@ def results(study: Study) -> list[Result]:
     Rows that go on without the teacher have all updates, from the beginning.
     """
     finished = _with_first_parts(study.finished())
+    texts = _of_text(finished)
     for longer, baseline in enumerate(BASELINES):
-        members = [one for one in _of_text(finished) if _is_longer(one) == longer]
+        members = [one for one in texts if _is_longer(one) == longer]
         significance.compare_with(study, baseline, members)
+    for pair, baselines in _pairs(texts):
+        if pair is not baselines:
+            significance.compare_means(study, pair, baselines)
     return finished
 
 
@@ -314,7 +332,10 @@ def _with_first_parts(found: Results) -> list[Result]:
 def tables(found: Results) -> str:
     """The scores."""
     parts = []
-    if texts := _of_text(found):
+    texts = _of_text(found)
+    if means := [_mean_cells(pair) for pair, _ in _pairs(texts)]:
+        parts += ["## Means of two seeds", prose(MEANS), markdown_table(MEANS_HEADER, means)]
+    if texts:
         signatures = {
             f"* {split}: `{result['tests'][name]['signature']}`"
             for result in texts
@@ -331,6 +352,20 @@ def tables(found: Results) -> str:
         table = markdown_table(COPY_HEADER, map(_copy_cells, copies))
         parts += ["## Copying", prose(COPY_TASK), table]
     return "\n\n".join([*parts, prose(trained_at(found))]) + "\n"
+
+
+def _pairs(texts: Results) -> list[tuple[list[Result], list[Result]]]:
+    """Results of both seeds of a trial, each with those of attention that was trained as long."""
+    seeds: dict[tuple[str, bool], list[Result]] = {}
+    for result in texts:
+        seeds.setdefault((result["label"], _is_longer(result)), []).append(result)
+    pairs = {key: found for key, found in seeds.items() if len(found) == 2}
+    plain = {pair[0]["name"]: pair for pair in pairs.values()}
+    return [
+        (pair, plain[BASELINES[longer]])
+        for (_, longer), pair in pairs.items()
+        if BASELINES[longer] in plain
+    ]
 
 
 def _of_text(found: Results) -> list[Result]:
@@ -384,6 +419,23 @@ def _cells(result: Result, half_width: float | None) -> list[str]:
         f"{result['tests'][MSCOCO]['bleu']:.2f}",
         f"{result['tests'][FLICKR]['chrf']:.1f}",
         *_slots(result),
+    ]
+
+
+def _mean_cells(pair: Sequence[Result]) -> list[str]:
+    """The means of two seeds, and their difference from attention's on test_2016_flickr."""
+    model, _, how = pair[0]["label"].partition(", ")
+    means = [fmean(one["bleu"] for one in pair)]
+    means += [fmean(one["tests"][name]["bleu"] for one in pair) for name in (FLICKR, MSCOCO)]
+    chrf = fmean(one["tests"][FLICKR]["chrf"] for one in pair)
+    against = pair[-1].get(significance.MEANS_KEY)
+    return [
+        model,
+        how,
+        f"{pair[0]['configuration']['training']['num_updates']:,}",
+        *(f"{mean:.2f}" for mean in means),
+        f"{chrf:.1f}",
+        "{difference:+.2f} ({low:+.2f} to {high:+.2f})".format(**against) if against else "-",
     ]
 
 

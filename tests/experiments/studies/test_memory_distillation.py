@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.reproduction.pages import write_page
-from experiments.reproduction.results import write_json
+from experiments.reproduction.results import read_json, write_json
+from experiments.reproduction.significance import MEANS_KEY
 from experiments.reproduction.study import Study, make_study
 from experiments.studies import memory_distillation
 from experiments.studies.memory_distillation import FLICKR, LONGER, MSCOCO, UPDATES
@@ -95,6 +96,26 @@ def test_scores_have_the_interval_of_the_bootstrap(tmp_path: Path) -> None:
     found = memory_distillation.results(of)
     del found[1]["against_baseline"]  # not compared yet: no other row's interval
     assert "| 44.00 | - | 38.00 |" in memory_distillation.tables(found).splitlines()[5]
+
+
+def test_means_of_two_seeds_have_their_difference_from_those_of_attention(tmp_path: Path) -> None:
+    of = study(tmp_path)
+    rows = {row.name: row for row in of.rows}
+    assert "Means of two seeds" not in memory_distillation.tables(memory_distillation.results(of))
+    for name, bleu in (("att", 35.0), ("att_seed1", 38.0), ("k64", 44.0), ("k64_seed1", 46.0)):
+        write_json(of.result_path(rows[name]), finished(rows[name], bleu))
+    second = of.result_path(rows["k64_seed1"])
+    # A comparison is kept if it is of these scores; the text is not here.
+    for difference, shown in ((8.5, "+8.50 (+6.25 to +9.00)"), (7.0, "-")):
+        kept = {MEANS_KEY: {"difference": difference, "low": 6.25, "high": 9.0}}
+        write_json(second, read_json(second) | kept)
+        page = memory_distillation.tables(memory_distillation.results(of))
+        part = page.partition("## Translation")[0]
+        assert part.startswith("## Means of two seeds\n\n")
+        assert [line for line in part.splitlines() if line.startswith("| ")][1:] == [
+            "| Att | as it is | 3,600 | 36.50 | 37.50 | 31.50 | 57.5 | - |",
+            f"| K=64 | as it is | 3,600 | 45.00 | 46.00 | 40.00 | 66.0 | {shown} |",
+        ]
 
 
 def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from experiments.reproduction import study
 from experiments.reproduction.results import read_json, write_json
 from experiments.reproduction.rows import Row, identity
-from experiments.reproduction.significance import KEY
+from experiments.reproduction.significance import KEY, MEANS_KEY, compare_means
 from experiments.reproduction.study import Study
 from experiments.studies import table2
 from seq2seq_memattn.text.files import read_lines
@@ -121,6 +121,29 @@ def test_rows_are_compared_with_bahdanau_and_the_comparison_is_kept(
     assert KEY not in table2.results(elsewhere)[1]
     of.result_path(of.rows[0]).unlink()  # without the baseline, there is no comparison
     assert KEY not in table2.results(of)[0]
+
+
+def test_means_over_seeds_are_compared_and_the_comparison_is_kept(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    of = make_study(tmp_path, data_dir)
+    bahdanau, slots = table2.results(of)
+    compare_means(of, [bahdanau, slots], [bahdanau])
+    found, of_one = slots[MEANS_KEY], slots[KEY]["bleu"]
+    # The mean has half of the difference, because one of the two is the baseline itself.
+    assert found["difference"] == pytest.approx((of_one["score"] - of_one["baseline"]) / 2)
+    assert found["low"] < found["difference"] < found["high"] < 0
+    stored = of.result_path(of.rows[1])
+    assert read_json(stored)[MEANS_KEY] == found
+    last = of.rows[0].tests[-1].name
+    for result, score in ((bahdanau, "baseline"), (slots, "score")):
+        result["tests"][last]["bleu"] = round(of_one[score], 4)
+    elsewhere = dataclasses.replace(of, data_dir=tmp_path / "elsewhere")
+    compare_means(elsewhere, [bahdanau, slots], [bahdanau])
+    assert slots[MEANS_KEY] == found
+    bahdanau["tests"][last]["bleu"] += 0.01
+    compare_means(elsewhere, [bahdanau, slots], [bahdanau])
+    assert MEANS_KEY not in slots
 
 
 def test_the_page_has_a_table_for_each_corpus_with_its_signatures(
