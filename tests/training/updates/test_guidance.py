@@ -173,6 +173,20 @@ def test_a_batch_in_parts_gives_the_update_of_the_whole(input_feeding: bool) -> 
     assert terms[0] == pytest.approx(terms[1])
 
 
+@pytest.mark.parametrize(
+    ("option", "tolerance"),
+    [({"jit_compile": True}, 1e-5), ({"precision": "mixed_bfloat16"}, 0.05)],
+)
+def test_xla_and_bfloat16_guide_as_float32_does(option: dict[str, Any], tolerance: float) -> None:
+    found = []
+    for changes in ({}, option):
+        _, _, updater = make(STUDENT, dataclasses.replace(GUIDED, **changes), teacher=teacher_of())
+        result = updater(batch())
+        assert result.is_applied
+        found.append({**result.terms, "gradient_norm": result.gradient_norm})
+    assert found[1] == pytest.approx(found[0], rel=tolerance)
+
+
 # Trainings
 
 
