@@ -14,7 +14,7 @@ from seq2seq_memattn.text.files import read_lines
 from seq2seq_memattn.text.form import FormedLines, TextForm
 
 KEY = "against_baseline"  # key of the comparison in a result
-MEANS_KEY = "means_against_baseline"  # key of the comparison of several seeds' means
+MEANS_KEY = "means_against"  # key of comparisons of several seeds' means, by baseline
 
 
 def compare_with(study: Study, baseline: str, results: Results) -> None:
@@ -44,8 +44,8 @@ def compare_with(study: Study, baseline: str, results: Results) -> None:
             result.pop(KEY, None)
 
 
-def compare_means(study: Study, results: Results, baselines: Results) -> None:
-    """Adds the comparison of two means over seeds, by metrics.compare_means, to the last result.
+def compare_means(study: Study, results: Results, baselines: Results, references: str) -> None:
+    """Adds a comparison of means over seeds, by `metrics.compare_means`, to the last result.
 
     Like `compare_with`, it needs the references and all translations; without them, a stored
     comparison is kept if it is of these results.
@@ -53,25 +53,27 @@ def compare_means(study: Study, results: Results, baselines: Results) -> None:
     Args:
         study: `Study`.
         results: finished results of a model, one per seed; the last is changed in place.
-        baselines: those of the baseline.
+        baselines: those of the baseline; the comparison has the name of the first.
+        references: name of a row whose data has the references of all.
     """
     by_name = {row.name: row for row in study.rows}
     ours, theirs = ([by_name[one["name"]] for one in of] for of in (results, baselines))
-    last, test = results[-1], ours[-1].tests[-1].name
-    kept = last.get(MEANS_KEY)
-    if _is_there(study, *theirs, *ours):
+    name, test = baselines[0]["name"], ours[-1].tests[-1].name
+    all_kept = results[-1].setdefault(MEANS_KEY, {})
+    kept = all_kept.get(name)
+    if _is_there(study, by_name[references], *theirs, *ours):
         from seq2seq_memattn import metrics
 
-        *lines, references, lowercase = _for_metrics(study, theirs[-1], [*ours, *theirs])
+        *lines, truth, lowercase = _for_metrics(study, by_name[references], [*ours, *theirs])
         systems, others = lines[: len(ours)], lines[len(ours) :]
-        found = metrics.compare_means(systems, others, references, lowercase)._asdict()
+        found = metrics.compare_means(systems, others, truth, lowercase)._asdict()
         if kept != found:
-            last[MEANS_KEY] = found
-            write_json(study.result_path(ours[-1]), last)
+            all_kept[name] = found
+            write_json(study.result_path(ours[-1]), results[-1])
     elif kept:
         means = (fmean(one["tests"][test]["bleu"] for one in of) for of in (results, baselines))
         if abs(kept["difference"] - operator.sub(*means)) > 1e-3:
-            del last[MEANS_KEY]
+            del all_kept[name]
 
 
 def compared(result: Result) -> dict[str, Any] | None:

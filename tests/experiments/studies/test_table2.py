@@ -128,22 +128,23 @@ def test_means_over_seeds_are_compared_and_the_comparison_is_kept(
 ) -> None:
     of = make_study(tmp_path, data_dir)
     bahdanau, slots = table2.results(of)
-    compare_means(of, [bahdanau, slots], [bahdanau])
-    found, of_one = slots[MEANS_KEY], slots[KEY]["bleu"]
+    name = bahdanau["name"]
+    compare_means(of, [bahdanau, slots], [bahdanau], name)
+    found, of_one = slots[MEANS_KEY][name], slots[KEY]["bleu"]
     # The mean has half of the difference, because one of the two is the baseline itself.
     assert found["difference"] == pytest.approx((of_one["score"] - of_one["baseline"]) / 2)
     assert found["low"] < found["difference"] < found["high"] < 0
     stored = of.result_path(of.rows[1])
-    assert read_json(stored)[MEANS_KEY] == found
+    assert read_json(stored)[MEANS_KEY] == {name: found}
     last = of.rows[0].tests[-1].name
     for result, score in ((bahdanau, "baseline"), (slots, "score")):
         result["tests"][last]["bleu"] = round(of_one[score], 4)
     elsewhere = dataclasses.replace(of, data_dir=tmp_path / "elsewhere")
-    compare_means(elsewhere, [bahdanau, slots], [bahdanau])
-    assert slots[MEANS_KEY] == found
+    compare_means(elsewhere, [bahdanau, slots], [bahdanau], name)
+    assert slots[MEANS_KEY] == {name: found}
     bahdanau["tests"][last]["bleu"] += 0.01
-    compare_means(elsewhere, [bahdanau, slots], [bahdanau])
-    assert MEANS_KEY not in slots
+    compare_means(elsewhere, [bahdanau, slots], [bahdanau], name)
+    assert not slots[MEANS_KEY]
 
 
 def test_the_page_has_a_table_for_each_corpus_with_its_signatures(

@@ -285,6 +285,9 @@ def test_a_teacher_may_move_but_not_change(data_dir: Path, taught_by: Path, tmp_
     write_arrays(moved / "best.npz", run.model.weights, {"update": run.update, "bleu": 1.0})
     message = refused(Trainer, tmp_path / "run", data_dir, MODEL, training)
     assert message.startswith(f"{moved}: expected the weights that this teacher had when the run")
+    alone = dataclasses.replace(training, teacher="", alignment_weight=0.0)
+    message = refused(Trainer, tmp_path / "run", data_dir, MODEL, alone)
+    assert "alignment_weight" in message, message
 
 
 def test_all_processes_need_the_same_teacher() -> None:
