@@ -94,6 +94,19 @@ def test_the_core_is_small_and_the_extras_bring_the_rest(wheel: Path) -> None:
     assert {names.get(one, one) for one in others} - {"protobuf"} - set(EXTRAS) == CORE
 
 
+def test_the_description_has_the_full_addresses_of_pages_and_pictures(wheel: Path) -> None:
+    metadata = read(wheel, "METADATA")
+    assert "\nDescription-Content-Type: text/markdown\n" in metadata
+    links = re.findall(r'(?:\]\(|src="|srcset=")([^)"]+)', metadata)
+    inside = PROJECT["urls"]["Repository"]
+    assert f"{inside}/blob/main/docs/teachers.md" in links
+    assert f"{inside}/raw/main/docs/images/k_memory_light.svg" in links
+    assert not [link for link in links if not link.startswith(("https://", "#"))]
+    for link in links:
+        if found := re.fullmatch(rf"{re.escape(inside)}/(?:blob|raw)/main/([^#]+)(?:#.*)?", link):
+            assert (ROOT / found[1]).exists(), link
+
+
 def test_every_extra_brings_what_an_error_says_that_it_brings() -> None:
     extras = PROJECT["optional-dependencies"]
     names = {"tensorflow_serving": "tensorflow_serving_api"}
