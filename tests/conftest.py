@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the first import of TensorFlow
-os.environ.pop("KERAS_BACKEND", None)  # tests of JAX set it in processes of their own
+os.environ["KERAS_BACKEND"] = "tensorflow"  # tests of JAX set it in processes of their own
+# Commands hide GPUs or expect a number of them, which works only before TensorFlow has found them.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import keras
 import pytest

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,9 @@ def test_it_answers_until_it_is_told_to_end(
     assert figures["requests"] == 1 and figures["rows"] == 1
 
 
-def started(*flags: str) -> tuple["subprocess.Popen[str]", str]:
-    """Starts a server and waits until it is ready; returns its process and URL."""
+@contextlib.contextmanager
+def started(*flags: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A server's process and URL, once it is ready; it is killed at the end of the block."""
     process = subprocess.Popen(
         [sys.executable, *COMMAND, "--port=0", *flags],
         cwd=ROOT,
@@ -70,11 +71,12 @@ def started(*flags: str) -> tuple["subprocess.Popen[str]", str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("serving at "):
-            return process, line.split()[-1]
-    raise AssertionError(f"the server ended with {process.wait()}")
+    try:
+        assert process.stderr is not None
+        ready = (line for line in process.stderr if line.startswith("serving at "))
+        yield process, next(ready).split()[-1]
+    finally:
+        process.kill()
 
 
 @pytest.mark.slow
@@ -83,20 +85,21 @@ def test_a_signal_ends_it_with_status_0_when_it_has_answered(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     export_reverser(tmp_path / "first", 1)
-    process, url = started(f"--export_dir={tmp_path}/first", f"--export_dir=b={tmp_path}/first")
-    body = b'{"instances": ["sleepy one"]}'
-    address = httpx.URL(url).netloc.decode()
-    with contextlib.closing(http.client.HTTPConnection(address, timeout=60)) as client:
-        client.putrequest("POST", "/v1/models/b:predict")
-        client.putheader("Content-Length", str(len(body)))
-        client.putheader("Expect", "100-continue")
-        client.endheaders()
-        assert b"100" in client.sock.recv(100)  # the server waits for the body
-        process.send_signal(number)
-        client.send(body)
-        answer = json.load(client.getresponse())
-    assert answer["predictions"][0]["translations"][0] == "one sleepy"
-    stdout, stderr = process.communicate(timeout=60)
+    exports = (f"--export_dir={name}{tmp_path}/first" for name in ("", "b="))
+    with started(*exports) as (process, url):
+        body = b'{"instances": ["sleepy one"]}'
+        address = httpx.URL(url).netloc.decode()
+        with contextlib.closing(http.client.HTTPConnection(address, timeout=60)) as client:
+            client.putrequest("POST", "/v1/models/b:predict")
+            client.putheader("Content-Length", str(len(body)))
+            client.putheader("Expect", "100-continue")
+            client.endheaders()
+            assert b"100" in client.sock.recv(100)  # the server waits for the body
+            process.send_signal(number)
+            client.send(body)
+            answer = json.load(client.getresponse())
+        assert answer["predictions"][0]["translations"][0] == "one sleepy"
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     figures = json.loads(stdout)
     assert figures["requests"] == 1 and figures["rows"] == 1

@@ -154,13 +154,16 @@ def interrupt(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    while len(list((kept / WORK_NAME).glob("train-*.json"))) < 3:
-        assert process.poll() is None, process.communicate()[1].decode()
-        time.sleep(0.002)
-    process.send_signal(signal.SIGSTOP)  # so that it cannot finish first
-    stop(process)
-    process.send_signal(signal.SIGCONT)
-    output, errors = process.communicate(timeout=60)
+    try:
+        while len(list((kept / WORK_NAME).glob("train-*.json"))) < 3:
+            assert process.poll() is None, process.communicate()[1].decode()
+            time.sleep(0.002)
+        process.send_signal(signal.SIGSTOP)  # so that it cannot finish first
+        stop(process)
+        process.send_signal(signal.SIGCONT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert output == b""
     assert not Path(options.output_dir).exists()
     names = [path.stem for path in (kept / WORK_NAME).glob("train-*.json")]

@@ -56,10 +56,16 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def when_there(paths: list[Path], action: Callable[[], None]) -> None:
-    """Runs `action` in a thread as soon as all files exist and have content."""
+    """Runs `action` in a thread as soon as all files exist and have content.
+
+    The thread gives up after a minute: without an end, it would keep the tests from ending.
+    """
 
     def wait() -> None:
+        deadline = time.monotonic() + 60
         while not all(path.exists() and path.read_text() for path in paths):
+            if time.monotonic() > deadline:
+                return
             time.sleep(0.01)
         action()
 
