@@ -104,12 +104,11 @@ def translate(train: Sequence[tuple[str, str]], test: list[str], folder: Path) -
 
 train, test = pairs(options.pairs), pairs(200)
 sources = [source for source, _ in test]
-plain = translate(train, sources, Path(options.folder) / "plain")
+folder = Path(options.folder) / f"{options.pairs}_pairs"
+plain = translate(train, sources, folder / "plain")
 hidden = [masked(source) for source in sources]
 pairs_with_marks = [masked(*pair)[:2] for pair in train]
-found = translate(
-    pairs_with_marks, [source for source, *_ in hidden], Path(options.folder) / "masked"
-)
+found = translate(pairs_with_marks, [source for source, *_ in hidden], folder / "masked")
 with_values = [unmasked(text, one[2]) for text, one in zip(found, hidden, strict=True)]
 for source, first, second in list(zip(sources, plain, with_values, strict=True))[:3]:
     print(f"{source}\n    {first}\n    {second}")
