@@ -52,5 +52,7 @@ def setup(app: Any) -> dict[str, bool]:
         if document == PAGE:
             source[0] += "\n" + page()
 
+    # The page shows the flags of the commands, so it may change without its file.
+    app.connect("env-get-outdated", lambda *_: [PAGE])
     app.connect("source-read", read)
     return {"parallel_read_safe": True}

@@ -65,5 +65,6 @@ def setup(app: Any) -> dict[str, bool]:
         else:
             source[0] = rewritten(source[0], posixpath.dirname(document) or DOCS)
 
+    app.connect("env-get-outdated", lambda *_: [CHANGELOG])  # shows a file of another folder
     app.connect("source-read", read)
     return {"parallel_read_safe": True}
