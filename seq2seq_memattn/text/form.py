@@ -61,6 +61,12 @@ class TextForm(Options):
         group="Form of the text",
     )
     is_lowercased: bool = option(False, "the text was lower-cased", group="Form of the text")
+    is_lowercased_first: bool = option(
+        False,
+        "if lower-cased and tokenised: the text was lower-cased before the tokenizer was called, "
+        "which keeps the dot at a word before a sentence",
+        group="Form of the text",
+    )
     has_normalised_punctuation: bool = option(
         True,
         "if tokenised: normalize-punctuation.perl was called before the tokenizer",
@@ -71,6 +77,8 @@ class TextForm(Options):
         super().__post_init__()
         if self.truecase_model and not self.is_truecased:
             raise ValueError("truecase_model: expected only with is_truecased")
+        if self.is_lowercased_first and not self.is_lowercased:
+            raise ValueError("is_lowercased_first: expected only with is_lowercased")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -119,8 +127,7 @@ class TextForm(Options):
         steps = self._tokenising(self._source)
         if self.truecase_model:
             steps.append(_truecaser(folder / self.truecase_model))
-        if self.is_lowercased:
-            steps.append(str.lower)
+        steps = self._with_lower_case(steps)
         return lambda sources: _changed(sources, steps)
 
     def _tokenising(self, language: str) -> list[Callable[[str], str]]:
@@ -130,15 +137,18 @@ class TextForm(Options):
         tokenise = _tokeniser(language, self.splits_hyphens, self.has_escapes)
         return [_normaliser(language), tokenise] if self.has_normalised_punctuation else [tokenise]
 
+    def _with_lower_case(self, steps: list[Callable[[str], str]]) -> list[Callable[[str], str]]:
+        """The steps, and lower-casing where it belongs."""
+        if not self.is_lowercased:
+            return steps
+        return [str.lower, *steps] if self.is_lowercased_first else [*steps, str.lower]
+
     def beginnings_as_trained(self, beginnings: Sequence[str]) -> list[str]:
         """Converts beginnings of target lines from plain text to the form of the corpus.
 
         Their case changes only for lower-cased corpora: there is no truecase model for targets.
         """
-        steps = self._tokenising(self._target)
-        if self.is_lowercased:
-            steps.append(str.lower)
-        return _changed(beginnings, steps)
+        return _changed(beginnings, self._with_lower_case(self._tokenising(self._target)))
 
     def tokenised(self, targets: Sequence[str]) -> list[str]:
         """Target lines with spaces between their tokens, as multi-bleu.perl expects them.

@@ -112,6 +112,7 @@ def test_wmt17_is_downloaded_unpacked_and_prepared_once(server: Server, tmp_path
         "is_truecased": True,
         "truecase_model": "source.truecase",
         "is_lowercased": False,
+        "is_lowercased_first": False,
     }
     directory = tmp_path / "data"
     assert (directory / "source.truecase").read_text() == "en (1/1)\n"

@@ -73,6 +73,18 @@ def test_sources_are_normalised_tokenised_and_truecased_as_the_corpus_was(
     assert lower.as_trained(["Ärger im Park"], truecase_model.parent) == ["ärger im park"]
 
 
+def test_text_may_have_been_lower_cased_before_or_after_it_was_tokenised() -> None:
+    after = TextForm("en", "de", is_tokenised=True, is_lowercased=True)
+    before = dataclasses.replace(after, is_lowercased_first=True)
+    line = "A man sits. A woman stands."
+    # Moses' tokeniser takes a dot for the end of a sentence if a capital follows.
+    assert after.as_trained([line], Path()) == ["a man sits . a woman stands ."]
+    assert before.as_trained([line], Path()) == ["a man sits. a woman stands ."]
+    assert before.beginnings_as_trained(["Da. Ein"]) == ["da. ein"]
+    with pytest.raises(ValueError, match="is_lowercased_first: expected only with is_lowercased"):
+        TextForm("en", is_lowercased_first=True)
+
+
 def test_a_truecase_model_is_read_once_and_may_then_go(truecase_model: Path) -> None:
     form = TextForm("en", "de", is_truecased=True, truecase_model=truecase_model.name)
     convert = form.source_converter(truecase_model.parent)
