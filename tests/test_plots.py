@@ -267,6 +267,14 @@ def test_loss_curves_show_the_loss_on_a_logarithmic_axis() -> None:
     assert line(axes, "no attention")[1][0] == pytest.approx(3.0 * np.exp(-1.0))
 
 
+def test_losses_of_validations_are_left_out() -> None:
+    rows = [{**row, "kind": "train"} for row in curve(1.0)]
+    valid = [{**row, "kind": "valid", "loss": 9.0} for row in rows]
+    (axes,) = plots.loss_curves({"none": [*rows, *valid]}).axes
+    (expected,) = plots.loss_curves({"none": rows}).axes
+    assert line(axes, "no attention") == line(expected, "no attention")
+
+
 def test_a_logarithmic_axis_has_more_than_one_number() -> None:
     rows = [{**row, "loss": loss} for row, loss in zip(curve(1.0), (8.3, 2.0, 0.2), strict=False)]
     (axes,) = plots.loss_curves({"none": rows}).axes

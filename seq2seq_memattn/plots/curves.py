@@ -70,13 +70,17 @@ def loss_curves(
 
     Args:
         curves: as in `learning_curves`, with `loss` in nats per target token in place of `bleu`.
+            The losses of validations are left out.
         against: "updates" or "minutes" of training.
         title: title of the figure.
 
     Raises:
         ValueError: if there is no model, a model has no loss, or `against` is unknown.
     """
-    figure, axes = _curves(curves, "loss", against, title)
+    training = {
+        model: [row for row in rows if row.get("kind") != "valid"] for model, rows in curves.items()
+    }
+    figure, axes = _curves(training, "loss", against, title)
     axes.set_ylabel("loss (nats per target token)")
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
