@@ -30,6 +30,7 @@ from seq2seq_memattn.text.files import (
     check_output,
     display_name,
     iterate_lines,
+    naming_errors,
     open_binary_output,
     open_output,
     read_lines,
@@ -110,8 +111,8 @@ def main(arguments: cli.Arguments) -> None:
         _check_lines(run.target_vocabulary, [prefixes], arguments.prefixes)
     number, seconds = 0, 0.0
     with (
-        open_output(arguments.output) as output,
         _alignments_file(arguments.alignments) as write_alignments,
+        open_output(arguments.output) as output,
         tqdm(total=total, unit="sentence", file=STANDARD_ERROR) as bar,
     ):
         for lines in line_chunks(arguments.input, CHUNK_LINES):
@@ -236,8 +237,12 @@ def _alignments_file(path: str | None) -> Iterator[Callable[[str, Any], None]]:
     ):
 
         def write(name: str, translation: Any) -> None:
+            # Without the name, an error here would be taken for one of the output.
             if translation.hypothesis:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                with (
+                    naming_errors(path),
+                    archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+                ):
                     np.lib.format.write_array(member, translation.hypothesis.alignment)
 
         yield write

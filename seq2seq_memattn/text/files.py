@@ -281,9 +281,10 @@ def _open_input(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, Binary
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields lines as bytes; if a gzip file is damaged, the error names the file."""
+    """Yields lines as bytes; if they cannot be read, the error names the file."""
     try:
-        yield from stream  # splits at b"\n" alone
+        with naming_errors(name):
+            yield from stream  # splits at b"\n" alone
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name}: expected a whole gzip file, got: {error}") from None
 

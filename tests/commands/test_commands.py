@@ -203,6 +203,22 @@ def test_translate_says_at_once_that_a_file_cannot_be_written(work):
     assert not (work / "before.txt").exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_an_error_names_the_output_and_not_the_file_of_alignments(work, tmp_path):
+    (tmp_path / "source.txt").write_text("3 4\n")
+    done = run_here(
+        "experiments.translate",
+        f"--run_dir={work / 'run'}",
+        f"--input={tmp_path / 'source.txt'}",
+        "--output=/dev/full",
+        f"--alignments={tmp_path / 'alignments.npz'}",
+        "--beam_size=2",
+    )
+    assert done.returncode == 1
+    assert error_lines(done) == ["error: /dev/full: No space left on device"]
+    assert [path.name for path in tmp_path.iterdir()] == ["source.txt"]
+
+
 def test_draw_alignment_draws_a_sentence_and_refuses_an_empty_one(work):
     figure = work / "alignment.png"
     options = [f"--run_dir={work / 'run'}", f"--output={figure}", "--beam_size=2"]

@@ -294,3 +294,9 @@ def test_a_closed_standard_output_is_refused_before_the_work(
     monkeypatch.setattr("sys.stdout", None)
     with pytest.raises(ValueError, match="^standard output: expected an open stream$"):
         check_output("-")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file of Linux")
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
+        next(iterate_lines("/proc/self/mem"))
