@@ -71,6 +71,7 @@ class BucketBatches:
         shuffle: bool = True,
         batch_tokens: int = 0,
     ) -> None:
+        lengths = np.asarray(lengths, np.int64)  # narrower or unsigned numbers could overflow
         if len(lengths) == 0 or np.min(lengths) < 1:
             raise ValueError("lengths: expected examples of at least one token, the end token")
         for name, value in (("batch_size", batch_size), ("bucket_width", bucket_width)):
@@ -82,7 +83,7 @@ class BucketBatches:
         self._seed = seed
         self._shuffle = shuffle
         # Examples that may share a batch are neighbours in the order of these keys.
-        self._keys = np.asarray(lengths)
+        self._keys = lengths
         if shuffle:
             self._keys = np.maximum(self._keys - 2, 0) // bucket_width
             buckets, sizes = np.unique(self._keys, return_counts=True)

@@ -43,12 +43,15 @@ def align(run: Any, translator: Any, text: str, name: str = "--text") -> Aligned
         name: name of the sentence in errors.
 
     Raises:
-        ValueError: if the sentence is empty, or the vocabulary cannot encode it.
+        ValueError: if the sentence is empty, the vocabulary cannot encode it, or no translation
+            fits the rules of the search.
     """
     (best,) = translator([text], 1, name)[0]
     if best.hypothesis is None:
         raise ValueError(f"{name}: expected a sentence, got nothing to translate")
     alignment = best.hypothesis.alignment
+    if not len(alignment):
+        raise ValueError(f"{name}: no translation fits the rules of the search")
     source = run.source_vocabulary.encode(text)[: alignment.shape[1] - 1]  # cut as the model saw it
     source_tokens = [*_tokens(run.source_vocabulary, source), END]
     target_tokens = [*_tokens(run.target_vocabulary, best.hypothesis.tokens), END]

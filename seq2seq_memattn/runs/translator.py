@@ -151,11 +151,14 @@ class Translator:
 
         Raises:
             ValueError: for a line or prefix that the vocabulary cannot encode; the message names
-                it.
+                it. Also if there are not as many prefixes as lines.
         """
         sources = self.sources(lines, name, first_line)
         beginnings = None
         if prefixes is not None:
+            if len(prefixes) != len(lines):
+                expected = f"expected as many lines as {name}, {len(lines)}"
+                raise ValueError(f"{prefixes_name}: {expected}; got {len(prefixes)}")
             target = self._run.target_vocabulary
             beginnings = encode_lines(target, prefixes, prefixes_name, first_line)
         chosen = [i for i, source in enumerate(sources) if len(source)]

@@ -120,8 +120,14 @@ class BatchDecoder:
             For each source, in the order given, its n_best hypotheses, best first, or its samples.
 
         Raises:
-            ValueError: if `batch_size` is not positive.
+            ValueError: if `batch_size` is not positive, or the number of prefixes or seeds is not
+                that of the sources.
         """
+        for name, values in (("prefixes", prefixes), ("seeds", seeds)):
+            if values is not None and len(values) != len(sources):
+                raise ValueError(
+                    f"`{name}`: expected one for each of {len(sources)} sources; got {len(values)}"
+                )
         results: list[list[Hypothesis]] = [[] for _ in sources]
         search = None
         for indices, batch in sorted_batches(sources, batch_size):

@@ -134,6 +134,15 @@ def test_the_size_of_a_complete_batch_is_that_of_the_others_in_its_bucket(
         assert batches.full_size(batch) == most[bucket]
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint64])
+def test_lengths_may_have_any_type_of_integers(dtype: Any) -> None:
+    found, expected = (
+        BucketBatches(np.array([1, 1, 5, 6, 7, 200], kind), 4, 10, 0, batch_tokens=40)
+        for kind in (dtype, np.int64)
+    )
+    assert as_lists(found.epoch(0)) == as_lists(expected.epoch(0))
+
+
 def test_an_example_longer_than_the_tokens_of_a_batch_is_a_batch() -> None:
     batches = BucketBatches(np.array([3, 50, 60]), 9, 10, 0, batch_tokens=20)
     assert sorted(as_lists(batches.epoch(0))) == [[0], [1], [2]]

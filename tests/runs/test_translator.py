@@ -7,7 +7,7 @@ import pytest
 from seq2seq_memattn.config import ModelConfig
 from seq2seq_memattn.runs.directory import Run
 from seq2seq_memattn.runs.translator import SourceReader, Translator
-from seq2seq_memattn.search.options import Sampling, samples
+from seq2seq_memattn.search.options import Sampling, SearchOptions, samples
 from seq2seq_memattn.text.form import TextForm
 from seq2seq_memattn.vocabulary import SymbolVocabulary
 from tests.search.models import small_model
@@ -45,6 +45,16 @@ def test_sources_are_cut_at_the_smaller_limit(
     lengths = [len(source) for source in read(lines, "source")]
     assert lengths == [2, 30 if expected is None else expected - 1]
     assert read.num_cut == (expected is not None)
+
+
+def test_every_line_needs_a_prefix_if_one_has_one() -> None:
+    vocabulary = SymbolVocabulary("abc")
+    run = Run(Path("run"), small_model(), vocabulary, vocabulary, 1, {}, TextForm(), [])
+    translate = Translator(run, SearchOptions(2))
+    for prefixes in (["a"], ["a", "b", ""]):
+        message = f"begin: expected as many lines as in, 2; got {len(prefixes)}"
+        with pytest.raises(ValueError, match=message):
+            translate(["a b", "c"], 2, "in", prefixes=prefixes, prefixes_name="begin")
 
 
 def test_a_line_has_the_same_samples_in_whatever_part_of_a_file_it_comes() -> None:

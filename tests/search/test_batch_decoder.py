@@ -182,6 +182,13 @@ def test_a_batch_size_that_is_not_positive_is_refused(batch_size: int) -> None:
         decoder(SOURCES, batch_size)
 
 
+@pytest.mark.parametrize("name", ["prefixes", "seeds"])
+def test_another_number_of_prefixes_or_seeds_is_refused(name: str) -> None:
+    decoder = BatchDecoder(small_model(), SearchOptions(2), Lengths(3))
+    with pytest.raises(ValueError, match=f"`{name}`: expected one for each of 11 sources; got 2"):
+        decoder(SOURCES, 4, **{name: np.zeros([2, 2], np.uint32)})  # type: ignore[arg-type]
+
+
 @pytest.mark.slow
 def test_samples_of_a_source_follow_its_seed_in_any_batch() -> None:
     decoder = BatchDecoder(small_model(), samples(3, Sampling()), Lengths(6))
