@@ -83,6 +83,12 @@ class Options:
         return dataclasses.asdict(self)  # type: ignore[call-overload]
 
     @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The defaults, of the options that have one."""
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+
+    @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Makes a record from these values; raises ValueError for a name that is not an option."""
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ def prepare(options: CopyTaskOptions) -> tuple[Manifest, bool]:
         vocabulary = SymbolVocabulary(map(str, range(options.vocab_size))).to_dict()
         return Manifest(TASK, vocabulary, vocabulary, splits, kept, versions("numpy"))
 
-    return write_once.prepare_once(options.output_dir, TASK, kept, write)
+    return write_once.prepare_once(options.output_dir, TASK, kept, options.defaults(), write)
 
 
 def _write_split(directory: Path, name: str, examples: list[Symbols]) -> Split:

@@ -77,7 +77,7 @@ def _download(url: str, path: Path, sha256: str, attempts: int, wait_seconds: fl
             most = max(most, _size(part))
             if failures >= attempts or getattr(error, "errno", None) in LASTING_ERRORS:
                 kept = f"{_size(part):,} bytes are kept in {part}"
-                raise OSError(f"{url}: {error or type(error).__name__}; {kept}") from None
+                raise OSError(f"{url}: {str(error) or type(error).__name__}; {kept}") from None
             time.sleep(wait_seconds * 2 ** (failures - 1))
     try:
         found = _check(part, url, sha256)

@@ -60,7 +60,9 @@ def prepare_text(
         form = _kept_form(files.form, options, directory)
         return Manifest(task, source, target, splits, kept, used, form.to_dict())
 
-    manifest, is_new = write_once.prepare_resumably(options.output_dir, task, kept, inputs, write)
+    manifest, is_new = write_once.prepare_resumably(
+        options.output_dir, task, kept, options.defaults(), inputs, write
+    )
     given = Path(options.model_file)
     if given.is_file() and sha256_of(given) != manifest.source_vocabulary["sha256"]:
         raise ValueError(

@@ -38,7 +38,7 @@ from seq2seq_memattn.preparation.workers import worker_pool
 from seq2seq_memattn.preparation.write_once import WORK_NAME
 from seq2seq_memattn.text.files import atomic_binary, open_output
 from seq2seq_memattn.text.form import TextForm
-from seq2seq_memattn.vocabulary import SubwordVocabulary
+from seq2seq_memattn.vocabulary import SubwordVocabulary, vocabulary_from_dict
 
 Spec = Mapping[str, Any]
 FilePair = tuple[str, str]
@@ -186,6 +186,8 @@ class TextPreparation:
 
     def _encode(self, counts: Mapping[str, int], specs: Mapping[str, Spec]) -> dict[str, Split]:
         """Writes the shards that do not exist yet; returns the splits."""
+        for spec in specs.values():  # a worker that cannot load one could not say why
+            vocabulary_from_dict(spec, self.directory)
         shards: dict[str, Shard] = {}
         pending: set[Future[Shard]] = set()
         names: dict[Future[Shard], str] = {}

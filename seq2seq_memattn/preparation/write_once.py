@@ -30,6 +30,7 @@ def prepare_once(
     output_dir: str,
     task: str,
     options: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     write: Callable[[Path], Manifest],
 ) -> tuple[Manifest, bool]:
     """Makes a data directory, unless it exists already with the same options.
@@ -42,6 +43,7 @@ def prepare_once(
         output_dir: the data directory; new, empty, or prepared before.
         task: name of the preparation.
         options: the options of the preparation as JSON values, without `output_dir`.
+        defaults: the defaults of options.
         write: writes the files into the directory that it gets, and returns the manifest.
 
     Returns:
@@ -53,7 +55,7 @@ def prepare_once(
     """
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):
-        return _existing(output_dir, task, options), False
+        return _existing(output_dir, task, options, defaults), False
     # Process ids would not do for the name: containers and hosts have the same ones.
     temporary = final.with_name(f".{final.name}.preparing-{uuid.uuid4().hex}")
     with contextlib.ExitStack() as held:
@@ -67,7 +69,7 @@ def prepare_once(
             manifests.write_manifest(temporary, manifest)
             if not _take_name(temporary, final):  # another process was faster
                 shutil.rmtree(temporary)
-                return _existing(output_dir, task, options), False
+                return _existing(output_dir, task, options, defaults), False
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -79,6 +81,7 @@ def prepare_resumably(
     output_dir: str,
     task: str,
     options: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     inputs: Callable[[], Any],
     write: Callable[[Path], Manifest],
 ) -> tuple[Manifest, bool]:
@@ -90,7 +93,7 @@ def prepare_resumably(
     Ctrl-C or the loss of an input file, the unfinished directory is kept for the next start.
 
     Args:
-        output_dir, task, options: see `prepare_once`.
+        output_dir, task, options, defaults: see `prepare_once`.
         inputs: finds the input files and returns JSON values that identify them, the same at every
             start. It is called a second time after the work, and should then identify the files
             that the first call found. If `inputs` raises at the first start, the unfinished
@@ -108,15 +111,15 @@ def prepare_resumably(
     """
     final = Path(output_dir).resolve()
     if _is_prepared(final, output_dir):
-        return _existing(output_dir, task, options), False
+        return _existing(output_dir, task, options, defaults), False
     kept = final.with_name(f".{final.name}.preparing-kept")
     kept.mkdir(exist_ok=True)
     with locked(kept, _PREPARING):
         if _is_prepared(final, output_dir):  # by another process, while this one took the lock
             shutil.rmtree(kept, ignore_errors=True)  # the other may have renamed it to `final`
-            return _existing(output_dir, task, options), False
+            return _existing(output_dir, task, options, defaults), False
         if (kept / manifests.MANIFEST_NAME).exists():  # an earlier start wrote it and was killed
-            manifest = _existing(str(kept), task, options)
+            manifest = _existing(str(kept), task, options, defaults)
         else:
             known = _check_state(kept, {"task": task, "options": dict(options)}, inputs)
             remove_leftovers(kept)
@@ -214,7 +217,9 @@ def _check_state(directory: Path, state: dict[str, Any], inputs: Callable[[], An
     return state["inputs"]
 
 
-def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifest:
+def _existing(
+    output_dir: str, task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Manifest:
     """The manifest of a prepared directory; raises ValueError if its task or options differ."""
     manifest = manifests.read_manifest(output_dir)
     for vocabulary in (manifest.source_vocabulary, manifest.target_vocabulary):
@@ -222,7 +227,9 @@ def _existing(output_dir: str, task: str, options: Mapping[str, Any]) -> Manifes
     truecase_model = manifest.text_form.get("truecase_model")
     if truecase_model and not (Path(output_dir) / truecase_model).exists():
         raise ValueError(f"{output_dir}: expected {truecase_model} in it")
-    found = {"task": manifest.task, **manifest.options}
+    # Options that did not exist yet when the directory was made count as having their defaults.
+    new = {name: value for name, value in defaults.items() if name in options}
+    found = {"task": manifest.task, **new, **manifest.options}
     wanted = {"task": task, **options}
     differences = [
         f"{name} (there {found.get(name)!r}, now {wanted.get(name)!r})"

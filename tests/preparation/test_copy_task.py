@@ -161,6 +161,20 @@ def test_other_options_are_refused_and_named(tmp_path: Path) -> None:
     assert contents(tmp_path / "data") == before
 
 
+def test_a_directory_from_before_an_option_existed_counts_as_having_its_default(
+    tmp_path: Path,
+) -> None:
+    options = dataclasses.replace(options_for(tmp_path / "data"), seed=CopyTaskOptions.seed)
+    prepare(options)
+    path = tmp_path / "data" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["options"]["seed"]
+    path.write_text(json.dumps(manifest))
+    assert not prepare(options)[1]
+    with pytest.raises(ValueError, match=r"seed \(there 0, now 3\)"):
+        prepare(dataclasses.replace(options, seed=3))
+
+
 def test_a_directory_of_another_task_is_refused(tmp_path: Path) -> None:
     prepare(options_for(tmp_path / "data"))
     path = tmp_path / "data" / "manifest.json"

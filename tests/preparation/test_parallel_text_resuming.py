@@ -80,6 +80,23 @@ def test_a_vocabulary_that_is_gone_is_noticed(tmp_path: Path) -> None:
         prepare(options)
 
 
+def test_a_vocabulary_that_goes_before_the_text_is_encoded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = stages.TextPreparation._make_vocabularies
+
+    def spoil(self: stages.TextPreparation) -> dict[str, stages.Spec]:
+        specs = make(self)
+        (model,) = self.directory.glob("*.model")
+        model.unlink()
+        return specs
+
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"\.model: no such file"):
+        patch.setattr(stages.TextPreparation, "_make_vocabularies", spoil)
+        prepare(options_in(tmp_path))
+    assert prepare(options_in(tmp_path))[1]
+
+
 def test_another_vocabulary_of_the_same_size_is_refused(tmp_path: Path) -> None:
     prepare(options_in(tmp_path))
     (model,) = (tmp_path / "data").glob("*.model")
@@ -126,7 +143,9 @@ def test_a_mount_point_is_refused_before_the_work(
 ) -> None:
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
     with pytest.raises(ValueError, match=f"{tmp_path}: expected no mount point; name a new"):
-        write_once.prepare_once(str(tmp_path), "task", {}, lambda directory: pytest.fail("made"))
+        write_once.prepare_once(
+            str(tmp_path), "task", {}, {}, lambda directory: pytest.fail("made")
+        )
 
 
 def test_someone_elses_files_are_left_alone(tmp_path: Path) -> None:
