@@ -63,9 +63,10 @@ def main(arguments: cli.Arguments) -> None:
         definition.run(study)
     results = definition.results(study)
     if not results:
-        raise ValueError(
-            f"{study.results_dir}: expected results; run without --only_tables to make them"
-        )
+        advice = "run without --only_tables to make them"
+        if not arguments.only_tables:
+            advice = "this study only collects those of others, so name their --results_dir"
+        raise ValueError(f"{study.results_dir}: expected results; {advice}")
     page = write_page(name, scale, study, results, results_dir)
     print_note(page.read_text(encoding="utf-8"))
     # Studies of speed have no BLEU.

@@ -6,6 +6,7 @@ from typing import Any
 from experiments.reproduction.results import write_json
 from experiments.reproduction.study import make_study
 from experiments.studies import how_much_faster
+from tests.running import error_lines, run_here
 
 MADE = {"command": "python -m C", "commit": "0123456789+", "hardware": "H, 2 cores"}
 
@@ -56,3 +57,14 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
     for what, ratio in ((", bfloat16", "1.60"), ("", "1.25"), (", plain graph", "2.50")):
         assert f"| 256 units, 0 to L tokens{what} | 200 | {ratio} |" in page
     assert "| 35 | pytorch bahdanau | 3.00 | 2.00 | 1.50 |" in page
+
+
+def test_without_files_it_says_where_they_come_from(tmp_path: Path) -> None:
+    for flags, advice in (
+        ([], "this study only collects those of others, so name their --results_dir"),
+        (["--only_tables"], "run without --only_tables to make them"),
+    ):
+        command = ["how_much_faster", "--scale=small", f"--work_dir={tmp_path}", *flags]
+        done = run_here("experiments.reproduce", *command)
+        (line,) = error_lines(done)
+        assert line.endswith(f"how_much_faster/small: expected results; {advice}")
