@@ -73,12 +73,12 @@ class FoldedStep(CellStep):
 def fold(cell: AttentionCell) -> Folds | None:
     """The maps of a built cell's context, or None if they cannot be folded.
 
-    They cannot be folded if the attention has its own `combine`, if the logits read the context
-    without a mixing layer, if the mixing layer is quantised, or if the context is fed to a lowest
-    cell other than a standard `LSTMCell` or `GRUCell`.
+    They cannot be folded if the attention has its own `combine` or the cell its own mixing, if the
+    logits read the context without a mixing layer, if the mixing layer is quantised, or if the
+    context is fed to a lowest cell other than a standard `LSTMCell` or `GRUCell`.
     """
     reads_context = cell.mixing_from == "output_and_context"
-    if not cell.attention.combines_plainly:
+    if not cell.attention.combines_plainly or not cell.mixes_plainly:
         return None
     if reads_context and plain_mixing(cell) is None:
         return None
@@ -99,9 +99,13 @@ def fold(cell: AttentionCell) -> Folds | None:
 
 
 def plain_mixing(cell: AttentionCell) -> Any | None:
-    """A cell's mixing layer; None if it has none, or if the layer is quantised."""
+    """A cell's mixing layer; None without one, if it is quantised, or if the cell mixes otherwise.
+
+    What the layer computes is then computed by `AttentionCell.mix`.
+    """
     mixing = cell.mixing
-    return mixing if mixing is not None and mixing.quantization_mode is None else None
+    is_plain = mixing is not None and mixing.quantization_mode is None and cell.mixes_plainly
+    return mixing if is_plain else None
 
 
 def folded_steps(cell: AttentionCell, folds: Folds) -> list[CellStep]:

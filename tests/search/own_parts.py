@@ -9,6 +9,7 @@ import numpy.typing as npt
 from keras import ops
 
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
+from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import beam_search
 from seq2seq_memattn.search.searchable import Searchable
@@ -89,11 +90,14 @@ def make(
 ) -> Own:
     source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
     embedding = embedding or keras.layers.Embedding(VOCABULARY, WIDTH)
-    decoder = AttentionDecoder(
-        cell or keras.layers.LSTMCell(UNITS),
-        attention or KMemoryAttention(3, encoder_score="sigmoid"),
-        mixing_units=4,
-    )
+    if isinstance(cell, AttentionCell):
+        decoder = AttentionDecoder(cell)
+    else:
+        decoder = AttentionDecoder(
+            cell or keras.layers.LSTMCell(UNITS),
+            attention or KMemoryAttention(3, encoder_score="sigmoid"),
+            mixing_units=4,
+        )
     logits = logits or keras.layers.Dense(VOCABULARY)
     outputs, states, mask = encoder(source)
     decoded = decoder(

@@ -17,6 +17,7 @@ from seq2seq_memattn.attention.additive import BahdanauAttention
 from seq2seq_memattn.attention.flexible import FlexibleAttention
 from seq2seq_memattn.attention.k_memory import KMemoryAttention
 from seq2seq_memattn.compute.private import layers_inside
+from seq2seq_memattn.layers.attention_cell import AttentionCell
 from seq2seq_memattn.layers.attention_decoder import AttentionDecoder
 from seq2seq_memattn.search.beam import BeamResult, banned_tokens, beam_search
 from seq2seq_memattn.search.ensemble import Ensemble
@@ -154,6 +155,13 @@ def sequential(*layers: Any) -> Any:
     return keras.Sequential(layers)
 
 
+class Mixing(AttentionCell):
+    """A cell with a mixing of its own."""
+
+    def mix(self, output: Any, context: Any) -> Any:
+        return 2.0 * super().mix(output, context) + ops.mean(context, axis=-1, keepdims=True)
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "logits without a bias": {"logits": lambda: keras.layers.Dense(VOCABULARY, use_bias=False)},
     "logits of two layers": {
@@ -171,6 +179,14 @@ PARTS: dict[str, dict[str, Any]] = {
     },
     "a cell of a user's": {"cell": lambda: OwnCell(UNITS)},
     "two cells": {"cell": lambda: [keras.layers.GRUCell(UNITS), keras.layers.LSTMCell(9)]},
+    "a mixing of a user's": {
+        "cell": lambda: Mixing(keras.layers.GRUCell(UNITS), KMemoryAttention(3), mixing_units=4)
+    },
+    "a mixing of a user's without a layer": {
+        "cell": lambda: Mixing(
+            keras.layers.GRUCell(UNITS), KMemoryAttention(3), mixing_from="output"
+        )
+    },
     "attention to positions": {"attention": lambda: BahdanauAttention(4)},
     "attention that reads what is fed back": {
         "attention": lambda: FlexibleAttention(4, threshold=0.5)
@@ -182,6 +198,7 @@ QUICK = (
     "logits of two layers",
     "an activation in the last layer",
     "an embedding of two layers",
+    "a mixing of a user's",
     "attention that reads what is fed back",
 )
 
