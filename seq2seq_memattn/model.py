@@ -291,9 +291,11 @@ class Seq2Seq(keras.Model):
         return super().__call__(ids, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False, asked: Asked | None = None) -> Any:
-        memory, cell_states = self.encode(inputs["source"], training)
+        # On JAX, Keras's `fit` calls this method without `__call__`.
+        source, targets = (to_int32(inputs[name]) for name in ("source", "target_inputs"))
+        memory, cell_states = self.encode(source, training)
         logits, decoded = self.teacher_force(
-            inputs["target_inputs"], memory, cell_states, training, asked or OUTPUTS_ONLY
+            targets, memory, cell_states, training, asked or OUTPUTS_ONLY
         )
         return logits if asked is None else (logits, decoded)
 

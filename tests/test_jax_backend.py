@@ -66,7 +66,8 @@ for name in names:
         first, second = (np.array(model(ids, training=True)) for _ in range(2))
         assert (first != second).any()
         model.compile("adam", TokenCrossEntropy())
-        history = model.fit(ids, outputs, batch_size=2, epochs=2, verbose=0)
+        floats = {name: array.astype("float32") for name, array in ids.items()}
+        history = model.fit(floats, outputs, batch_size=2, epochs=2, verbose=0)
         assert np.isfinite(history.history["loss"]).all()
 """
 BATCH: dict[str, Any] = {"source": SOURCE, "target_inputs": TARGET_INPUTS}

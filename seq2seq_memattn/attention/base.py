@@ -73,6 +73,8 @@ class Attention(keras.layers.Layer, abc.ABC):
     has_shares = True
     """Whether alignments are non-negative shares of the source, as a coverage penalty requires."""
 
+    _maps_outputs = True  # whether a weight's shape depends on the width of the encoder outputs
+
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("autocast", False)  # positions and masks keep their own dtypes
         super().__init__(**kwargs)
@@ -175,8 +177,8 @@ class Attention(keras.layers.Layer, abc.ABC):
             training: bool.
 
         Returns:
-            scores: float [batch, queries, rows]; or a record of arrays, which only the attention's
-                own methods read.
+            scores: float [batch, queries, rows], of any dtype: they are cast to that of the rows.
+                Or a record of arrays, which only the attention's own methods read.
             state: with the structure of `initial_state`.
         """
 
@@ -241,6 +243,7 @@ class Attention(keras.layers.Layer, abc.ABC):
         """
         check_rank("queries", queries, ("batch", "queries", "units"))
         scores, state = self.score(queries, memory, state, inputs, training)
+        scores = scores_in(scores, self.compute_dtype)
         return self.combine(scores, memory.rows), scores, state
 
     def __call__(self, inputs: Any, mask: Any = None, **kwargs: Any) -> Any:
@@ -262,7 +265,8 @@ class Attention(keras.layers.Layer, abc.ABC):
             )
         found = super().__call__(inputs, mask=mask, **kwargs)
         if self.weights:  # their shapes fit only these widths
-            self._widths = (inputs[0].shape[-1], inputs[1].shape[-1])
+            outputs_width = inputs[1].shape[-1] if self._maps_outputs else None
+            self._widths = (inputs[0].shape[-1], outputs_width)
         return found
 
     def call(
@@ -285,6 +289,11 @@ class Attention(keras.layers.Layer, abc.ABC):
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
         del inputs
         return None if previous_mask is None else previous_mask[0]
+
+
+def scores_in(scores: Any, dtype: str) -> Any:
+    """Scores in a dtype, since a softmax is often computed in a wider one; a record stays."""
+    return scores if keras.tree.is_nested(scores) else ops.cast(scores, dtype)
 
 
 def _check_pair(name: str, value: Any) -> None:

@@ -119,6 +119,10 @@ class LuongAttention(Attention):
         )
 
     @property
+    def _maps_outputs(self) -> bool:  # type: ignore[override]
+        return self.location is None
+
+    @property
     def longest_source(self) -> int | None:
         return self.max_source_length
 

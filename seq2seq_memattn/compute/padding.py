@@ -14,6 +14,25 @@ def full_mask(x: Any, mask: Any) -> Any:
     return ops.cast(mask, "bool")
 
 
+def not_empty(name: str, mask: Any) -> Any:
+    """Checks that there is at least one position, where `padding_last` can check.
+
+    Args:
+        name: name of the argument that the mask belongs to, for the message.
+        mask: bool [batch, length].
+
+    Returns:
+        `mask`. In a graph, operations that use the result wait for the check.
+
+    Raises:
+        tf.errors.InvalidArgumentError: in a graph, when it runs, if the length is 0.
+    """
+    if mask.shape[1] is not None or not is_visible(mask):  # known lengths are checked at the call
+        return mask
+    problem = f"`{name}`: expected a length of at least 1; got 0"
+    return checked(mask, ops.shape(mask)[1] > 0, problem)
+
+
 def padding_last(name: str, mask: Any) -> Any:
     """Checks that no padding comes before a real token, if the values can be seen.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import keras
 from keras import ops
 
-from seq2seq_memattn.attention.base import Attention
+from seq2seq_memattn.attention.base import Attention, scores_in
 from seq2seq_memattn.checks import (
     check_choice,
     check_int,
@@ -350,10 +350,16 @@ class AttentionCell(keras.layers.Layer):
             kind = type(self.attention).__name__
             got = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
             raise ValueError(f"`{kind}.score`: expected a pair, scores and state; got {got}.")
-        scores, state = found
+        scores, state = scores_in(found[0], self.compute_dtype), found[1]
         if products.rows is None:
             return self.attention.combine(scores, memory.rows), scores, state
         return products.combine(self.attention, scores), scores, state
+
+    @property
+    def mixes_plainly(self) -> bool:
+        """Whether `mix` is not overridden, so that search may compute it in its own way."""
+        own, base = type(self), AttentionCell
+        return own.mix is base.mix and own.mixing_inputs is base.mixing_inputs
 
     def mix(self, output: Any, context: Any) -> Any:
         """The step's outputs: [..., units] and [..., memory_units] -> [..., output_units]."""

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seq2seq_memattn.checks import check_mask, check_policy, check_rank, check_share, check_size
-from seq2seq_memattn.compute.padding import full_mask, padding_last
+from seq2seq_memattn.compute.padding import full_mask, not_empty, padding_last
 from seq2seq_memattn.compute.private import attach_mask, freeze_inside, serialise_shared
 from seq2seq_memattn.compute.seeds import SeedGenerator
 from seq2seq_memattn.compute.tracing import trace
@@ -204,10 +204,9 @@ class AttentionDecoder(keras.layers.Layer):
         encoder_outputs_mask: Any = None,
         training: bool = False,
     ) -> Any:
-        real = padding_last("inputs_mask", full_mask(inputs, inputs_mask))
-        memory = self.cell.attention.prepare(
-            encoder_outputs, full_mask(encoder_outputs, encoder_outputs_mask)
-        )
+        real = padding_last("inputs_mask", not_empty("inputs", full_mask(inputs, inputs_mask)))
+        source = not_empty("encoder_outputs", full_mask(encoder_outputs, encoder_outputs_mask))
+        memory = self.cell.attention.prepare(encoder_outputs, source)
         decoded = self.teacher_force(
             inputs,
             ops.sum(ops.cast(real, "int32"), axis=1),

@@ -9,7 +9,7 @@ from keras import ops
 
 from seq2seq_memattn.checks import check_choice, check_int, check_mask, check_rank, check_share
 from seq2seq_memattn.compute.backend import has_static_shapes
-from seq2seq_memattn.compute.padding import padding_last
+from seq2seq_memattn.compute.padding import not_empty, padding_last
 from seq2seq_memattn.compute.precision import rounds_products
 from seq2seq_memattn.compute.rows import reverse_prefix
 from seq2seq_memattn.compute.seeds import SeedGenerator
@@ -186,7 +186,7 @@ class Encoder(keras.layers.Layer):
         if mask is None:
             first = inputs.values[:, :, 0] if inputs.table is None else inputs.values
             mask = ops.ones_like(first, dtype="bool")
-        mask = padding_last("mask", ops.cast(mask, "bool"))
+        mask = padding_last("mask", not_empty("inputs", ops.cast(mask, "bool")))
         if _runs_own_loops(self):
             return self._run_loops(inputs, mask, training, outputs_only)
         return self._run_layers(inputs, mask, training)

@@ -217,6 +217,10 @@ def test_other_widths_are_refused_once_there_are_weights() -> None:
     dot = LuongAttention()  # has no weights
     for units in (3, 4):
         dot([queries[:, :, :units], outputs[:, :, :units]])
+    location = LuongAttention("location", max_source_length=20)  # its weights read queries alone
+    for units in (3, 4):
+        location([queries, outputs[:, :, :units]])
+    assert refused(location, [queries[:, :, 1:], outputs]).startswith("`queries`: expected units ")
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)

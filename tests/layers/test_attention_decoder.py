@@ -384,6 +384,46 @@ def test_mistakes_of_an_attention_of_ones_own_are_told(attention: Attention, got
     assert message.startswith("`Mistaken.") and got in message
 
 
+class WideScores(Attention):
+    """An attention of a user's, with scores in float32."""
+
+    def prepare(self, encoder_outputs: Any, mask: Any = None) -> Any:
+        return Rows(ops.cast(encoder_outputs, self.compute_dtype), mask)
+
+    def score(
+        self, queries: Any, memory: Any, state: Any = (), inputs: Any = None, training: bool = False
+    ) -> Any:
+        energies = ops.matmul(queries, ops.swapaxes(memory.rows, 1, 2))
+        return ops.sigmoid(ops.cast(energies, "float32")), state
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+@pytest.mark.parametrize("in_graph", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+def test_scores_may_be_wider_than_the_layer(
+    input_feeding: bool, in_graph: bool, training: bool
+) -> None:
+    policy = "mixed_bfloat16"
+    decoder = AttentionDecoder(
+        keras.layers.GRUCell(ENCODER_UNITS, dtype=policy),
+        WideScores(dtype=policy),
+        input_feeding=input_feeding,
+        dtype=policy,
+    )
+    inputs, outputs = tensor(INPUTS, "bfloat16"), tensor(OUTPUTS, "bfloat16")
+
+    def run(inputs: Any, outputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            found = decoder(inputs, outputs, training=training)
+            loss = ops.sum(ops.cast(found, "float32"))
+        return found, tape.gradient(loss, decoder.trainable_variables)
+
+    run(inputs, outputs)
+    found, gradients = (tf.function(run) if in_graph else run)(inputs, outputs)
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    assert all(gradient is not None for gradient in gradients)
+
+
 def test_dropout_of_a_cell_is_refused_and_it_is_said_what_to_do() -> None:
     cell = keras.layers.GRUCell(UNITS, dropout=0.2)
     message = refused(AttentionDecoder, cell, KMemoryAttention(4))
@@ -482,6 +522,19 @@ def test_wrong_inputs_are_refused_in_one_line() -> None:
         ((inputs, outputs, [inputs[:, 0]] * 2), {}, "got [6, 6]. `Bridge` maps an encoder's"),
     ]:
         assert message in refused(decoder, *arguments, **named)
+
+
+@pytest.mark.parametrize("name", ["inputs", "encoder_outputs"])
+def test_a_length_of_0_that_a_graph_does_not_know_is_refused_when_it_runs(name: str) -> None:
+    decoder = make()
+    given = {"inputs": INPUTS, "encoder_outputs": OUTPUTS}
+    specs = [tf.TensorSpec([None, None, array.shape[2]], "float64") for array in given.values()]
+    run = tf.function(lambda *arrays: decoder(*arrays)[0], input_signature=specs)
+    run(*given.values())
+    given[name] = given[name][:, :0]
+    message = f"`{name}`: expected a length of at least 1; got 0"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run(*given.values())
 
 
 def test_what_are_no_states_is_refused_in_one_line() -> None:
