@@ -62,7 +62,7 @@ def graph_vocabulary(
         vocabulary: a `Vocabulary`; or a list of tokens from id 0 on, as
             `keras.layers.TextVectorization.get_vocabulary` returns it, for texts with spaces
             between tokens; or None for texts of ids. With a list, unknown tokens become `UNKNOWN`
-            if the list has it, and are errors otherwise.
+            if texts may contain it, and are errors otherwise.
         num_ids: int or None. With a list or None as vocabulary: texts may contain only smaller ids.
         left_out: with a list or None as vocabulary: ids that texts may not contain.
 
@@ -78,8 +78,8 @@ def graph_vocabulary(
         for token in vocabulary:
             if not isinstance(token, str):
                 raise ValueError(f"expected a list of strings; got {token!r} in it")
-        unknown = vocabulary.index(UNKNOWN) if UNKNOWN in vocabulary else None
         ids = [i for i in range(len(vocabulary))[:num_ids] if i not in left_out]
+        unknown = next((i for i in ids if vocabulary[i] == UNKNOWN), None)
         return _Listed(list(vocabulary), 0, ids, unknown, _between_spaces, " ")
     separators: dict[Any, tuple[Function, str]] = {
         WordVocabulary: (_between_spaces, " "),

@@ -145,6 +145,12 @@ def test_the_token_of_padding_is_an_unknown_token_in_a_text(
         assert graph.encode(tf.constant([text])).to_list() == [ids]
 
 
+def test_unknown_words_are_refused_if_texts_may_not_contain_their_token() -> None:
+    graph = graph_vocabulary(["[UNK]", "a", "b"], num_ids=3, left_out=[0])
+    assert graph.is_closed
+    assert complaints(graph, "a x", "b") == ["unknown symbol 'x'", ""]
+
+
 def test_a_newline_that_is_spelt_in_bytes_ends_no_line(
     vocabularies: dict[str, Vocabulary],
 ) -> None:
