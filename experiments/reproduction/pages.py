@@ -151,7 +151,8 @@ def trained_at(results: Results) -> str:
     """A sentence that names the machines and commits with which results were trained."""
     commits: dict[str, set[str]] = {}
     for result in results:
-        commits.setdefault(trained_on(result), set()).add(commit_in_words(result["commit"]))
+        of_result = map(commit_in_words, result["commit"].split(", "))
+        commits.setdefault(trained_on(result), set()).update(of_result)
     machines = (
         f"{machine} (commit {', '.join(sorted(of_machine))})"
         for machine, of_machine in sorted(commits.items())
