@@ -2,7 +2,8 @@
 
 Starts COMMAND once for each process of the cluster. Sets the environment variable TF_CONFIG to tell
 each process its role, as schedulers do on several machines. Use this command to try out distributed
-training: on one machine, training is faster in a single process. On SIGTERM, SIGINT, SIGQUIT or
+training: on one machine, training is faster in a single process, which can use several GPUs. These
+processes use the CPU. On SIGTERM, SIGINT, SIGQUIT or
 SIGHUP (a closed terminal), all processes get SIGTERM and the training saves a checkpoint.
 """
 
@@ -86,6 +87,7 @@ class LocalCluster:
             "TF_NUM_INTRAOP_THREADS": threads,
             **os.environ,
             **WITHOUT_BARS,
+            "CUDA_VISIBLE_DEVICES": "-1",  # processes cannot share a GPU to sum gradients
             "TF_CONFIG": tf_config(self._addresses, job, task),
         }
         name = job if job == "chief" else f"{job} {task}"

@@ -69,6 +69,11 @@ def test_each_process_knows_its_task_and_all_addresses(tmp_path: Path) -> None:
     assert "worker 2: worker2 is here" in stderr
 
 
+def test_processes_use_the_cpu() -> None:
+    program = "import os, sys; sys.exit(os.environ['CUDA_VISIBLE_DEVICES'] != '-1')"
+    assert launch_local.LocalCluster([sys.executable, "-c", program], 2).run() == 0
+
+
 def test_parameter_servers_end_with_the_chief(tmp_path: Path) -> None:
     # The chief ends when it has seen the others, who wait.
     seen = "all(os.path.exists(f'{folder}/{one}.ready') for one in ('worker0', 'ps0'))"

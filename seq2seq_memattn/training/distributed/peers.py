@@ -58,6 +58,7 @@ class Peers:
 def answers(address: str) -> bool:
     """Whether a process listens at host:port."""
     host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")  # of an IPv6 address
     try:
         with socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS):
             return True

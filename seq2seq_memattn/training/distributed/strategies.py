@@ -128,8 +128,10 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=implementations.NCCL if has_gpus else implementations.RING
     )
-    # While this process waits for the others, SIGTERM may end it: there is nothing to save yet.
-    handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # While this process waits for the others, signals may end it: there is nothing to save yet, and
+    # Python's handlers would only run after the wait.
+    ending = (signal.SIGTERM, signal.SIGINT)
+    handlers = [signal.signal(number, signal.SIG_DFL) for number in ending]
     try:
         strategy = tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), options)
     except tf.errors.OpError as error:
@@ -140,7 +142,8 @@ def _multi_worker(cluster: Any, config: DevicesConfig) -> Devices:
             f"({error.message.splitlines()[0]})"
         ) from error
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        for number, handler in zip(ending, handlers, strict=True):
+            signal.signal(number, handler)
     if cluster.size == 1:
         return Devices(strategy, ALONE)
     workers = Workers(cluster.places(), cluster.position, _summing(strategy))
@@ -204,6 +207,8 @@ def _resolver(cluster: Cluster) -> Any:
         task_type=cluster.job,
         task_id=cluster.task,
         rpc_layer="grpc",
+        # Otherwise, MultiWorkerMirroredStrategy would not use them.
+        num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
     )
 
 

@@ -55,6 +55,11 @@ class AsynchronousUpdater:
                 raise ValueError(f"--{name}: not with --strategy=parameter_server")
         if config.precision == "mixed_float16":
             raise ValueError("--precision=mixed_float16: not with --strategy=parameter_server")
+        if strategy.num_replicas_in_sync > 1:  # GPUs of the workers, which would need equal parts
+            raise ValueError(
+                "--strategy=parameter_server: expected at most one GPU for each worker (set "
+                f"CUDA_VISIBLE_DEVICES); got {strategy.num_replicas_in_sync}"
+            )
         self._strategy = strategy
         self._model = model
         self._optimizer = optimizer

@@ -24,6 +24,15 @@ def test_what_listens_answers() -> None:
     assert not answers(address)
 
 
+def test_the_brackets_of_an_ipv6_address_are_not_part_of_the_host() -> None:
+    try:
+        server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with server:
+        assert answers(f"[::1]:{server.getsockname()[1]}")
+
+
 @pytest.mark.parametrize(
     ("answering", "lost"),
     [

@@ -1,3 +1,4 @@
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,6 +112,29 @@ def test_workers_name_each_other_if_they_do_not_connect(monkeypatch: pytest.Monk
     message = r"^the processes a:1, b:2 did not connect within 600 s \(Barrier timed out\)$"
     with pytest.raises(LostWorker, match=message):
         strategies._multi_worker(WORKERS, DevicesConfig(start_timeout=600.0))
+
+
+def test_signals_may_end_a_process_that_waits_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ending = (signal.SIGTERM, signal.SIGINT)
+    before, seen = list(map(signal.getsignal, ending)), []
+
+    def wait(*given: Any) -> None:
+        seen.extend(map(signal.getsignal, ending))
+        raise tf.errors.DeadlineExceededError(None, None, "Barrier timed out")
+
+    monkeypatch.setattr(strategies, "wait_for_peers", lambda *given: None)
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", wait)
+    with pytest.raises(LostWorker):
+        strategies._multi_worker(WORKERS, DevicesConfig())
+    assert seen == [signal.SIG_DFL, signal.SIG_DFL]
+    assert list(map(signal.getsignal, ending)) == before
+
+
+def test_workers_use_the_gpus_that_they_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [f"{kind}:0", f"{kind}:1"])
+    assert strategies._resolver(WORKERS).num_accelerators() == {"GPU": 2}
 
 
 @pytest.mark.parametrize("job", ["worker", "ps"])
