@@ -64,7 +64,7 @@ def main(arguments: cli.Arguments) -> None:
     results = definition.results(study)
     if not results:
         advice = "run without --only_tables to make them"
-        if not arguments.only_tables:
+        if not arguments.only_tables and not study.rows:
             advice = "this study only collects those of others, so name their --results_dir"
         raise ValueError(f"{study.results_dir}: expected results; {advice}")
     page = write_page(name, scale, study, results, results_dir)

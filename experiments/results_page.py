@@ -127,7 +127,7 @@ def make_page(results_dir: Path) -> str:
         "## Translation in miniature",
         _miniature(found["table2"]),
         "## All pages",
-        markdown_table(("what", "page"), _pages(linked)),
+        markdown_table(("what", "page"), _pages(linked, results_dir)),
         "## Not run here",
         prose(
             "Table 2 with WMT'17 needs several GPUs for days. Judging by our runs, Table 1 with "
@@ -194,13 +194,14 @@ def _miniature(found: Results) -> str:
     return f"{said}\n\n{_translation_claims.summary(found, models)}"
 
 
-def _pages(linked: Mapping[str, bool]) -> Iterator[Sequence[str]]:
+def _pages(linked: Mapping[str, bool], results_dir: Path) -> Iterator[Sequence[str]]:
     """Every study, with its page or the command for it; then the pages written by hand."""
     for name, has_page in linked.items():
         missing = f"not run: `python -m experiments.reproduce {name} --scale=small`"
         yield load_definition(name).title, f"[{name}.md]({name}.md)" if has_page else missing
     for title, name in BY_HAND.items():
-        yield title, f"[{name}.md]({name}.md)"
+        if (results_dir / f"{name}.md").exists():
+            yield title, f"[{name}.md]({name}.md)"
 
 
 def write_pages(results_dir: Path) -> list[Path]:

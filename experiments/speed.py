@@ -36,6 +36,7 @@ from seq2seq_memattn.commands.shared import cli, run_flags
 from seq2seq_memattn.compute.hardware import hardware, num_cores, use_threads
 from seq2seq_memattn.config import DecodingPrecision, Precision
 from seq2seq_memattn.notes import print_note
+from seq2seq_memattn.text.files import check_output
 
 GRAPHS = ("xla", "plain")
 FOLDED = ("auto", "yes", "no")
@@ -95,7 +96,7 @@ def _row(setting: Setting, work: Work, turns: Sequence[_Turn]) -> dict[str, Any]
         # The extra time of the first turn.
         "compile_seconds": round(max(0.0, warm_up.seconds - seconds), 2),
     }
-    if setting.batch_size == 1:
+    if setting.batch_size == 1 and setting.mode != "run":  # a run is timed as a whole
         each = [1000 * taken for turn in turns for taken in turn.batch_seconds]
         row["p50_ms"], row["p95_ms"] = (round(float(np.percentile(each, q)), 2) for q in (50, 95))
     if work.encode:
@@ -175,6 +176,8 @@ def define(flags: cli.Flags) -> None:
 def main(arguments: cli.Arguments) -> None:
     """Measures the settings that the flags describe."""
     groups = _settings(arguments)
+    if arguments.output:
+        check_output(arguments.output)
     if arguments.threads:
         use_threads(arguments.threads)
     run_flags.report_slow_products(*arguments.precisions)

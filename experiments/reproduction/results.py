@@ -88,9 +88,9 @@ def commit(checkout: Path = ROOT) -> str:
 def report(rows: Results, output: str | None) -> None:
     """Ends a command: prints its rows with their provenance, and writes them to a file if named."""
     result = {"rows": rows, **provenance(hardware())}
+    cli.print_result(result)  # first, in case the file cannot be written
     if output:
         write_json(Path(output), result)
-    cli.print_result(result)
 
 
 def training_of(result: Result) -> Result:

@@ -37,7 +37,7 @@ from experiments.reproduction.rows import (
     run_of_first_weights,
     train_arguments,
 )
-from seq2seq_memattn.data.manifest import read_manifest, sha256_of
+from seq2seq_memattn.data.manifest import MANIFEST_NAME, read_manifest, sha256_of
 from seq2seq_memattn.notes import print_note
 from seq2seq_memattn.text.files import atomic_binary
 
@@ -180,7 +180,9 @@ class Study:
         """
         made, corpus = self.data_dir / data.folder, data.corpus
         if data.translated_by:
-            run([*self._with_translations(data, run), f"--output_dir={made}"])
+            # The command names files, which may have moved since.
+            if not (made / MANIFEST_NAME).exists():
+                run([*self._with_translations(data, run), f"--output_dir={made}"])
             return made
         where = [f"--source_dir={self.source_dir / corpus}"] if corpus and self.source_dir else []
         run([*data.command, *where, f"--output_dir={made}"])
@@ -242,11 +244,15 @@ class Study:
             evaluate(lambda command: commands.run(command, row.name), one, data, run_dir)
             for one in (Evaluation("valid", "valid"), *row.tests)
         )
+        for old in (self.result_path(row), *self.results_dir.glob(f"{row.name}.*.txt")):
+            if old.exists():  # of an earlier training, whose run is lost or had other options
+                _move_aside(old)
         for one in row.tests:
             if one.keeps_lines:
                 self._keep_lines(row, one, run_dir)
         result = {
             **identity(row, self._by_name),
+            **({"needed_weights": needed} if needed else {}),  # checksums by row
             "label": row.label,
             "curve_name": row.curve,
             "paper": dict(row.paper),

@@ -103,7 +103,9 @@ def _over_peers(compared: dict[str, Any], what: str, file: str) -> list[Result]:
             for row in compared["summary"]
             if row["lengths"] == lengths and "+" not in row["system"]
         }
-        ours, own = speeds[f"ours {OURS}"], speeds.get(f"ours {BAHDANAU}")
+        ours, own = speeds.get(f"ours {OURS}"), speeds.get(f"ours {BAHDANAU}")
+        if ours is None:  # `compare_peers` has not measured it yet
+            continue
         found += [
             {
                 "what": what,

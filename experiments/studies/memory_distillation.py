@@ -315,6 +315,8 @@ def results(study: Study) -> list[Result]:
         for baseline in _baselines_of_means(name):
             if baseline in pairs.keys() - {name}:
                 significance.compare_means(study, pair, pairs[baseline], TEACHER)
+            else:
+                pair[-1].get(significance.MEANS_KEY, {}).pop(baseline, None)
     return finished
 
 

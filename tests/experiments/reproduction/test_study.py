@@ -11,7 +11,7 @@ from experiments.reproduction.jobs import Commands
 from experiments.reproduction.results import portable, read_json
 from experiments.reproduction.rows import DataSource, Evaluation, Row, identity, is_result_of
 from experiments.reproduction.study import Study, load_definition, study_names
-from seq2seq_memattn.data.manifest import read_manifest
+from seq2seq_memattn.data.manifest import read_manifest, sha256_of
 from seq2seq_memattn.data.model_sizes import fit_to_data
 from seq2seq_memattn.runs.checkpoints import write_arrays
 from seq2seq_memattn.runs.directory import open_run
@@ -246,8 +246,11 @@ def test_a_finished_row_is_trained_again_if_another_needs_its_lost_run(
     where = tmp_path / "runs", tmp_path / "results", tmp_path / "data"
     Study([ROW], *where).run()
     (tmp_path / "runs" / "row" / "best.npz").unlink()
-    Study([tuned, ROW], *where, chosen=["tuned"]).run()
+    (found,) = Study([tuned, ROW], *where, chosen=["tuned"]).run()
     assert names_of_trained(commands) == ["row", "row", "tuned"]
+    # The result of the lost run is kept aside, and the new one says whose weights it began with.
+    assert [path.name for path in tmp_path.glob("results/*_before_1")] == ["row.json_before_1"]
+    assert found["needed_weights"] == {"row": sha256_of(tmp_path / "runs" / "row" / "best.npz")}
     Study([tuned, ROW], *where).run()
     again = dataclasses.replace(ROW, name="again", init_from="row")
     Study([again, ROW], *where).run()
@@ -270,8 +273,8 @@ def test_a_row_that_trains_on_makes_what_came_from_its_weights_again(
     longer = dataclasses.replace(ROW, options={**ROW.options, "num_updates": 7})
     Study([tuned, student, longer], *where).run()
     assert sorted(names_of_trained(commands)) == sorted(2 * ["row", "tuned", "student"])
-    kept = sorted(path.name for path in tmp_path.glob("*/*_before_1"))
-    assert kept == ["student_before_1", "translated.gz_before_1", "tuned_before_1"]
+    kept = [path.name for path in tmp_path.glob("*/*_before_1") if path.parent.name != "results"]
+    assert sorted(kept) == ["student_before_1", "translated.gz_before_1", "tuned_before_1"]
     assert (tmp_path / "runs" / "row").is_dir()
 
 

@@ -62,6 +62,8 @@ def test_runs_take_turns_with_their_thresholds_and_are_measured_once(
     monkeypatch.setattr(flexible_table3, "run_command", run)
     monkeypatch.setattr(Study, "run", Study.finished)
     assert flexible_table3.results(study) == []
+    assert flexible_table3.run(study) == [] and not commands  # the runs are not here
+    monkeypatch.setattr(Study, "has_run_of", lambda self, result: True)
     results = flexible_table3.run(study)
     runs = [f"{study.runs_dir / NAME}_{name}" for name in ("global", "flexible", "flexible_tuned")]
     assert f"--runs={runs[0]},{runs[1]},{runs[2]}:0.8" in commands[0]

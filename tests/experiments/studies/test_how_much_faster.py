@@ -50,6 +50,8 @@ def test_ratios_are_told_apart_by_sources_system_and_machine(tmp_path: Path) -> 
         for system, speed in systems.items()
     ]
     write_json(tmp_path / "speed/news_against_peers.json", {**MADE, "summary": summary})
+    begun = {**MADE, "summary": summary[:1]}  # the measurement was interrupted
+    write_json(tmp_path / "speed/single_512_beam_1_against_peers.json", begun)
     page = how_much_faster.tables(how_much_faster.results(of))
     where = "H, 2 cores | 0123456789 with changed files | by_length"
     assert f"| 256 units, exactly L tokens | 200 | 2.00 | 0.50 to 8.00 | {where} |" in page

@@ -120,6 +120,11 @@ def test_means_of_two_seeds_have_their_difference_from_those_of_attention(tmp_pa
             "| Att | as it is | 3,600 | 36.50 | 37.50 | 31.50 | 57.5 | - | - |",
             f"| K=64 | as it is | 3,600 | 45.00 | 46.00 | 40.00 | 66.0 | {shown} | - |",
         ]
+    kept = {MEANS_KEY: {"att": {"difference": 8.5, "low": 6.2, "high": 9.06}}}
+    write_json(second, read_json(second) | kept)
+    of.result_path(rows["att_seed1"]).unlink()
+    page = memory_distillation.tables(memory_distillation.results(of))
+    assert "| 45.00 | 46.00 | 40.00 | 66.0 | - | - |" in page
 
 
 def test_figures_show_slots_and_teachers_apart(tmp_path: Path) -> None:
