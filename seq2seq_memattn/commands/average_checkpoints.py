@@ -17,12 +17,14 @@ SUFFIX = ".npz"
 
 def output_path(run_dir: str, name: str) -> Path:
     """The path of the output file in the run directory; raises ValueError for a wrong name."""
+    from seq2seq_memattn.runs.checkpoints import is_checkpoint_name
     from seq2seq_memattn.runs.directory import BEST_NAME
 
-    if name == BEST_NAME or Path(name).name != name or not name.endswith(SUFFIX):
+    is_taken = name == BEST_NAME or is_checkpoint_name(name)
+    if is_taken or Path(name).name != name or not name.endswith(SUFFIX):
         raise ValueError(
-            f"--output: expected a file name other than {BEST_NAME} that ends in {SUFFIX} and has "
-            f"no folder; got {name!r}"
+            f"--output: expected a file name other than {BEST_NAME} and those of checkpoints that "
+            f"ends in {SUFFIX} and has no folder; got {name!r}"
         )
     return Path(run_dir) / name
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from seq2seq_memattn.plots.style import (
     new_figure,
     require_filled,
     styled,
+    text_width,
     wrapped,
 )
 
@@ -243,14 +243,9 @@ def _round_numbers() -> Iterator[int]:
 def _name_tokens(axis: Axis, labels: Sequence[str], every: int, side: float = math.inf) -> None:
     """Labels every n-th token on an axis, vertically if the labels do not fit in `side` inches."""
     named = labels[::every]
-    points = len(named) * (CHARACTER_WIDTH * max(map(_width, named), default=0.0) + 4.0)
+    points = len(named) * (CHARACTER_WIDTH * max(map(text_width, named), default=0.0) + 4.0)
     rotation = 90.0 if points > side * POINTS_PER_INCH else 0.0
     axis.set_ticks(range(0, len(labels), every), named, rotation=rotation, parse_math=False)
-
-
-def _width(label: str) -> float:
-    """The width of a label in Latin characters; Chinese and Japanese ones are wider."""
-    return sum(1.5 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in label)
 
 
 def _axis_label(which: str, every: int) -> str:

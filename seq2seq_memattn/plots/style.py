@@ -7,6 +7,7 @@ settings. They are never shown in a window: pyplot is not used.
 import contextlib
 import math
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,11 +207,17 @@ def new_figure(height: float, title: str, width: float = WIDTH) -> Figure:
 
 def wrapped(text: str, width: float, font_size: float) -> str:
     """Text in lines of about equal length, at most `width` inches, as far as its words allow."""
-    limit = max(1, int(width * POINTS_PER_INCH / (0.6 * font_size)))
+    narrow = len(text) / (text_width(text) or 1.0)  # below 1 if some characters are wide
+    limit = max(1, int(narrow * width * POINTS_PER_INCH / (0.6 * font_size)))
     num_lines = len(textwrap.wrap(text, limit))
     widths = range(max(map(len, text.split()), default=limit), limit)
     even = next((one for one in widths if len(textwrap.wrap(text, one)) <= num_lines), limit)
     return textwrap.fill(text, even)
+
+
+def text_width(text: str) -> float:
+    """The width of text in Latin characters; Chinese and Japanese ones are wider."""
+    return sum(1.5 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in text)
 
 
 def line_of(look: Look) -> dict[str, Any]:

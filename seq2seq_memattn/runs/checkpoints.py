@@ -30,6 +30,11 @@ _DAMAGE = (None, errno.EINVAL, errno.EIO)
 Reader = Callable[[Path, Sequence[Any]], dict[str, Any]]
 
 
+def is_checkpoint_name(name: str) -> bool:
+    """Whether a file of this name is a checkpoint of a training."""
+    return _NAME.fullmatch(name) is not None
+
+
 class DamagedCheckpoint(ValueError):
     """A checkpoint or file of weights is damaged; the message names the file and the reason."""
 

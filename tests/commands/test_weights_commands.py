@@ -174,7 +174,9 @@ def test_checkpoints_are_averaged_into_weights_that_decoding_reads(work):
     assert len(scores) == 2
 
 
-@pytest.mark.parametrize("name", ["best.npz", "folder/a.npz", "average"])
+@pytest.mark.parametrize(
+    "name", ["best.npz", "checkpoint-000000003.npz", "folder/a.npz", "average"]
+)
 def test_an_average_has_a_name_of_its_own_in_the_run(name):
     with pytest.raises(ValueError, match=f"--output: expected .*; got '{name}'"):
         output_path("run", name)
