@@ -177,6 +177,7 @@ def main(arguments: cli.Arguments) -> None:
     """Measures the settings that the flags describe."""
     groups = _settings(arguments)
     if arguments.output:
+        Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
         check_output(arguments.output)
     if arguments.threads:
         use_threads(arguments.threads)

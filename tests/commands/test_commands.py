@@ -421,11 +421,11 @@ def test_speed_measures_untrained_models_that_decode_or_train_and_writes_its_row
         "--units=8",
         "--repeats=1",
         "--graphs=plain",
-        f"--output={tmp_path / 'speed.json'}",
+        f"--output={tmp_path / 'new/speed.json'}",
         f"--figure={tmp_path / 'time'}",
     )
     assert done.returncode == 0, done.stderr
-    written = json.loads((tmp_path / "speed.json").read_text())
+    written = json.loads((tmp_path / "new/speed.json").read_text())
     rows = json.loads(done.stdout.splitlines()[-1])["rows"]
     assert written["rows"] == rows and written["commit"] and written["hardware"]
     assert [(row["mode"], row["attention"]) for row in rows] == [
