@@ -216,7 +216,7 @@ def compare_means(
     Raises:
         ValueError: if the numbers of lines differ, or there are no lines.
     """
-    metric: Any = _metric("bleu", lowercase)
+    metric: Any = _metric("bleu", lowercase, references.form.standard_tokeniser)
     formed = FORMS["bleu"]
     for lines in (*systems, *baselines):
         _check_lines(lines, references)
@@ -247,7 +247,7 @@ def _score(
     return Score(score.score, str(metric.get_signature()))
 
 
-def _metric(name: str, lowercase: bool, tokeniser: str = "13a") -> Any:
+def _metric(name: str, lowercase: bool, tokeniser: str) -> Any:
     """A new sacrebleu metric; `force` silences the warning that lines look tokenised."""
     if name == "bleu":
         return BLEU(lowercase, force=True, tokenize="none", smooth_method="none")

@@ -127,8 +127,6 @@ HEADER = (
     *("model", "how", "updates", "best", "seed", "valid", "test_2016", "against Att"),
     *("test_2017", "chrF", "slots in use", "dead"),
 )
-
-
 MEANS = (
     "The last two columns are differences on test_2016_flickr from the mean of attention with two "
     "seeds, as it is and with the teacher's translations, each with its 95 % confidence interval. "

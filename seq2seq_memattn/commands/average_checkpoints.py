@@ -23,8 +23,8 @@ def output_path(run_dir: str, name: str) -> Path:
     is_taken = name == BEST_NAME or is_checkpoint_name(name)
     if is_taken or Path(name).name != name or not name.endswith(SUFFIX):
         raise ValueError(
-            f"--output: expected a file name other than {BEST_NAME} and those of checkpoints that "
-            f"ends in {SUFFIX} and has no folder; got {name!r}"
+            f"--output: expected a file name that ends in {SUFFIX}, has no folder, and is neither "
+            f"{BEST_NAME} nor that of a checkpoint; got {name!r}"
         )
     return Path(run_dir) / name
 

@@ -2,9 +2,9 @@
 
 Starts COMMAND once for each process of the cluster. Sets the environment variable TF_CONFIG to tell
 each process its role, as schedulers do on several machines. Use this command to try out distributed
-training: on one machine, training is faster in a single process, which can use several GPUs. These
-processes use the CPU. On SIGTERM, SIGINT, SIGQUIT or
-SIGHUP (a closed terminal), all processes get SIGTERM and the training saves a checkpoint.
+training: on one machine, training is faster in a single process, which can use several GPUs. The
+processes of this command use only the CPU. On SIGTERM, SIGINT, SIGQUIT or SIGHUP (a closed
+terminal), all processes get SIGTERM and the training saves a checkpoint.
 """
 
 import contextlib

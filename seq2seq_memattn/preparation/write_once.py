@@ -227,7 +227,7 @@ def _existing(
     truecase_model = manifest.text_form.get("truecase_model")
     if truecase_model and not (Path(output_dir) / truecase_model).exists():
         raise ValueError(f"{output_dir}: expected {truecase_model} in it")
-    # Options that did not exist yet when the directory was made count as having their defaults.
+    # An option that did not exist when the directory was made counts as its default.
     new = {name: value for name, value in defaults.items() if name in options}
     found = {"task": manifest.task, **new, **manifest.options}
     wanted = {"task": task, **options}

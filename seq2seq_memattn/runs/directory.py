@@ -242,7 +242,7 @@ def _form(manifest: Manifest) -> TextForm:
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     new = {group: options for group, options in new.items() if group != "data"}
     # Options that did not exist yet when the run began count as having their defaults.
-    defaults = {"model": ModelConfig().to_dict(), "training": TrainingConfig().to_dict()}
+    defaults = {"model": ModelConfig.defaults(), "training": TrainingConfig.defaults()}
     free = {*FREE_OPTIONS, INIT_SHA256}
     if new["training"]["schedule"] == "plateau":  # the learning rate depends on validations
         free.remove("validate_every")

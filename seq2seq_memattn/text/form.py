@@ -63,8 +63,8 @@ class TextForm(Options):
     is_lowercased: bool = option(False, "the text was lower-cased", group="Form of the text")
     is_lowercased_first: bool = option(
         False,
-        "if lower-cased and tokenised: the text was lower-cased before the tokenizer was called, "
-        "which keeps the dot at a word before a sentence",
+        "if lower-cased and tokenised: the text was lower-cased before the tokenizer was called; "
+        "the dot after a sentence inside a line then stays at its word",
         group="Form of the text",
     )
     has_normalised_punctuation: bool = option(
